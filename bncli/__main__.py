@@ -26,7 +26,13 @@ def main() -> None:
         os.environ[variable] = "1"
     sys.meta_path.insert(0, _NoPandas())
     try:
-        _listen()
+        # A request to end, or a terminal that is closed, is like ^C: what was begun is tidied up. `nohup` is
+        # respected.
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            # Whoever ignores a signal already (nohup) meant it.
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _interrupt)
         from bncli.cli.supervised import supervised
 
         code = supervised(_run)
@@ -44,15 +50,6 @@ def _run() -> int:
     from bncli.cli.main import run
 
     return run(sys.argv[1:])
-
-
-def _listen() -> None:
-    """A request to end, or a terminal that is closed, is like ^C: what was begun is tidied up. `nohup` is respected."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        # Whoever ignores a signal already (nohup) meant it.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

@@ -86,7 +86,18 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
         columns = self._columns(X, reset=True)
-        y = self._labels(y, X)
+        from sklearn.utils import column_or_1d
+
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        if labels.dtype.kind == "O" and any(label is None for label in labels):
+            raise ValueError("y has missing labels: leave these rows out")
+        if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
+            raise ValueError("y mixes texts and other labels")
+        check_consistent_length(X, labels)
+        if labels.dtype.kind == "f":
+            check_array(labels, ensure_2d=False, input_name="y")
+        check_classification_targets(labels)
+        y = labels
         self.classes_, codes = np.unique(y, return_inverse=True)
         weights = np.ones(len(codes))
         if sample_weight is not None:
@@ -118,8 +129,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(1 << 31))
         try:
+            # The rows in an order that follows from what they hold.
+            plain = {
+                f"c{i}": _plain(column) for i, column in enumerate(table.columns) if not pa.types.is_nested(column.type)
+            }
+            keys = [(name, "ascending") for name in plain]
             return fit(
-                _sorted(table),
+                table.take(pc.sort_indices(pa.table(plain), sort_keys=keys)),
                 threads=self._threads(),
                 progress=lambda event: None,
                 **{"seed": int(seed), **chosen, **(self.options or {}), **self._of_labels(), **said},
@@ -159,13 +175,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = self._columns(X, reset=False)
         found = np.zeros((len(next(iter(columns.values()))), len(self.classes_)))
         try:
-            found[:, self._met] = 1.0 if self.model_ is None else self._proba(self.model_, columns)
+            found[:, self._met] = (
+                1.0 if self.model_ is None else self.model_.predict_proba(pa.table(columns), threads=self._threads())
+            )
         except BncliError as error:
             raise ValueError(str(error)) from error
         return found
-
-    def _proba(self, model: Model, columns: dict[str, pa.Array]) -> Array:
-        return model.predict_proba(pa.table(columns), threads=self._threads())
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row (N,)."""
@@ -177,20 +192,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_jobs is None:
             return 1
         return int(self.n_jobs) if self.n_jobs > 0 else os.cpu_count() or 1
-
-    def _labels(self, y: Any, X: Any) -> NDArray[Any]:
-        from sklearn.utils import column_or_1d
-
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-        if labels.dtype.kind == "O" and any(label is None for label in labels):
-            raise ValueError("y has missing labels: leave these rows out")
-        if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
-            raise ValueError("y mixes texts and other labels")
-        check_consistent_length(X, labels)
-        if labels.dtype.kind == "f":
-            check_array(labels, ensure_2d=False, input_name="y")
-        check_classification_targets(labels)
-        return labels
 
     def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
         """The columns by name, checked as scikit-learn wants it."""
@@ -222,13 +223,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _sorted(table: pa.Table) -> pa.Table:
-    """The rows in an order that follows from what they hold."""
-    plain = {f"c{i}": _plain(column) for i, column in enumerate(table.columns) if not pa.types.is_nested(column.type)}
-    keys = [(name, "ascending") for name in plain]
-    return table.take(pc.sort_indices(pa.table(plain), sort_keys=keys))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

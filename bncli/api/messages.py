@@ -77,13 +77,9 @@ def in_keywords(text: str) -> str:
 
     if "--" not in text:
         return text
-    keywords = {_flag_of(key): key for key in (*typed_options(), *COLUMNS, *FILES, *_OTHERS)}
+    keywords = {key.rstrip("_").replace("_", "-"): key for key in (*typed_options(), *COLUMNS, *FILES, *_OTHERS)}
     text = re.sub(r"(?<=^Invalid value for )'(--[a-z-]+)'", r"\1", text)
     return _FLAG.sub(lambda match: _keyword(match, keywords), text)
-
-
-def _flag_of(key: str) -> str:
-    return key.rstrip("_").replace("_", "-")
 
 
 def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:

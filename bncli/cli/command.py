@@ -29,13 +29,6 @@ _LEAST = 264 << 20
 """Bytes of address space without which the libraries cannot be loaded; they do not all end well when they meet that."""
 
 
-def _refuse_small_limit() -> None:
-    limit = address_space_limit()
-    if limit is not None and limit < _LEAST:
-        what = f"not enough memory: {limit >> 20:,} MiB may be used, and the libraries alone take {_LEAST >> 20:,}"
-        raise BncliError(what, hint="raise the limit (ulimit -v)")
-
-
 class ExampleCommand(click.Command):
     """A command whose help begins with examples and shows its options in groups."""
 
@@ -61,7 +54,10 @@ class ExampleCommand(click.Command):
         """Runs; an error about a value that was set, not typed, says where that was."""
         try:
             if self.name not in _LIGHT:
-                _refuse_small_limit()
+                limit = address_space_limit()
+                if limit is not None and limit < _LEAST:
+                    what = f"not enough memory: {limit >> 20:,} MiB may be used, and the libraries alone take {_LEAST >> 20:,}"
+                    raise BncliError(what, hint="raise the limit (ulimit -v)")
             return super().invoke(ctx)
         except BncliError as error:
             from bncli.cli.settings import blamed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -169,10 +169,14 @@ def command(**typed: Any) -> None:
                 resume=typed["resume"],
                 show=lambda report: _show(console, report),
             ),
-            run=Run(_jobs(typed), watch=console.watch, cluster=typed["cluster"]),
+            run=Run(options.threads({"threads": typed["jobs"]}), watch=console.watch, cluster=typed["cluster"]),
         )
     pages.write_page(typed, lambda: _page(report))
-    _tell_gaps(report)
+    # A BncliError where a learner could not be tried: scripts must not take a gap for a result.
+    if report.gaps:
+        (data, learner), reason = next(iter(report.gaps.items()))
+        more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
+        raise BncliError(f"{learner} failed on {data}{more}: {reason}")
 
 
 def _page(report: CompareReport) -> Page:
@@ -203,10 +207,6 @@ def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
 _ROWS = Whole(1)
 
 
-def _jobs(typed: Mapping[str, Any]) -> int:
-    return options.threads({"threads": typed["jobs"]})
-
-
 def _show(console: Console, report: CompareReport) -> None:
     if console.as_json:
         console.json(report)
@@ -214,11 +214,3 @@ def _show(console: Console, report: CompareReport) -> None:
     from bncli.cli.comparison_tables import tables
 
     console.tables(*tables(report))
-
-
-def _tell_gaps(report: CompareReport) -> None:
-    """A BncliError where a learner could not be tried: scripts must not take a gap for a result."""
-    if report.gaps:
-        (data, learner), reason = next(iter(report.gaps.items()))
-        more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
-        raise BncliError(f"{learner} failed on {data}{more}: {reason}")

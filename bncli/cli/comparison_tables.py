@@ -52,7 +52,12 @@ def tables(report: CompareReport) -> list[str | Table]:
         for metric in report.metrics:
             shown += _several_sets(report, metric, legend=metric == next(iter(report.summaries), None))
     if report.gaps:
-        shown.append(_gap_table(report))
+        table, most = plain_table("Could not be tried", "data", "learner", "reason"), page_width() // 4
+        for column in table.columns[:2]:
+            column.no_wrap = True
+        for (data, name), reason in report.gaps.items():
+            add_row(table, shortened(data, most), shortened(name, most), reason)
+        shown.append(table)
     if len(trial.learners) > 1:
         shown.append(_MARKS if set(report.metrics) - set(COSTS) else f"{_BEST} best")
     return [*shown, "", *_pace_tables(report)]
@@ -193,15 +198,6 @@ def _pace_tables(report: CompareReport) -> Iterator[Table]:
 
 def _ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
-
-
-def _gap_table(report: CompareReport) -> Table:
-    table, most = plain_table("Could not be tried", "data", "learner", "reason"), page_width() // 4
-    for column in table.columns[:2]:
-        column.no_wrap = True
-    for (data, name), reason in report.gaps.items():
-        add_row(table, shortened(data, most), shortened(name, most), reason)
-    return table
 
 
 def _number(value: float | None, metric: str = "") -> str:

@@ -87,7 +87,18 @@ def schema_text(word: str) -> str:
 
     schema = json.loads((_folder() / f"{word}.json").read_text(encoding="utf-8"))
     if "recipe" in schema["properties"]:
-        schema["properties"]["recipe"] = _recipe_schema()
+        # The learning options of a model: what each may be, or null where it had no effect.
+        values: dict[str, Any] = {key_of(choice.flag): {"type": "string"} for choice in CHOICES}
+        values |= {key_of(option.flag): option.kind.schema for option in OPTIONS}
+        values["seed"] = Whole().schema
+        properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
+        required = [key for key in KEYS if key not in WRITTEN_WHERE_USED]
+        schema["properties"]["recipe"] = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
     return json.dumps(schema, indent=2) + "\n"
 
 
@@ -100,16 +111,6 @@ def _folder() -> Traversable:
     from importlib import resources
 
     return resources.files("bncli.cli") / "schemas"
-
-
-def _recipe_schema() -> dict[str, Any]:
-    """The learning options of a model: what each may be, or null where it had no effect."""
-    values: dict[str, Any] = {key_of(choice.flag): {"type": "string"} for choice in CHOICES}
-    values |= {key_of(option.flag): option.kind.schema for option in OPTIONS}
-    values["seed"] = Whole().schema
-    properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
-    required = [key for key in KEYS if key not in WRITTEN_WHERE_USED]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _lines(file: SettingsFile) -> Iterable[str]:
@@ -159,7 +160,8 @@ def _example(entry: Flag) -> str:
     words = [word for word, _ in entry.words]
     default = entry.stands_for
     if default and (default in words or " " not in default):
-        return _default(default)
+        # A default in words as TOML: what reads as a number needs no quotes.
+        return default if re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", default) else _toml(default)
     if isinstance(entry.type, click.Choice):
         return _toml(entry.type.choices[0])
     if isinstance(entry.type, KindType):
@@ -183,11 +185,6 @@ def _shortest(entry: Flag) -> str:
     words = [word for word, _ in entry.words]
     shortest = str(entry.metavar).split("|")[0].split("[")[0]
     return {"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest)
-
-
-def _default(text: str) -> str:
-    """A default in words as TOML: what reads as a number needs no quotes."""
-    return text if re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", text) else _toml(text)
 
 
 def _toml(value: Any) -> str:

@@ -53,7 +53,11 @@ class Console:
         self._bars = bars
 
     def __enter__(self) -> Console:
-        if self._bars is None and not self.quiet and _is_terminal():
+        if (
+            self._bars is None
+            and not self.quiet
+            and (sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+        ):
             from bncli.cli.bars import Bars
 
             self._bars = Bars()
@@ -151,10 +155,6 @@ def _tell(line: str) -> None:
     """A line on the standard error, if there is one (to print to nothing would be to print to stdout)."""
     if sys.stderr is not None:
         print(printable(line), file=sys.stderr)
-
-
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _iteration_text(event: Iteration) -> str:

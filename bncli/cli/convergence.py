@@ -96,7 +96,19 @@ def command(**typed: Any) -> None:
     if console.as_json:
         console.json(report)
     else:
-        console.tables(*_tables(report))
+        # A line a trace; folders only where there are several.
+        from bncli.cli.tables import add_row, plain_table
+
+        several = len({trace.table for trace in report.traces}) > 1
+        likelihood = report.traces[0].likelihood.upper()
+        arrived = f"{report.question.by} to {100 * report.question.within:g}%"
+        headings = ["trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived]
+        first = 2 if several else 1
+        table = plain_table("", *(["folder"] if several else []), *headings, numbers=range(first, first + 5))
+        for trace in report.traces:
+            add_row(table, *([trace.table] if several else []), *_cells(trace))
+        tables: list[str | Table] = [table]
+        console.tables(*([*tables, _lag_table(report)] if report.lags else tables))
 
 
 def _path(text: str) -> TracePath:
@@ -109,26 +121,6 @@ def _path(text: str) -> TracePath:
     if not name or not path:
         raise UsageError(f"cannot read {text!r} as NAME=FILE", hint="for example plain=trace.csv")
     return TracePath(path, name)
-
-
-def _tables(report: ConvergenceReport) -> list[str | Table]:
-    tables: list[str | Table] = [_trace_table(report)]
-    return [*tables, _lag_table(report)] if report.lags else tables
-
-
-def _trace_table(report: ConvergenceReport) -> Table:
-    """A line a trace; folders only where there are several."""
-    from bncli.cli.tables import add_row, plain_table
-
-    several = len({trace.table for trace in report.traces}) > 1
-    likelihood = report.traces[0].likelihood.upper()
-    arrived = f"{report.question.by} to {100 * report.question.within:g}%"
-    headings = ["trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived]
-    first = 2 if several else 1
-    table = plain_table("", *(["folder"] if several else []), *headings, numbers=range(first, first + 5))
-    for trace in report.traces:
-        add_row(table, *([trace.table] if several else []), *_cells(trace))
-    return table
 
 
 def _cells(trace: TraceReport) -> list[str]:

@@ -63,7 +63,10 @@ def _page(typed: Mapping[str, Any], report: DescribeReport) -> Page:
 
 
 def _tables(report: DescribeReport) -> list[str | Table]:
-    shown = _shown(report)
+    # All columns, or of a very wide table those that tell most of the class, in their order.
+    order = sorted(report.columns, key=lambda column: -(column.bits or 0))
+    kept = {column.name for column in order[:_MOST_COLUMNS]}
+    shown = [column for column in report.columns if column.name in kept]
     hidden = len(report.columns) - len(shown)
     return [
         *_heading(report),
@@ -79,13 +82,6 @@ def _tables(report: DescribeReport) -> list[str | Table]:
         *(line for note in report.notes for line in _wrapped(f"Note: {note}")),
         f"Recommended: {report.recommended}",
     ]
-
-
-def _shown(report: DescribeReport) -> list[ColumnReport]:
-    """All columns, or of a very wide table those that tell most of the class, in their order."""
-    order = sorted(report.columns, key=lambda column: -(column.bits or 0))
-    kept = {column.name for column in order[:_MOST_COLUMNS]}
-    return [column for column in report.columns if column.name in kept]
 
 
 def _heading(report: DescribeReport) -> list[str]:

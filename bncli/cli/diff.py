@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +47,10 @@ _SHOWN = 4
 )
 def command(**typed: Any) -> None:
     """Compares schema, cuts, arcs, tables, options, calibration and decisions, and what the models say of a table."""
-    _refuse_idle(typed)
+    if typed["data"] is None:
+        for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
+            if typed[name]:
+                raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="name a table")
     source = None if typed["data"] is None else options.source(typed, (typed["data"],))
     from bncli.steps.diff import diff
     from bncli.watch import Run
@@ -58,13 +61,6 @@ def command(**typed: Any) -> None:
             console.json(report)
         else:
             console.text("\n".join(lines(report)) + "\n")
-
-
-def _refuse_idle(typed: Mapping[str, Any]) -> None:
-    if typed["data"] is None:
-        for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
-            if typed[name]:
-                raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="name a table")
 
 
 def lines(report: DiffReport) -> list[str]:

@@ -138,14 +138,43 @@ def command(**typed: Any) -> None:
         console.notes(chosen.notes)
         pages.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
         if decisions is not None:
-            report = _tested(typed, decisions, source, console)
+            # The model of --model on DATA.
+            from bncli.steps.evaluate.evaluate import evaluate_model
+            from bncli.watch import Run
+
+            run = Run(options.threads(typed), watch=console.watch)
+            outputs, unseen = _outputs(typed), typed["unseen"]
+            report = evaluate_model(
+                typed["model"], source, outputs=outputs, unseen=unseen, decisions=decisions, run=run
+            )
         else:
             report = _measured(typed, chosen, source, test, console)
         pages.write_page(typed, lambda: _page(typed, report, chosen.recipe, test or source, console))
         if console.as_json:
             console.json(report)
         else:
-            console.tables(*_tables(report))
+            from bncli.cli.tables import decision_tables
+
+            tables: list[str | Table] = [
+                f"{report.rows:,} rows; {report.protocol}",
+                _figures(report),
+                *decision_tables(report),
+                *_curve(report),
+                *_per_label(report),
+            ]
+            if report.calibration is not None:
+                from bncli.cli.tables import reliability_tables
+
+                tables += reliability_tables(report.calibration)
+            if report.groups is not None:
+                from bncli.cli.tables import group_tables
+
+                tables += group_tables(report)
+            if report.scored is not None:
+                tables += _scores(report.scored)
+            if len(report.labels) <= _LABELS_SHOWN:
+                tables += _confusion(report)
+            console.tables(*tables)
 
 
 def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
@@ -168,16 +197,6 @@ def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
 
     settings = settings_of_run()  # what is set rather than typed is for learning
     return Wanted(*(None if key in settings else typed[key] for key in DECISION_KEYS))
-
-
-def _tested(typed: Mapping[str, Any], decisions: Wanted, source: Source, console: Console) -> EvaluateReport:
-    """The model of --model on DATA."""
-    from bncli.steps.evaluate.evaluate import evaluate_model
-    from bncli.watch import Run
-
-    run = Run(options.threads(typed), watch=console.watch)
-    outputs, unseen = _outputs(typed), typed["unseen"]
-    return evaluate_model(typed["model"], source, outputs=outputs, unseen=unseen, decisions=decisions, run=run)
 
 
 def _outputs(typed: Mapping[str, Any]) -> Outputs:
@@ -262,31 +281,6 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
     if typed["on_bad_row"] not in ("fail", "skip"):
         raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
     return options.source(typed, (typed["test"],))
-
-
-def _tables(report: EvaluateReport) -> list[str | Table]:
-    from bncli.cli.tables import decision_tables
-
-    tables: list[str | Table] = [
-        f"{report.rows:,} rows; {report.protocol}",
-        _figures(report),
-        *decision_tables(report),
-        *_curve(report),
-        *_per_label(report),
-    ]
-    if report.calibration is not None:
-        from bncli.cli.tables import reliability_tables
-
-        tables += reliability_tables(report.calibration)
-    if report.groups is not None:
-        from bncli.cli.tables import group_tables
-
-        tables += group_tables(report)
-    if report.scored is not None:
-        tables += _scores(report.scored)
-    if len(report.labels) <= _LABELS_SHOWN:
-        tables += _confusion(report)
-    return tables
 
 
 def _figures(report: EvaluateReport) -> Table:

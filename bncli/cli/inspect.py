@@ -148,8 +148,11 @@ def _perfection(structure: NamedStructure) -> str | None:
     return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
-def _facts(report: step.ModelReport) -> dict[str, str]:
-    """What is said of the model in a line each."""
+def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
+    from bncli.cli.tables import attribute_table, fact_table
+
+    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
+    # What is said of the model in a line each.
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
         "class": report.class_name,
@@ -172,15 +175,8 @@ def _facts(report: step.ModelReport) -> dict[str, str]:
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
     facts |= _decisions(report)
-    return facts
-
-
-def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-    from bncli.cli.tables import attribute_table, fact_table
-
-    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
     return [
-        fact_table("Model", _facts(report)),
+        fact_table("Model", facts),
         attribute_table(report.attributes),
         *_whose(report),
         *_structure_tables(report, report.param),

@@ -50,7 +50,10 @@ def command(**typed: Any) -> None:
     chosen = learning.learning(typed)
     learning.refuse_auto(chosen.recipe.structure)
     _refuse_bootstrap(typed["bootstrap"], chosen.recipe.structure)
-    _refuse_scores(counts, typed["scores"])
+    scores = typed["scores"]
+    if counts is not None and scores:
+        what = "--scores compares acll with the rows' own likelihood, and counts do not hold the rows"
+        raise UsageError(what, hint="leave it out, or learn from the table itself")
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -79,12 +82,6 @@ def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None
         scores=typed["scores"],
         run=run,
     )
-
-
-def _refuse_scores(counts: str | None, scores: bool) -> None:
-    if counts is not None and scores:
-        what = "--scores compares acll with the rows' own likelihood, and counts do not hold the rows"
-        raise UsageError(what, hint="leave it out, or learn from the table itself")
 
 
 def _refuse_bootstrap(resamples: int | None, structure: str) -> None:

@@ -34,7 +34,9 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         with group.make_context("bncli", list(arguments)) as context:
             group.invoke(context)
-        _flush()
+        # What is still buffered goes out while a failure can be told.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:
@@ -47,12 +49,6 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return _report(error)
     return 0
-
-
-def _flush() -> None:
-    """What is still buffered goes out while a failure can be told."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _forget_stdout() -> None:

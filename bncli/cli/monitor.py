@@ -58,26 +58,22 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         else:
-            console.tables(_monitors(report), _attributes(report))
+            # A line a file, and one for all of them.
+            from bncli.cli.tables import add_row, plain_table
+
+            headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
+            table = plain_table(_title(report), *headings, numbers=(1, 2, 3, 4))
+            for name, one in zip(report.short_names, report.monitors, strict=True):
+                add_row(table, name, *_figures(one))
+            if len(report.files) > 1:
+                add_row(table, "all", *_figures(report.whole))
+            console.tables(table, _attributes(report))
 
 
 def _page(report: MonitorReport) -> Page:
     from bncli.steps.report.monitoring import monitoring_page
 
     return monitoring_page(report)
-
-
-def _monitors(report: MonitorReport) -> Table:
-    """A line a file, and one for all of them."""
-    from bncli.cli.tables import add_row, plain_table
-
-    headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
-    table = plain_table(_title(report), *headings, numbers=(1, 2, 3, 4))
-    for name, one in zip(report.short_names, report.monitors, strict=True):
-        add_row(table, name, *_figures(one))
-    if len(report.files) > 1:
-        add_row(table, "all", *_figures(report.whole))
-    return table
 
 
 def _title(report: MonitorReport) -> str:

@@ -98,10 +98,25 @@ WRITING = (
 )
 def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
-    _refuse_idle(typed)
+    if typed["as_json"] and typed["output"] in (None, "-"):
+        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
+    if typed["keep"] and typed["keep_all"]:
+        raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
+    for name in ("log_proba", "digits"):
+        if typed["labels_only"] and typed[name] not in (False, None) and not (name == "digits" and typed["explain"]):
+            flag_name = name.replace("_", "-")
+            raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
     refuse_idle_monitor(typed)
     refuse_idle_questions(typed)
-    _refuse_terminals(typed)
+    # Nobody types a table, and nobody reads Parquet.
+    import sys
+
+    if not typed["data"] and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
+    to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
+    if to_stdout and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
+        what = f"--output-format {typed['output_format']} is nothing for a terminal"
+        raise UsageError(what, hint="name a file with -o, or pipe it on")
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
     from bncli.engine.prediction.decision_rules import Wanted
@@ -147,29 +162,6 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
         return label_numbers(numbers_stated(typed), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
-
-
-def _refuse_terminals(typed: Mapping[str, Any]) -> None:
-    """Nobody types a table, and nobody reads Parquet."""
-    import sys
-
-    if not typed["data"] and sys.stdin is not None and sys.stdin.isatty():
-        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
-    to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
-    if to_stdout and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
-        what = f"--output-format {typed['output_format']} is nothing for a terminal"
-        raise UsageError(what, hint="name a file with -o, or pipe it on")
-
-
-def _refuse_idle(typed: Mapping[str, Any]) -> None:
-    if typed["as_json"] and typed["output"] in (None, "-"):
-        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
-    if typed["keep"] and typed["keep_all"]:
-        raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
-    for name in ("log_proba", "digits"):
-        if typed["labels_only"] and typed[name] not in (False, None) and not (name == "digits" and typed["explain"]):
-            flag_name = name.replace("_", "-")
-            raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
 
 
 def closing_line(report: ScoreReport) -> str:

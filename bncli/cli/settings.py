@@ -122,7 +122,13 @@ def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
         if isinstance(value, list) and not flag.lists:
             raise ValueError(f"{setting_key(flag)} takes one value, no list")
         if flag.is_flag:
-            return _switch(value)
+            # A switch that is off is as good as not typed.
+            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
+            if isinstance(value, bool):
+                return value or None
+            if str(value).lower() not in words:
+                raise ValueError(f"{str(value)!r} is neither true nor false")
+            return words[str(value).lower()]
         members = value if isinstance(value, list) else [value]
         texts = [_text(member) for member in members]
         return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
@@ -135,16 +141,6 @@ def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 def clipped(text: str) -> str:
     """The text, at most a few lines of it."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _switch(value: Any) -> bool | None:
-    """A switch that is off is as good as not typed."""
-    words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
-    if isinstance(value, bool):
-        return value or None
-    if str(value).lower() not in words:
-        raise ValueError(f"{str(value)!r} is neither true nor false")
-    return words[str(value).lower()]
 
 
 def _text(value: Any) -> str:

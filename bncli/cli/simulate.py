@@ -124,7 +124,21 @@ WRITING = (
 def command(**typed: Any) -> None:
     """Draws rows and says what from."""
     given = [f"--{name}" for name in ("k", "attributes", "values", "classes", "exponent") if typed[name] is not None]
-    _refuse_unclear(typed, given)
+    # Rows come either from a model or from a network that is made.
+    if typed["model"] is not None and typed["network"] is not None:
+        raise UsageError("a MODEL and --network are given", hint="leave one of them out")
+    if typed["model"] is None and typed["network"] is None:
+        raise UsageError("there is nothing to draw from", hint="give a MODEL, or --network tan")
+    if typed["model"] is not None and typed["model_out"] is not None:
+        raise UsageError("--model-out has no effect with a MODEL", hint="the model is that file already")
+    if typed["model"] is not None and given:
+        raise UsageError(f"{given[0]} has no effect with a MODEL", hint="it goes with --network")
+    if typed["missing_from_model"] and typed["model"] is None:
+        raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
+    if typed["missing_from_model"] and typed["missing"] is not None:
+        raise UsageError("--missing and --missing-from-model are given", hint="leave one of them out")
+    if typed["model"] == "-":
+        raise UsageError("a model cannot be read from the standard input", hint="name its file")
     _refuse_mixing(typed)
     origin, rows = _origin(typed, given)
     from bncli.steps.simulate import Outputs, simulate
@@ -146,24 +160,6 @@ def command(**typed: Any) -> None:
         console.summary(summary(report))
         if console.as_json:
             console.json(report)
-
-
-def _refuse_unclear(typed: Mapping[str, Any], given: list[str]) -> None:
-    """Rows come either from a model or from a network that is made."""
-    if typed["model"] is not None and typed["network"] is not None:
-        raise UsageError("a MODEL and --network are given", hint="leave one of them out")
-    if typed["model"] is None and typed["network"] is None:
-        raise UsageError("there is nothing to draw from", hint="give a MODEL, or --network tan")
-    if typed["model"] is not None and typed["model_out"] is not None:
-        raise UsageError("--model-out has no effect with a MODEL", hint="the model is that file already")
-    if typed["model"] is not None and given:
-        raise UsageError(f"{given[0]} has no effect with a MODEL", hint="it goes with --network")
-    if typed["missing_from_model"] and typed["model"] is None:
-        raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
-    if typed["missing_from_model"] and typed["missing"] is not None:
-        raise UsageError("--missing and --missing-from-model are given", hint="leave one of them out")
-    if typed["model"] == "-":
-        raise UsageError("a model cannot be read from the standard input", hint="name its file")
 
 
 def _refuse_mixing(typed: Mapping[str, Any]) -> None:

@@ -64,7 +64,12 @@ def supervised(work: Callable[[], int]) -> int:
 
 def _work(work: Callable[[], int], send: int, noise: BinaryIO) -> None:
     """The child's part; it never returns."""
-    _spare_memory()
+    # Less address space kept in reserve; and an end with the parent, were it killed.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        library.mallopt(_M_ARENA_MAX, 2)
     if sys.stderr is not None:
         stderr = os.fdopen(os.dup(2), "wb", 0)
         os.dup2(noise.fileno(), 2)
@@ -82,15 +87,6 @@ def _work(work: Callable[[], int], send: int, noise: BinaryIO) -> None:
         sys.stdout.flush()
     os.write(send, _ANNOUNCED)
     os._exit(code)  # threads of a library that waits for memory must not keep it
-
-
-def _spare_memory() -> None:
-    """Less address space kept in reserve; and an end with the parent, were it killed."""
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    with suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        library.mallopt(_M_ARENA_MAX, 2)
 
 
 @contextmanager

@@ -67,7 +67,11 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
     names = TextColumn(names.heading, _all_shortened(names.cells, most), number=False)
     headings = _all_shortened([column.heading for column in columns], most)
     columns = [column._replace(heading=heading) for column, heading in zip(columns, headings, strict=True)]
-    for block in _blocks(columns, page_width() - _width(names)):
+    # The columns in as few runs as fit into the room, at least one a run, and if possible as many in each.
+    room = page_width() - _width(names)
+    full = _runs(columns, room, len(columns))
+    even = _runs(columns, room, math.ceil(len(columns) / max(1, len(full))))
+    for block in even if len(even) == len(full) else full:
         shown = [names, *block]
         table = plain_table(
             title, *(column.heading for column in shown), numbers=[i for i, each in enumerate(shown) if each.number]
@@ -119,13 +123,6 @@ def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
 
 def _width(column: TextColumn) -> int:
     return max(map(cell_len, (column.heading, *column.cells)))
-
-
-def _blocks(columns: Sequence[TextColumn], room: int) -> list[list[TextColumn]]:
-    """The columns in as few runs as fit into the room, at least one a run, and if possible as many in each."""
-    full = _runs(columns, room, len(columns))
-    even = _runs(columns, room, math.ceil(len(columns) / max(1, len(full))))
-    return even if len(even) == len(full) else full
 
 
 def _runs(columns: Sequence[TextColumn], room: int, most: int) -> list[list[TextColumn]]:
@@ -184,7 +181,8 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
     """
     below = _hung(class_name, parents)
     roots = deque((name, "") for name in below[None])
-    lines: list[str | Tree] = [_legend(class_name)]
+    by_class = "" if class_name is None else "the class and on "
+    lines: list[str | Tree] = [(f"Structure: a name depends on {by_class}what it hangs from")]
     shown: set[str] = set()
     while roots and len(shown) < _MOST_NODES:
         name, before = roots.popleft()
@@ -194,11 +192,6 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
         lines.append(tree)
     hidden = sum(map(len, below.values())) - len(shown)
     return [*lines, f"... and {hidden:,} more"] if hidden else lines
-
-
-def _legend(class_name: str | None) -> str:
-    by_class = "" if class_name is None else "the class and on "
-    return f"Structure: a name depends on {by_class}what it hangs from"
 
 
 def _hung(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:

@@ -159,7 +159,10 @@ def learn(
     What speaks against the model is told as warnings. Raises BncliError where there are no rows to learn from, or
     where the network would take more than `run.memory`.
     """
-    _refuse_improbable(recipe)
+    # Only where parameters are the probabilities of a network can anything be marginalized.
+    if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
+        what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
+        raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     rows = [columns]  # popped, so that nothing holds the table here
     del columns
     wanted = Wanted(*(getattr(recipe, key) for key in DECISION_KEYS))
@@ -286,13 +289,6 @@ def _recorded(model: Model, sampled: int | None) -> Model:
     return replace(model, recipe=recipe, sampled_rows=sampled)
 
 
-def _refuse_improbable(recipe: Recipe) -> None:
-    """Only where parameters are the probabilities of a network can anything be marginalized."""
-    if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
-        what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
-        raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
-
-
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
     """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
     refuse_wide(counts.schema, recipe, run.memory)
@@ -303,14 +299,9 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
     return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
 
 
-def _are_learnt(cuts: Cuts | None) -> bool:
-    """Whether cuts can be learnt again: they are not made by hand."""
-    return cuts is None or cuts.method in DISCRETIZERS.words
-
-
 def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
     """The rows that folds are made of, as they were read; None where none are wanted, or where there are only codes."""
-    if recipe.penalty != "cv" or not _are_learnt(cuts):
+    if recipe.penalty != "cv" or not (cuts is None or cuts.method in DISCRETIZERS.words):
         return None
     seed = recipe.seed or 0
     return sample_of(columns, seed) if columns.origin is None else _drawn(columns.origin, seed)

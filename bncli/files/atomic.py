@@ -260,10 +260,21 @@ class _Output(io.FileIO):
                     os.fchmod(self._unnamed, stat.S_IMODE(mode))
                 os.fsync(self._unnamed)
                 self._temporary = _temporary_name(target)
-                _link(self._unnamed, self._temporary)
+                # Gives a file without a name one that is free; a link never replaces a file, so that a rename must
+                # follow.
+                # Only with a folder's descriptor does Python call linkat, which can follow the link to the open file.
+                os.link(
+                    f"{_DESCRIPTORS}/{self._unnamed}", self._temporary, src_dir_fd=self._unnamed, follow_symlinks=True
+                )
             else:
                 assert self._temporary is not None
-                _sync(self._temporary)
+                # Waits until the bytes are on the disk; a file of its own, for the caller may have closed the one it
+                # wrote to.
+                descriptor = os.open(self._temporary, os.O_RDWR)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
                 if mode is not None:
                     os.chmod(self._temporary, stat.S_IMODE(mode))
             os.replace(self._temporary, target)
@@ -280,21 +291,6 @@ class _Output(io.FileIO):
         if self._temporary is not None:
             with suppress(OSError):
                 os.unlink(self._temporary)
-
-
-def _link(descriptor: int, name: str) -> None:
-    """Gives a file without a name one that is free; a link never replaces a file, so that a rename must follow."""
-    # Only with a folder's descriptor does Python call linkat, which can follow the link to the open file.
-    os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
-
-
-def _sync(path: str) -> None:
-    """Waits until the bytes are on the disk; a file of its own, for the caller may have closed the one it wrote to."""
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _failure(path: str, error: OSError) -> BncliError:

@@ -51,14 +51,10 @@ def costs_stated(value: Any) -> Any:
     """What was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
-    return written_numbers(_read_costs(os.fspath(value)))
-
-
-def _read_costs(path: str) -> dict[str, float]:
-    """A heading with the decisions, then a line a true label; an empty field is a cost only of a right decision.
-
-    The field above the labels may be anything, or (R writes so) not be there.
-    """
+    # A heading with the decisions, then a line a true label; an empty field is a cost only of a right decision.
+    #
+    # The field above the labels may be anything, or (R writes so) not be there.
+    path = os.fspath(value)
     rows = csv_rows(small_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
         what = "this is no table of costs"
@@ -81,7 +77,7 @@ def _read_costs(path: str) -> dict[str, float]:
             if f"{true}:{decision}" in found:
                 raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
             found[f"{true}:{decision}"] = cost
-    return found
+    return written_numbers(found)
 
 
 def _from_json(document: Node) -> dict[str, float]:

@@ -79,16 +79,17 @@ class _CsvRows:
         named = _named(columns)
         first = not self._levels
         if first:
-            self._levels = {n: self._texts(c.levels) for n, c in named.items() if isinstance(c, CategoricalColumn)}
+            self._levels = {
+                n: self._lines.strings(pa.array(c.levels, pa.string()))
+                for n, c in named.items()
+                if isinstance(c, CategoricalColumn)
+            }
         fields = [self._fields(name, column) for name, column in named.items()]
         with write_faults():
             if first:
                 self._file.write(self._lines.header(list(named)))
             self._file.write(self._lines.lines(list(named), fields))
             self._file.flush()  # whoever reads the pipe gets a block when it is there, and we hear when nobody does
-
-    def _texts(self, levels: Sequence[str]) -> pa.Array:
-        return self._lines.strings(pa.array(levels, pa.string()))
 
     def _fields(self, name: str, column: Column) -> pa.Array:
         if isinstance(column, CategoricalColumn):

@@ -170,7 +170,12 @@ def convergence(
     tables = _tables(traces)
     by_table: dict[str, dict[str, _Run]] = {}
     for source in traces:
-        by_table.setdefault(tables[source.folder], {})[source.name] = _read(source, question)
+        trace = read_trace(source.path)
+        efforts = [_effort(source.path, point, question.by) for point in trace.points]
+        penalized = question.of == "objective"
+        by_table.setdefault(tables[source.folder], {})[source.name] = _Run(
+            source, trace, tuple(efforts), tuple(p.nll + penalized * p.penalty for p in trace.points)
+        )
     _check_alike([run for runs in by_table.values() for run in runs.values()])
     lags = _lags(by_table, question)
     told = {run.source: each for name, runs in by_table.items() for run, each in _reports(name, runs, question.within)}
@@ -212,13 +217,6 @@ def _tables(traces: Sequence[TracePath]) -> dict[str, str]:
     folders = list(dict.fromkeys(source.folder for source in traces))
     names = [os.path.basename(folder) for folder in folders]
     return {folder: name if names.count(name) == 1 else folder for folder, name in zip(folders, names, strict=True)}
-
-
-def _read(source: TracePath, question: Question) -> _Run:
-    trace = read_trace(source.path)
-    efforts = [_effort(source.path, point, question.by) for point in trace.points]
-    penalized = question.of == "objective"
-    return _Run(source, trace, tuple(efforts), tuple(p.nll + penalized * p.penalty for p in trace.points))
 
 
 def _effort(path: str, point: TracePoint, unit: str) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 from bncli.engine.counting.counted_rows import CountedRows, Part, Wanted, added, count_rows, no_rows, relabelled
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
-from bncli.engine.kernels.arrays import Index
 from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
@@ -112,8 +111,20 @@ def _count_all(
     total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
     for batch in _chunks(parts, n_rows):
         labels = batches.labels
-        data = _dataset(batch, total.cuts, labels, run.threads)
-        _refuse_large(total, len(labels), run.memory)
+        schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
+        data = Dataset(schema, batch.codes, batch.labels.astype(code_dtype(len(labels))), batch.weights, run.threads)
+        # BncliError where the tables, with so many labels, do not fit.
+        n_labels = len(labels)
+        memory = run.memory
+        entries = replace(total.layout, n_labels=n_labels).n_entries
+        needed = COPIES * 8 * entries
+        if memory is not None and needed > memory:
+            what = (
+                f"the tables would have {entries:,} entries for {n_labels:,} labels: {needed_and_free(needed, memory)}"
+            )
+            raise BncliError(
+                what, hint="count with --structure FILE, or leave columns with many levels out of the cuts"
+            )
         total = added([total, count_rows(data, total.cuts, wanted)], labels)
     total = replace(total, missing_tokens=batches.missing_tokens, parts=parts.found(run.watch))
     return relabelled(total, sorted_texts(batches.labels))
@@ -136,20 +147,6 @@ def _joined(batches: list[CodedBatch]) -> CodedBatch:
     weights = [one.weights for one in batches if one.weights is not None]
     labels = np.concatenate([one.labels for one in batches])
     return CodedBatch(codes, labels, np.concatenate(weights) if weights else None, batches[0].path)
-
-
-def _dataset(batch: CodedBatch, cuts: Cuts, labels: tuple[str, ...], threads: int) -> Dataset:
-    schema = Schema(cuts.class_name, labels, cuts.attributes)
-    return Dataset(schema, batch.codes, batch.labels.astype(code_dtype(len(labels))), batch.weights, threads)
-
-
-def _refuse_large(total: CountedRows, n_labels: int, memory: int | None) -> None:
-    """BncliError where the tables, with so many labels, do not fit."""
-    entries = replace(total.layout, n_labels=n_labels).n_entries
-    needed = COPIES * 8 * entries
-    if memory is not None and needed > memory:
-        what = f"the tables would have {entries:,} entries for {n_labels:,} labels: {needed_and_free(needed, memory)}"
-        raise BncliError(what, hint="count with --structure FILE, or leave columns with many levels out of the cuts")
 
 
 class _Parts:
@@ -197,17 +194,14 @@ class _Fingerprint:
 
     def add(self, batch: CodedBatch) -> None:
         self.n_rows += len(batch.labels)
-        numbers = [*batch.codes, self._as_met(batch.labels), *([] if batch.weights is None else [batch.weights])]
-        for (column, kind), values in zip(self._columns, numbers, strict=True):
-            column.update(np.ascontiguousarray(values, kind).data)
-
-    def _as_met(self, labels: Index) -> Index:
-        there, first = np.unique(labels, return_index=True)
+        there, first = np.unique(batch.labels, return_index=True)
         for k in there[np.argsort(first)].tolist():
             self._met.setdefault(k, len(self._met))
         number = np.zeros(int(there.max(initial=-1)) + 1, np.intp)
         number[there] = [self._met[k] for k in there.tolist()]
-        return number[labels]
+        numbers = [*batch.codes, number[batch.labels], *([] if batch.weights is None else [batch.weights])]
+        for (column, kind), values in zip(self._columns, numbers, strict=True):
+            column.update(np.ascontiguousarray(values, kind).data)
 
     def digest(self, labels: tuple[str, ...]) -> str:
         whole = hashlib.sha256("\0".join(labels[k] for k in self._met).encode())

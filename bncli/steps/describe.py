@@ -45,7 +45,9 @@ def recommend(
     if of_class is not None and of_class.unlabelled and proposed is None:
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
-    marks = _marks(summary)
+    # The usual marks of missing values that keep a column from being numbers or dates.
+    findings = [column.finding for name, column in summary.columns.items() if name != summary.class_name]
+    marks = list(dict.fromkeys(mark for finding in findings if finding.meant for mark in finding.marks))
     if marks:
         notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
     flags = _reading_flags(source)
@@ -70,12 +72,6 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
         return []
     fit = [c.name for c in columns if c.type == "categorical" and 2 <= c.distinct <= _MOST_LABELS and not c.missing]
     return [name for name in reversed(fit) if name != summary.roles.weights and name not in summary.ignored]
-
-
-def _marks(summary: Summary) -> list[str]:
-    """The usual marks of missing values that keep a column from being numbers or dates."""
-    findings = [column.finding for name, column in summary.columns.items() if name != summary.class_name]
-    return list(dict.fromkeys(mark for finding in findings if finding.meant for mark in finding.marks))
 
 
 def _reading_flags(source: Source) -> list[str]:
@@ -170,7 +166,14 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     summary = summarise(source, threads=run.threads, watch=stopwatch)
     stopwatch(Stage("describe"))
     of_class = _class_counts(summary)
-    columns = _without_copies([_describe(name, summary, of_class) for name in summary.columns], summary)
+    # A column that is the same as an earlier one, or as the class, says so.
+    reports = [_describe(name, summary, of_class) for name in summary.columns]
+    first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
+    told = []
+    for report in reports:
+        original = first.setdefault(summary.columns[report.name].digest, report.name)
+        told.append(report if original == report.name else told_same(report, original))
+    columns = told
     notes, recommended = recommend(source, summary, of_class, columns, schema_out)
     if schema_out is not None:
         write_schema_file(schema_out, schema_of(summary, columns))
@@ -202,37 +205,25 @@ def _describe(name: str, summary: Summary, of_class: ClassCounts | None) -> Colu
     of_column = None if name in (summary.class_name, roles.weights) else of_class
     report = describe_column(name, summary.columns[name], summary.n_rows, of_column)
     if name == summary.class_name:
-        return _of_the_class(report, summary, of_class)
+        # Whether the class is one, and how much there is to know of it.
+        bits = None if of_class is None else of_class.bits
+        report = replace(report, bits=bits, advice="")
+        if report.type == "constant":
+            return replace(report, use=False, reason=f"the class, but {report.reason}")
+        if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
+            measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
+            return replace(report, use=True, reason=f"the class{measured}")
+        found = summary.columns[report.name]
+        numeric = found.plain or isinstance(found.finding.form, NumberForm)
+        what = (
+            "numbers, not classes"
+            if numeric
+            else f"{'' if report.exact else '~'}{report.distinct:,} labels are too many"
+        )
+        kind = "numeric" if numeric else "identifier"
+        return replace(report, type=kind, use=False, reason=f"the class, but {what}")
     if name == roles.weights:
         return replace(report, use=True, reason="weighs the rows", advice="")
     if name in summary.ignored:
         return replace(report, use=False, reason="left out, as is said", advice="")
     return report
-
-
-def _of_the_class(report: ColumnReport, summary: Summary, of_class: ClassCounts | None) -> ColumnReport:
-    """Whether the class is one, and how much there is to know of it."""
-    bits = None if of_class is None else of_class.bits
-    report = replace(report, bits=bits, advice="")
-    if report.type == "constant":
-        return replace(report, use=False, reason=f"the class, but {report.reason}")
-    if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
-        measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
-        return replace(report, use=True, reason=f"the class{measured}")
-    found = summary.columns[report.name]
-    numeric = found.plain or isinstance(found.finding.form, NumberForm)
-    what = (
-        "numbers, not classes" if numeric else f"{'' if report.exact else '~'}{report.distinct:,} labels are too many"
-    )
-    kind = "numeric" if numeric else "identifier"
-    return replace(report, type=kind, use=False, reason=f"the class, but {what}")
-
-
-def _without_copies(reports: list[ColumnReport], summary: Summary) -> list[ColumnReport]:
-    """A column that is the same as an earlier one, or as the class, says so."""
-    first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
-    told = []
-    for report in reports:
-        original = first.setdefault(summary.columns[report.name].digest, report.name)
-        told.append(report if original == report.name else told_same(report, original))
-    return told

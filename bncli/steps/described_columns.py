@@ -97,16 +97,12 @@ def information(summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[s
     if isinstance(summary.column, CategoricalColumn):
         return _bits_of_names(summary, of_class)
     if not summary.is_date and summary.n_distinct <= FEW_VALUES:
-        return _bits_of_values(summary, of_class)
+        table = of_class.table(summary)
+        value, label = np.nonzero(table)
+        assert isinstance(summary.column, NumericColumn)
+        codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
+        return _bits(codes, label, table[value, label], len(of_class.labels))
     return max((found.bits for found in (learnt or {}).values()), default=0.0)
-
-
-def _bits_of_values(summary: ColumnSummary, of_class: ClassCounts) -> float:
-    table = of_class.table(summary)
-    value, label = np.nonzero(table)
-    assert isinstance(summary.column, NumericColumn)
-    codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
-    return _bits(codes, label, table[value, label], len(of_class.labels))
 
 
 def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
@@ -252,7 +248,12 @@ def _verdict(
     of_class: ClassCounts | None,
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
-    notes = _told(report, summary)
+    # What `fit` would say of the column.
+    finding = summary.finding
+    notes = [_without_name(note, report.name) for note in finding.notes if not note.startswith(_ABOUT_MARKS)]
+    if finding.meant:
+        marks = ", ".join(finding.marks)
+        notes.append(f"but for {marks} they would be {finding.meant}" if finding.attributes else f"marks: {marks}")
     if report.type == "constant":
         tells = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"
@@ -270,16 +271,6 @@ def _verdict(
     elif not notes or report.type != "date":
         notes.insert(0, _PLURAL[report.type] + _made(learnt))
     return {"use": tells, "reason": "; ".join([*notes, *_leak(report, of_class)])}
-
-
-def _told(report: ColumnReport, summary: ColumnSummary) -> list[str]:
-    """What `fit` would say of the column."""
-    finding = summary.finding
-    notes = [_without_name(note, report.name) for note in finding.notes if not note.startswith(_ABOUT_MARKS)]
-    if finding.meant:
-        marks = ", ".join(finding.marks)
-        notes.append(f"but for {marks} they would be {finding.meant}" if finding.attributes else f"marks: {marks}")
-    return notes
 
 
 def _without_name(note: str, name: str) -> str:

@@ -91,12 +91,15 @@ def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
         (our_attributes[name], their_attributes[name], "attributes.")
         for name in our_attributes.keys() & their_attributes
     ]
-    return tuple(sorted({f"{prefix}{key}" for a, b, prefix in pairs for key in _other(a, b)}))
-
-
-def _other(one: dict[str, Any], other: dict[str, Any]) -> Iterator[str]:
-    """A key that is not there is as one of null."""
-    return (key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    return tuple(
+        sorted(
+            {
+                f"{prefix}{key}"
+                for a, b, prefix in pairs
+                for key in (key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+            }
+        )
+    )
 
 
 def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.coding import cuts_learnt
-from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.artifacts.binned_tables import write_binned
@@ -70,7 +69,9 @@ def discretize(
     data = learn_dataset(
         columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
     )
-    learnt = supplied.cuts or replace(cuts_learnt(data.schema, recipe), sampled_rows=_sampled(columns))
+    learnt = supplied.cuts or replace(
+        cuts_learnt(data.schema, recipe), sampled_rows=None if columns.origin is None else columns.origin.sampled_rows
+    )
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:
@@ -78,8 +79,3 @@ def discretize(
         weights = source.weights or read_schema_file(source).weights or "weight"
         write_binned(output, data, weights)
     return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())
-
-
-def _sampled(columns: Columns) -> int | None:
-    """Of how many rows the cuts of a table past memory are."""
-    return None if columns.origin is None else columns.origin.sampled_rows

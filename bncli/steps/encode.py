@@ -71,38 +71,39 @@ def encode(
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
     with reading(source, run) as run:
-        heading = _encode(path, source, recipe, supplied, run)
+        found = supplied.first_round(source, recipe, run)
+        columns = found if isinstance(found, Columns) else found.rows
+        run.watch(Stage("discretize"))
+        data = learn_dataset(
+            columns,
+            discretize=recipe.discretize,
+            group_levels=recipe.group_levels,
+            given=supplied.cuts,
+            run=run,
+            **recipe.options(DISCRETIZERS.method(recipe.discretize)),
+        )
+        cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
+        sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
+        schema = data.schema
+        weights = source.weights or read_schema_file(source).weights or "weight"
+        heading = Heading(
+            cuts,
+            schema.labels,
+            data.n_rows,
+            missing=tuple(attribute.name for attribute in schema.attributes if attribute.missing),
+            missing_tokens=source.missing_tokens,
+            weights=None if data.weights is None else weights,
+            sources=_fingerprint(source.paths),
+        )
+        run.watch(Stage("write"))
+        if isinstance(found, Sampled):
+            sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
+            cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
+            heading = replace(heading, cuts=cuts, rows=found.count())
+            write_codes(path, heading, found.row_blocks(cuts), sample)
+        else:
+            write_codes(path, heading, _blocks(data), sample)
     return _report(path, heading, stopwatch.seconds())
-
-
-def _encode(path: str, source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Heading:
-    found = supplied.first_round(source, recipe, run)
-    columns = found if isinstance(found, Columns) else found.rows
-    run.watch(Stage("discretize"))
-    data = _coded(columns, recipe, supplied.cuts, run)
-    cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
-    sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
-    heading = _heading(source, data, cuts)
-    run.watch(Stage("write"))
-    if isinstance(found, Sampled):
-        sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
-        cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
-        heading = replace(heading, cuts=cuts, rows=found.count())
-        write_codes(path, heading, found.row_blocks(cuts), sample)
-    else:
-        write_codes(path, heading, _blocks(data), sample)
-    return heading
-
-
-def _coded(columns: Columns, recipe: Recipe, given: Cuts | None, run: Run) -> Dataset:
-    return learn_dataset(
-        columns,
-        discretize=recipe.discretize,
-        group_levels=recipe.group_levels,
-        given=given,
-        run=run,
-        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
-    )
 
 
 def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
@@ -116,20 +117,6 @@ def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | N
         watch(Note(f"{what}: a penalty will be chosen on the codes as they are"))
         return None
     return Sample(rows, None if rows.n_rows == columns.n_rows else seed)
-
-
-def _heading(source: Source, data: Dataset, cuts: Cuts) -> Heading:
-    schema = data.schema
-    weights = source.weights or read_schema_file(source).weights or "weight"
-    return Heading(
-        cuts,
-        schema.labels,
-        data.n_rows,
-        missing=tuple(attribute.name for attribute in schema.attributes if attribute.missing),
-        missing_tokens=source.missing_tokens,
-        weights=None if data.weights is None else weights,
-        sources=_fingerprint(source.paths),
-    )
 
 
 def _fingerprint(paths: Sequence[str]) -> Fingerprint | None:

@@ -109,10 +109,36 @@ def export(
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
     if isinstance(chosen, StructureFormat):
-        _name_component(model, watch)
-        report = _structure(model, model_path, chosen, output)
+        # Of an ensemble one structure can be written, that of its heaviest component.
+        found = model.predictor
+        if isinstance(found, Ensemble) and len(found.components) > 1:
+            pool = f"an ensemble of {len(found.components):,} components"
+            watch(Note(f"the model is {pool}: written is the structure of {found.components[0].name}"))
+        structure = name_structure(model.structure, model.schema)
+        n_nodes = len({structure.class_name, *structure.nodes})
+        n_arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
+        report = ExportReport(
+            model_path, chosen.word, output, n_nodes, n_arcs, None, None, None, chosen.write(structure)
+        )
     elif isinstance(chosen, NetworkFormat):
-        report = _network(model, model_path, chosen, output, seed, watch)
+        try:
+            network = name_network(equivalent_network(model))
+        except ModelError as error:
+            raise ModelError(error.what, where=model_path, hint=error.hint) from error
+        # Nodes of the network that had parents but have no table over them in the model.
+        dag, attributes = graph_of(model), model.schema.attributes
+        lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
+        if lost and not model.schema.marginalizes:
+            listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+            watch(Note(f"the class is no parent of {listed}: written without parents, for which a model has no table"))
+        text = chosen.write(network)
+        rows, difference = None, None
+        if chosen.read is not None:
+            again = chosen.read(text.encode(), output or f"the {chosen.word} text")
+            rows, difference = EXPORT_ROWS, _verified(model, network, again, seed)
+        arcs = sum(len(node.parents) for node in network.nodes)
+        size = sum(node.probabilities.size for node in network.nodes)
+        report = ExportReport(model_path, chosen.word, output, len(network.nodes), arcs, size, rows, difference, text)
     else:
         report = _program(model, model_path, chosen, output, options, seed, watch)
     if output is not None:
@@ -133,7 +159,12 @@ def _program(
         scorer = portable(model)
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
-    _name_forms(model, scorer, watch)
+    # Inputs that a table does not hold as numbers: parts of dates, numbers with a decimal comma.
+    forms = {a.name for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
+    named = [one.name for one in scorer.inputs if one.name in forms]
+    if named:
+        listed = ", ".join(named[:5]) + (f" and {len(named) - 5:,} more" if len(named) > 5 else "")
+        watch(Note(f"the program takes plain numbers for {listed}: a part of a date, or a number, not its text"))
     rule = _rule_written(model, form, watch)
     target = _target(model, path, scorer, options)._replace(rule=rule)
     probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
@@ -198,55 +229,6 @@ def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: 
         return form.write(scorer, target)
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
-
-
-def _name_forms(model: Model, scorer: PortableScorer, watch: Watch) -> None:
-    """Inputs that a table does not hold as numbers: parts of dates, numbers with a decimal comma."""
-    forms = {a.name for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
-    named = [one.name for one in scorer.inputs if one.name in forms]
-    if named:
-        listed = ", ".join(named[:5]) + (f" and {len(named) - 5:,} more" if len(named) > 5 else "")
-        watch(Note(f"the program takes plain numbers for {listed}: a part of a date, or a number, not its text"))
-
-
-def _name_component(model: Model, watch: Watch) -> None:
-    """Of an ensemble one structure can be written, that of its heaviest component."""
-    found = model.predictor
-    if isinstance(found, Ensemble) and len(found.components) > 1:
-        pool = f"an ensemble of {len(found.components):,} components"
-        watch(Note(f"the model is {pool}: written is the structure of {found.components[0].name}"))
-
-
-def _structure(model: Model, path: str, form: StructureFormat, output: str | None) -> ExportReport:
-    structure = name_structure(model.structure, model.schema)
-    n_nodes = len({structure.class_name, *structure.nodes})
-    n_arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
-    return ExportReport(path, form.word, output, n_nodes, n_arcs, None, None, None, form.write(structure))
-
-
-def _network(model: Model, path: str, form: NetworkFormat, output: str | None, seed: int, watch: Watch) -> ExportReport:
-    try:
-        network = name_network(equivalent_network(model))
-    except ModelError as error:
-        raise ModelError(error.what, where=path, hint=error.hint) from error
-    _name_lost_arcs(model, watch)
-    text = form.write(network)
-    rows, difference = None, None
-    if form.read is not None:
-        again = form.read(text.encode(), output or f"the {form.word} text")
-        rows, difference = EXPORT_ROWS, _verified(model, network, again, seed)
-    arcs = sum(len(node.parents) for node in network.nodes)
-    size = sum(node.probabilities.size for node in network.nodes)
-    return ExportReport(path, form.word, output, len(network.nodes), arcs, size, rows, difference, text)
-
-
-def _name_lost_arcs(model: Model, watch: Watch) -> None:
-    """Nodes of the network that had parents but have no table over them in the model."""
-    dag, attributes = graph_of(model), model.schema.attributes
-    lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
-    if lost and not model.schema.marginalizes:
-        listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
-        watch(Note(f"the class is no parent of {listed}: written without parents, for which a model has no table"))
 
 
 def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:

@@ -140,7 +140,13 @@ def fit(
     )
     recipe = supplied.recipe(recipe)
     if extras.log_p_quantiles:
-        _refuse_quantiles(recipe)
+        # UsageError for parameters that have no P(x).
+        if recipe.param not in MARGINALIZED:
+            what = f"--log-p-quantiles has no effect with --param {recipe.param}: only a network with probabilities has P(x)"
+            raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
+        if recipe.calibrate is not None:
+            what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no network any more"
+            raise UsageError(what, hint="leave one of them out")
     if run.cluster is not None:
         refuse_on_cluster(source, recipe, supplied)
     stopwatch = Stopwatch(warned := Warnings(run.watch))
@@ -155,18 +161,6 @@ def fit(
     report = _report(model_path, learnt, supplied.structure)
     schema = learnt.model.schema
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
-
-
-def _refuse_quantiles(recipe: Recipe) -> None:
-    """UsageError for parameters that have no P(x)."""
-    if recipe.param not in MARGINALIZED:
-        what = (
-            f"--log-p-quantiles has no effect with --param {recipe.param}: only a network with probabilities has P(x)"
-        )
-        raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
-    if recipe.calibrate is not None:
-        what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no network any more"
-        raise UsageError(what, hint="leave one of them out")
 
 
 def _learnt(

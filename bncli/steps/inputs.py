@@ -15,7 +15,6 @@ from typing import TypeVar
 from bncli.catalogue import STRUCTURES
 from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import Columns, Origin
-from bncli.engine.data.schema import Cuts
 from bncli.engine.learn import Given
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.engine.structures.named_structure import NamedRegions
@@ -146,11 +145,10 @@ def refuse_scores(recipe: Recipe, supplied: Supplied) -> None:
 
 def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> Supplied:
     """The content of both files, each checked for itself and read once, so that it may be a pipe."""
-    cuts = None if cuts_path is None else _cuts(cuts_path)
+    cuts = (
+        None
+        if cuts_path is None
+        else (read_codes(cuts_path).heading.cuts if is_codes(cuts_path) else read_cuts(cuts_path))
+    )
     structure = None if structure_path is None else read_structure(structure_path)
     return Supplied(cuts, structure, cuts_path, structure_path)
-
-
-def _cuts(path: str) -> Cuts:
-    """Those of a cuts file, or in the heading of a `.codes` file."""
-    return read_codes(path).heading.cuts if is_codes(path) else read_cuts(path)

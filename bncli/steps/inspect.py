@@ -18,7 +18,6 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     ChosenPenalty,
     Ensemble,
-    Model,
     Path,
     Predictor,
     Restarts,
@@ -275,20 +274,8 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
     if found.kind != "model":
         what = f"this is {found.description}, not a model, or a cuts, structure or counts file"
         raise ModelError(what, where=path)
-    return _report(read_model(path), format_version(path), tables, effects)
-
-
-def _head(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            if not file.seekable():
-                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
-            return file.read(HEAD)
-    except OSError as error:
-        raise cannot_read(path, error, ModelError) from error
-
-
-def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelReport:
+    model = read_model(path)
+    version = format_version(path)
     return ModelReport(
         format="bncli-model",
         version=version,
@@ -320,6 +307,16 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
     )
 
 
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            if not file.seekable():
+                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
+            return file.read(HEAD)
+    except OSError as error:
+        raise cannot_read(path, error, ModelError) from error
+
+
 @singledispatch
 def _of_kind(_: Predictor, schema: Schema, tables: bool) -> dict[str, Any]:
     """The fields of the report that only some kinds of predictors have: none."""
@@ -334,14 +331,15 @@ def _(path: Path, schema: Schema, tables: bool) -> dict[str, Any]:
 @_of_kind.register
 def _(ensemble: Ensemble, schema: Schema, tables: bool) -> dict[str, Any]:
     named = (
-        NamedComponent(c.name, c.weight, _tables(c.tables, schema) if tables else None, _sizes(c.tables))
+        NamedComponent(
+            c.name,
+            c.weight,
+            _tables(c.tables, schema) if tables else None,
+            dict(sorted(Counter(len(family.attributes) for family in c.tables.families).items())),
+        )
         for c in ensemble.components
     )
     return {"trials": ensemble.trials, "components": tuple(named)}
-
-
-def _sizes(tables: Tables) -> dict[int, int]:
-    return dict(sorted(Counter(len(family.attributes) for family in tables.families).items()))
 
 
 def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:

@@ -49,12 +49,24 @@ def merge(
     for done, path in enumerate(paths[1:], 1):
         run.watch(Progress(done, len(paths), path))
         one = read_counts(path)
-        _refuse_differing(total, one, paths[0], path)
+        # BncliError that names the first thing in which two files do not count the same.
+        first_path = paths[0]
+        difference = next(_differences(total, one), None)
+        if difference is not None:
+            what, here, there = difference
+            hint = "count all parts with the same cuts file, the same --structure and the same --missing"
+            raise BncliError(f"{what}: {here}, but {there} in {first_path}", where=path, hint=hint)
         if not allow_repeated:
             _refuse_repeated(counted_in, one, path)
         own_labels += [set(one.labels)] if one.n_rows else []
         total = added([total, one], sorted_texts({*total.labels, *one.labels}), decay)
-    _tell_labels(total, own_labels, run)
+    # A slip of the pen in one file makes a label of its own: a note says which are not in every file.
+    everywhere = set(total.labels).intersection(*own_labels)
+    some = [label for label in total.labels if label not in everywhere]
+    if some and own_labels:
+        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
+        listed = ", ".join(f"'{label}'" for label in some[:3])
+        run.watch(Note(f"not every file has the class {listed}{more}"))
     write_counts(output, total)
     return MergeReport(output, total, len(paths), decay)
 
@@ -67,15 +79,6 @@ def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) ->
         what = f"{rows:,} of its {one.n_rows:,} rows are counted already, in {first}"
         raise BncliError(what, where=path, hint="leave one of the files out; --allow-repeated adds it all the same")
     counted_in |= {part.fingerprint: path for part in one.parts}
-
-
-def _refuse_differing(first: CountedRows, one: CountedRows, first_path: str, path: str) -> None:
-    """BncliError that names the first thing in which two files do not count the same."""
-    difference = next(_differences(first, one), None)
-    if difference is not None:
-        what, here, there = difference
-        hint = "count all parts with the same cuts file, the same --structure and the same --missing"
-        raise BncliError(f"{what}: {here}, but {there} in {first_path}", where=path, hint=hint)
 
 
 def _differences(first: CountedRows, one: CountedRows) -> Iterator[tuple[str, str, str]]:
@@ -131,13 +134,3 @@ def _tables(counted: CountedRows, other: CountedRows) -> str:
     if lacking is None:
         return f"{len(tables_json(counted))} tables"
     return "one over " + ", ".join(f"'{counted.cuts.attributes[i].name}'" for i in lacking)
-
-
-def _tell_labels(total: CountedRows, own_labels: Sequence[set[str]], run: Run) -> None:
-    """A slip of the pen in one file makes a label of its own: a note says which are not in every file."""
-    everywhere = set(total.labels).intersection(*own_labels)
-    some = [label for label in total.labels if label not in everywhere]
-    if some and own_labels:
-        more = f" and {len(some) - 3} more" if len(some) > 3 else ""
-        listed = ", ".join(f"'{label}'" for label in some[:3])
-        run.watch(Note(f"not every file has the class {listed}{more}"))

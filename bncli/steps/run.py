@@ -267,23 +267,20 @@ class PipelineStage(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not isinstance(error, Exception):  # ^C, a signal, the end of the program
-            self._interrupt(error)
+            # Throws away what waits in the queue and stops.
+            self._failure = self._failure or error
+            while True:
+                try:
+                    self._items.put_nowait(_End())
+                    break
+                except queue.Full:
+                    try:
+                        self._items.get_nowait()
+                    except queue.Empty:  # the stage took it between the two calls: there is room now
+                        continue
+            self._thread.join(_PATIENCE)
             return
         self._items.put(_End())
         self._thread.join()
         if error is None and self._failure is not None:
             raise self._failure
-
-    def _interrupt(self, error: BaseException) -> None:
-        """Throws away what waits in the queue and stops."""
-        self._failure = self._failure or error
-        while True:
-            try:
-                self._items.put_nowait(_End())
-                break
-            except queue.Full:
-                try:
-                    self._items.get_nowait()
-                except queue.Empty:  # the stage took it between the two calls: there is room now
-                    continue
-        self._thread.join(_PATIENCE)

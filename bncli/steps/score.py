@@ -213,12 +213,28 @@ def score(
 
     monitor: the file for what was counted, beside the training rows of the model.
     """
-    path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
+    # The file of the predictions (None: standard output); UsageError for outputs that cannot be written.
+    others = (source.bad_rows_file, monitor)
+    read = (*source.paths, model_path)
+    path = None if output.path == "-" else output.path
+    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    check_outputs((path, *others), read)
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
     rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
-    rows = _rows(model, (unseen or model.schema.unseen) == "error", output, rule, stopwatch)
+    # What scores; a note where what it tells needs a word.
+    strict = (unseen or model.schema.unseen) == "error"
+    shift = _shift(model, output.prior, stopwatch)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    if output.questions.surprise and model.log_p is not None:
+        told = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
+        stopwatch(Note(f"surprise of the training rows: {', '.join(told)}"))
+    rows = ScoredRows(model, strict, output.explain, shift)
+    if output.questions.any:
+        rows.ask(model, output.questions, rule)
     if monitor is not None:
         rows.watch(model)
     with Batches(
@@ -230,7 +246,9 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        layout = _layout(output, model, batches, rows, rule)
+        kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
+        wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
+        layout = Layout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
@@ -240,39 +258,6 @@ def score(
     tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
-
-
-def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[str, ...]) -> str | None:
-    """The file of the predictions (None: standard output); UsageError for outputs that cannot be written."""
-    path = None if output.path == "-" else output.path
-    refuse_ending(path, NOT_WRITTEN, WRITTEN)
-    check_outputs((path, *others), read)
-    return path
-
-
-def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
-    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
-
-
-def _rows(model: Model, strict: bool, output: Output, rule: Rule | None, watch: Watch) -> ScoredRows:
-    """What scores; a note where what it tells needs a word."""
-    shift = _shift(model, output.prior, watch)
-    _tell_reasons(model, output, watch)
-    if output.questions.surprise and model.log_p is not None:
-        told = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
-        watch(Note(f"surprise of the training rows: {', '.join(told)}"))
-    rows = ScoredRows(model, strict, output.explain, shift)
-    if output.questions.any:
-        rows.ask(model, output.questions, rule)
-    return rows
-
-
-def _layout(output: Output, model: Model, batches: Batches, rows: ScoredRows, rule: Rule | None) -> Layout:
-    kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
-    wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
-    return Layout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:

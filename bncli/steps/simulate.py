@@ -100,14 +100,27 @@ def simulate(
     stopwatch(Stage("network"))
     rng = np.random.Generator(np.random.PCG64(seed))
     network = _network(origin, rng)
-    _name_codes(network, stopwatch)
+    # Whoever learns from the rows must say again which numbers are names.
+    levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
+    names = [name for name in levels if read_as_numbers(levels[name])]
+    if names:
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        stopwatch(
+            Note(f"values of {listed} are names that look like numbers: learn from these rows with --categorical")
+        )
     stopwatch(Stage("rows"))
     tally, missing_values = _Tally(network), _missing_values(network, missing, seed)
     with open_rows(output, outputs.format) as file, PipelineStage(file.write) as writing:
         blocks = map(missing_values.applied_to, sample_blocks(network, rows, rng))
         for block in tally.counted(blocks, rows, stopwatch):
             writing.put(block)
-    _write_truth(network, tally, missing is not None, outputs.network, outputs.model)
+    any_missing = missing is not None
+    if outputs.network is not None:
+        write_structure(outputs.network, name_dag(network.structure, network.schema))
+    if outputs.model is not None:
+        counts = tally.missing_by_attribute if any_missing else None
+        model = true_model(network, tally.frequencies, tally.rows, counts)
+        write_model(outputs.model, with_self_test(model))
     paths = (model_path, output, outputs.network, outputs.model)
     return _report(network, paths, tally, missing, stopwatch.seconds())
 
@@ -133,15 +146,6 @@ def _missing_values(network: Network, missing: float | Literal["model"] | None, 
 
 _MISSING = 1
 """What tells the seed of the missing values from that of the rows."""
-
-
-def _name_codes(network: Network, watch: Watch) -> None:
-    """Whoever learns from the rows must say again which numbers are names."""
-    levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
-    names = [name for name in levels if read_as_numbers(levels[name])]
-    if names:
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-        watch(Note(f"values of {listed} are names that look like numbers: learn from these rows with --categorical"))
 
 
 class _Tally:
@@ -172,17 +176,6 @@ class _Tally:
     @property
     def frequencies(self) -> list[list[float]]:
         return [counts.astype(np.float64).tolist() for counts in self._counts]
-
-
-def _write_truth(
-    network: Network, tally: _Tally, any_missing: bool, network_out: str | None, model_out: str | None
-) -> None:
-    if network_out is not None:
-        write_structure(network_out, name_dag(network.structure, network.schema))
-    if model_out is not None:
-        counts = tally.missing_by_attribute if any_missing else None
-        model = true_model(network, tally.frequencies, tally.rows, counts)
-        write_model(model_out, with_self_test(model))
 
 
 def _report(

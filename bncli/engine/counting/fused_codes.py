@@ -115,15 +115,15 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
     states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
     del groups  # so that interleaving can let the codes of a block go
     if interleaved:
-        return Fusion(members, data.keep(_interleaved, _narrowest(members), states=states), offsets[-1])
+        return Fusion(
+            members,
+            data.keep(_interleaved, code_dtype(max(len(of_group) for of_group in members)), states=states),
+            offsets[-1],
+        )
     # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
     kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
     return Fusion(members, data.keep(_as_kinds, kinds, states=states), offsets[-1])
-
-
-def _narrowest(members: Sequence[Index]) -> np.dtype[Any]:
-    return code_dtype(max(len(of_group) for of_group in members))
 
 
 _Fused = tuple[Index, FusedCodes]
@@ -182,7 +182,12 @@ class _Group:
             if attribute not in self._added:
                 if self._families and size * radix > MAX_JOINT:
                     return False
-                present, codes = _add_attribute(self._data, codes, size, attribute, radix)
+                # The joint configurations that occur, and the number of each row's among them.
+                present = np.flatnonzero(self._data.reduce(_presence, attribute, radix, size, states=codes))
+                # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
+                renumber = np.zeros(size * radix, code_dtype(len(present)))
+                renumber[present] = np.arange(len(present), dtype=renumber.dtype)
+                present, codes = present, self._data.keep(_extend, attribute, radix, renumber, states=codes)
                 added[attribute], size = (radix, present), len(present)
         if self._families and size > max_configurations:
             return False
@@ -233,17 +238,6 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
     return order
 
 
-def _add_attribute(
-    data: Dataset, codes: FusedCodes, size: int, attribute: int, radix: int
-) -> tuple[Index, list[Codes]]:
-    """The joint configurations that occur, and the number of each row's among them."""
-    present = np.flatnonzero(data.reduce(_presence, attribute, radix, size, states=codes))
-    # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
-    renumber = np.zeros(size * radix, code_dtype(len(present)))
-    renumber[present] = np.arange(len(present), dtype=renumber.dtype)
-    return present, data.keep(_extend, attribute, radix, renumber, states=codes)
-
-
 def _no_codes(block: RowBlock) -> Codes:
     return np.zeros(block.n_rows, np.uint8)
 
@@ -258,14 +252,10 @@ def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
     if block.n_rows >= MANY_ROWS:
-        _give_back()
+        # What was freed goes back to the system: between pieces in use the C library (of GNU) would keep it.
+        with suppress(OSError, AttributeError, TypeError):
+            ctypes.CDLL(None).malloc_trim(0)
     return codes.T
-
-
-def _give_back() -> None:
-    """What was freed goes back to the system: between pieces in use the C library (of GNU) would keep it."""
-    with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:

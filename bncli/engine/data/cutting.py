@@ -185,7 +185,12 @@ def learn_dataset(
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
     labels = columns.label.codes.astype(code_dtype(len(columns.label.levels)), copy=False)
     if given is None:
-        learn = _learner(columns, labels, partial(_discretizer(discretize), **_set(options)), group_levels)
+        learn = _learner(
+            columns,
+            labels,
+            partial(_discretizer(discretize), **{key: value for key, value in options.items() if value is not None}),
+            group_levels,
+        )
         names = list(columns.attributes)
     else:
         learn = _adopter(columns, given)
@@ -217,7 +222,10 @@ def _coder(
     columns: Columns, learn: Callable[[str], Attribute], without_cuts: frozenset[str], missing_policy: MissingPolicy
 ) -> Callable[[str], _Coded]:
     """The function that learns and codes the column of a name."""
-    uncut = _uncut(columns)
+    # What every complete column of numbers without a cut comes to: one interval that holds all rows.
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    _, frequencies = _frequencies(nothing, 1, columns.weights)
+    uncut = _Coded(NumericAttribute("", False, frequencies), nothing)
 
     def coded(name: str) -> _Coded:
         if name in without_cuts:
@@ -233,22 +241,11 @@ def _coder(
     return coded
 
 
-def _set(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
 class _Coded(NamedTuple):
     """An attribute, and the code of every row, shape (N,)."""
 
     attribute: Attribute
     codes: Codes | Parts
-
-
-def _uncut(columns: Columns) -> _Coded:
-    """What every complete column of numbers without a cut comes to: one interval that holds all rows."""
-    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
-    _, frequencies = _frequencies(nothing, 1, columns.weights)
-    return _Coded(NumericAttribute("", False, frequencies), nothing)
 
 
 def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:

@@ -96,29 +96,27 @@ def _column(columns: Columns, attribute: Attribute) -> Column | CodedColumn:
 
 def encode_column(column: Column | CodedColumn, attribute: Attribute) -> EncodedColumn:
     if isinstance(column, CodedColumn):
-        return _encoded_codes(column, attribute)
+        # By the same cuts or levels: only a level that the attribute has not is unseen.
+        own, unknown = column.attribute, attribute.cardinality
+        if isinstance(own, CategoricalAttribute) and isinstance(attribute, CategoricalAttribute):
+            lookup = _lookup(own.levels, attribute.code_of, unknown)
+            lookup[-1] = attribute.n_values
+        elif (
+            isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts
+        ):
+            lookup = np.arange(own.n_values + 1)
+        else:
+            raise ModelError(f"the codes of column {attribute.name!r} are not those of the model's cuts")
+        codes = lookup.astype(code_dtype(unknown + 1))[column.codes.whole()]
+        n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
+        n_unknown = int(np.count_nonzero(codes == unknown))
+        return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
     if isinstance(column, NumericColumn) and isinstance(attribute, NumericAttribute):
         return _encoded_numbers(column, attribute)
     if isinstance(column, CategoricalColumn) and isinstance(attribute, CategoricalAttribute):
         return _encoded_levels(column, attribute)
     kind = "numeric" if isinstance(attribute, NumericAttribute) else "categorical"
     raise ModelError(f"column {attribute.name!r} is not {kind}, as the model needs it")
-
-
-def _encoded_codes(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """By the same cuts or levels: only a level that the attribute has not is unseen."""
-    own, unknown = column.attribute, attribute.cardinality
-    if isinstance(own, CategoricalAttribute) and isinstance(attribute, CategoricalAttribute):
-        lookup = _lookup(own.levels, attribute.code_of, unknown)
-        lookup[-1] = attribute.n_values
-    elif isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts:
-        lookup = np.arange(own.n_values + 1)
-    else:
-        raise ModelError(f"the codes of column {attribute.name!r} are not those of the model's cuts")
-    codes = lookup.astype(code_dtype(unknown + 1))[column.codes.whole()]
-    n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
-    n_unknown = int(np.count_nonzero(codes == unknown))
-    return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 
 def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> EncodedColumn:

@@ -221,33 +221,48 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     data = directed(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
     effort = effort_of(recipe.effort, recipe.time_limit, data)
-    _refuse_large(data, effort, run.memory)
-    watch(Stage("candidates"))
-    folds = _folds(data, effort, recipe.seed or 0)
-    bag = _bag(data, recipe, effort, budget)
-    judged = Trials(data, folds, recipe, Plan(effort, budget, bag, run.memory), watch).run() if folds else []
-    judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
-    judged, weights = _weighted(folds, judged, recipe.metric or "", budget)
-    watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, bag)
-    model, parameters = _model(data, recipe, judged, weights, fitted)
-    return model, replace(parameters, held_out=_held_out(folds, judged, weights) if folds else None)
-
-
-def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
-    """BncliError where not even the first candidate can be tried in `memory` bytes (None: not known)."""
+    # BncliError where not even the first candidate can be tried in `memory` bytes (None: not known).
+    memory = run.memory
     needed = memory_of("singles", data, effort)
     if memory is not None and needed > memory:
         what = f"--structure auto tries models of {len(data.schema.informative):,} attributes on {data.n_rows:,} rows"
         hint = "take --structure nb --param map, or leave columns out with --ignore"
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
-
-
-def _bag(data: Dataset, recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
-    """With a limit and no effort it grows as long as there is time."""
+    watch(Stage("candidates"))
+    folds = _folds(data, effort, recipe.seed or 0)
+    # With a limit and no effort it grows as long as there is time.
     as_long = recipe.time_limit is not None and recipe.effort is None
     wanted = MOST_MEMBERS if as_long else wanted_members(effort, data.n_rows)
-    return Bag(wanted, effort.member_rows, effort.trees, recipe.seed or 0, budget)
+    bag = Bag(wanted, effort.member_rows, effort.trees, recipe.seed or 0, budget)
+    judged = Trials(data, folds, recipe, Plan(effort, budget, bag, run.memory), watch).run() if folds else []
+    judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
+    judged, weights = _weighted(folds, judged, recipe.metric or "", budget)
+    watch(Stage("parameters"))
+    fitted = _fit_components(data, folds, judged, weights, watch, bag)
+    heaviest = fitted[0]
+    trials = tuple(
+        TriedCandidate(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
+        for one, weight in zip(judged, weights, strict=True)
+        if one.tried
+    )
+    ensemble = Ensemble(tuple(one.component for one in fitted), trials, Pool.LOGARITHMIC)
+    logs = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
+    cll = float(logs.sum() if data.weights is None else logs @ data.weights)
+    parameters = Parameters(
+        ensemble,
+        sum(one.n_parameters for one in fitted),
+        0.0 - data.total_weight * math.log(data.n_labels),
+        cll,
+        sum(one.optimum.iterations for one in fitted),
+        sum(one.optimum.evaluations for one in fitted),
+        heaviest.optimum.stopped_by,
+        products=sum(one.optimum.products for one in fitted),
+    )
+    model, parameters = (
+        Model(data.schema, heaviest.candidate.structure, ensemble, recipe, data.n_rows, __version__),
+        parameters,
+    )
+    return model, replace(parameters, held_out=_held_out(folds, judged, weights) if folds else None)
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -437,28 +452,3 @@ def _fitted(
 ) -> _Fitted:
     tables = space.likelihood.tables(cells)
     return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
-
-
-def _model(
-    data: Dataset, recipe: Recipe, judged: Sequence[Judged], weights: Array, fitted: Sequence[_Fitted]
-) -> tuple[Model, Parameters]:
-    heaviest = fitted[0]
-    trials = tuple(
-        TriedCandidate(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
-        for one, weight in zip(judged, weights, strict=True)
-        if one.tried
-    )
-    ensemble = Ensemble(tuple(one.component for one in fitted), trials, Pool.LOGARITHMIC)
-    logs = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
-    cll = float(logs.sum() if data.weights is None else logs @ data.weights)
-    parameters = Parameters(
-        ensemble,
-        sum(one.n_parameters for one in fitted),
-        0.0 - data.total_weight * math.log(data.n_labels),
-        cll,
-        sum(one.optimum.iterations for one in fitted),
-        sum(one.optimum.evaluations for one in fitted),
-        heaviest.optimum.stopped_by,
-        products=sum(one.optimum.products for one in fitted),
-    )
-    return Model(data.schema, heaviest.candidate.structure, ensemble, recipe, data.n_rows, __version__), parameters

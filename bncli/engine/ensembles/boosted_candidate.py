@@ -26,7 +26,7 @@ from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_p
 from bncli.engine.ensembles.budget import FOLDS, TREES, ComputeBudget, Effort, boosted_seconds
 from bncli.engine.ensembles.choice import Judged, losses_of
 from bncli.engine.ensembles.joint_fit import are_enough, jointly_fitted
-from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried
 
 NAME = "boosted"
@@ -85,7 +85,9 @@ def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted,
         if not bag.budget.has_time(0.0, member_seconds(data, later_rows(data, bag.rows), found)):
             break
         drawn = data.take(stratified_sample(data.labels, bag.rows, (bag.seed, len(found))))
-        part = _part_of(drawn, stratified_folds(drawn.labels, n_folds, bag.seed) == len(found) % n_folds)
+        # The rows that are not held out, and those that are.
+        held_out = stratified_folds(drawn.labels, n_folds, bag.seed) == len(found) % n_folds
+        part = drawn.take(np.flatnonzero(~held_out)), drawn.take(np.flatnonzero(held_out))
         trees = bag.trees if all(member.ended for member in found) else max(member.grown for member in found)
         member = _member(part, bag._replace(trees=trees), len(found), bag.budget.part_of_time(1))
         if not member.ended and member.grown < trees:
@@ -97,11 +99,6 @@ def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted,
 def wanted_members(effort: Effort, n_rows: int) -> int:
     """Of more rows than an effort draws for other candidates one fewer: a member of many rows varies less."""
     return effort.members - (n_rows > effort.most_rows)
-
-
-def _part_of(data: Dataset, held_out: Mask) -> Part:
-    """The rows that are not held out, and those that are."""
-    return data.take(np.flatnonzero(~held_out)), data.take(np.flatnonzero(held_out))
 
 
 def _member(part: Part, bag: Bag, number: int, is_late: Callable[[], bool]) -> Boosted:

@@ -108,7 +108,8 @@ def boost(
     columns = columns_of(data, settings.bins, rng)
     rows = data.take(columns.order)
     member = _Member(rows, columns, settings, rng)
-    prior = _prior(rows)
+    shares = np.log(rows.class_counts + 0.5) - math.log(rows.total_weight + 0.5 * rows.n_labels)
+    prior = shares[1:] - shares[:1] if rows.n_labels == 2 else shares
     scores, outside = (np.repeat(prior[:, np.newaxis], each.n_rows, axis=1).T for each in (rows, held_out))
     trees, best, least, kept = list[Tree](), 0, log_loss(outside, held_out), outside.copy()
     worth, end, first = least, settings.patience, least
@@ -174,11 +175,6 @@ class _Member:
         n = g.shape[1]
         values *= 1.0 if n == 1 else (n - 1) / n
         return np.asarray(self._settings.rate * np.clip(values, -LARGEST, LARGEST))
-
-
-def _prior(data: Dataset) -> Array:
-    shares = np.log(data.class_counts + 0.5) - math.log(data.total_weight + 0.5 * data.n_labels)
-    return shares[1:] - shares[:1] if data.n_labels == 2 else shares
 
 
 def probabilities(scores: Array) -> Array:

@@ -229,14 +229,28 @@ class _Search:
         said = _advance(self.paths, penalty, self.tell)
         losses = losses_of(said, self.labels, self.weights)
         self.tried.append(Tried(penalty, losses.log_loss))
-        if _better(losses, self.losses, self.metric):
+        # Lower by more than a tie; for errors that tie, by log-loss.
+        best = self.losses
+        metric = self.metric
+        if (metric == "error" and losses.error == best.error) or best.log_loss == math.inf:
+            # errors are whole numbers of rows and tie often; log-losses tell models apart
+            metric = "log-loss"
+        if losses.by(metric) < best.by(metric) * (1 - TIE):
             self.penalty, self.losses, self.logs = penalty, losses, said
             for path in self.paths:
                 path.keep()
 
     @property
     def is_over(self) -> bool:
-        return _is_over(self.tried, many=len(self.labels) >= MANY)
+        tried = self.tried
+        many = len(self.labels) >= MANY
+        losses = [one.log_loss for one in tried]
+        worse = WORSE_OF_MANY if many else WORSE
+        if losses[-1] > min(losses) * (1 + worse) + SLACK or (_rises(losses[-3:-1]) and _rises(losses[-2:])):
+            return True
+        if tried[-1].penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
+            return True
+        return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
 
 
 def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> Judged:
@@ -271,24 +285,6 @@ def losses_of(logs: Array, labels: Integers, weights: Array | None) -> Losses:
     log_loss, error, square = (float(np.average(values, weights=weights)) for values in errors)
     # -0.0 + 0.0 is 0.0: no loss is shown as -0
     return Losses(log_loss + 0.0, error, math.sqrt(square))
-
-
-def _better(new: Losses, best: Losses, metric: str) -> bool:
-    """Lower by more than a tie; for errors that tie, by log-loss."""
-    if (metric == "error" and new.error == best.error) or best.log_loss == math.inf:
-        # errors are whole numbers of rows and tie often; log-losses tell models apart
-        metric = "log-loss"
-    return new.by(metric) < best.by(metric) * (1 - TIE)
-
-
-def _is_over(tried: Sequence[Tried], *, many: bool) -> bool:
-    losses = [one.log_loss for one in tried]
-    worse = WORSE_OF_MANY if many else WORSE
-    if losses[-1] > min(losses) * (1 + worse) + SLACK or (_rises(losses[-3:-1]) and _rises(losses[-2:])):
-        return True
-    if tried[-1].penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
-        return True
-    return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
 
 
 def _rises(losses: Sequence[float]) -> bool:

@@ -54,7 +54,11 @@ ITERATIONS, LOOK = 8, 3
 def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
     """The member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
     n_trees = len(member.trees)
-    if not n_trees or n_trees > most_trees(data, held_out) or _is_in_doubt(member, held_out):
+    if (
+        not n_trees
+        or n_trees > most_trees(data, held_out)
+        or (member.log_loss > DOUBT * log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out))
+    ):
         return member
     grown = np.concatenate([tree.values for tree in member.trees])
     inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
@@ -86,11 +90,6 @@ def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float, float]
     """Of a number of trees, their log-loss and that of the class frequencies: whether to try the joint fit now."""
     most = most_trees(data, held_out)
     return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first
-
-
-def _is_in_doubt(member: Boosted, held_out: Dataset) -> bool:
-    """Whether the classes overlap so much that there is hardly anything to gain."""
-    return member.log_loss > DOUBT * log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out)
 
 
 def _with_values(trees: Sequence[Tree], values: Array) -> tuple[Tree, ...]:

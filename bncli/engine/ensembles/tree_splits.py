@@ -319,7 +319,9 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinS
     order = _order(block, counted, units, penalty)
     if order is not None:
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
-    left = _sums_from_the_left(counted)
+    # Along the last axis; whole numbers, so that a product of matrices, which is faster for few bins, is exact too.
+    width = counted.shape[-1]
+    left = np.asarray(counted.cumsum(axis=2) if width > MULTIPLIED else counted @ _triangle(width))
     total = left[:, :1, -1:].copy()
     again = block.again
     # the missing level, the last bin, on the left
@@ -341,12 +343,6 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinS
     right = np.arange(block.columns[again[c]].n_bins) > end
     right[-1] = False
     return BinSplit(block.first + again[c], right, float(gains.flat[best]))
-
-
-def _sums_from_the_left(counted: Array) -> Array:
-    """Along the last axis; whole numbers, so that a product of matrices, which is faster for few bins, is exact too."""
-    width = counted.shape[-1]
-    return np.asarray(counted.cumsum(axis=2) if width > MULTIPLIED else counted @ _triangle(width))
 
 
 @cache

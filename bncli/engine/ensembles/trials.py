@@ -28,7 +28,6 @@ from bncli.engine.ensembles.choice import (
     GRID,
     MANY,
     Judged,
-    PenaltyPath,
     Tell,
     has_lost_its_base,
     held_out_weights,
@@ -133,7 +132,7 @@ class Trials:
             return
         # what the first fold tells comes before any work on the others
         found = candidate(first.rows, name)
-        if any(_alike(found, one.path) for one in self._judged):
+        if any((one.path is not None and found.has_tables_of(one.path.candidate)) for one in self._judged):
             return
         least = search + n_folds * least_path_seconds(first.rows.data, found)
         if self._is_too_costly(name, least, 0.0):
@@ -148,7 +147,14 @@ class Trials:
         self._judged.append(judge(name, paths, self._metric, self._teller(done, name), begin, self._is_late))
         self._budget.spend(cost, later)
         self._costs[name] = cost + later
-        self._learn_from(self._judged[-1], paths)
+        # What later candidates build on and begin with.
+        judged = self._judged[-1]
+        for fold, path in zip(self._folds, paths, strict=True):
+            fold.rows.fits[judged.name] = path.fit
+            fold.rows.penalties[judged.name] = judged.penalty
+        if judged.name == "all pairs" and is_better(judged.name, "pairs", self._judged):
+            for fold in self._folds:
+                fold.rows.below["triples"] = judged.name
 
     def _try_boosted(self, done: int) -> None:
         """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded.
@@ -186,15 +192,6 @@ class Trials:
         self._left_out.append(name)
         return True
 
-    def _learn_from(self, judged: Judged, paths: Sequence[PenaltyPath]) -> None:
-        """What later candidates build on and begin with."""
-        for fold, path in zip(self._folds, paths, strict=True):
-            fold.rows.fits[judged.name] = path.fit
-            fold.rows.penalties[judged.name] = judged.penalty
-        if judged.name == "all pairs" and is_better(judged.name, "pairs", self._judged):
-            for fold in self._folds:
-                fold.rows.below["triples"] = judged.name
-
     def _first_penalty(self, found: Candidate) -> float:
         """A step above the best penalty of what this one builds on, or else of the first candidate; two of many rows.
 
@@ -220,7 +217,3 @@ class Trials:
             self._watch(Progress(done + share, len(self._wanted), where))
 
         return tell
-
-
-def _alike(found: Candidate, other: PenaltyPath | None) -> bool:
-    return other is not None and found.has_tables_of(other.candidate)

@@ -15,7 +15,6 @@ Conventions: row weights are multiplicities. Cost: O((T + K) N), a block of rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,15 +57,11 @@ def bias_variance(
     if not total > 0:
         raise BncliError("bias and variance need rows of positive weight")
     sums = np.zeros(2)
-    for rows in _blocks(n_rows):
+    for rows in (slice(start, start + _BLOCK) for start in range(0, n_rows, _BLOCK)):
         right, squares = _shares(labels[rows], predictions[:, rows], n_labels)
         sums += w[rows] @ (1 - 2 * right + squares), w[rows] @ (1 - squares)
     bias, variance = sums / (2 * total)
     return BiasVariance(float(bias), float(variance))
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK) for start in range(0, n_rows, _BLOCK))
 
 
 def _shares(labels: Integers, predictions: Integers, n_labels: int) -> tuple[Array, Array]:

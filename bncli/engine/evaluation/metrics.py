@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
+from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.errors import BncliError
 
 # What a confusion matrix says of every label, and of all labels alike however rare they are.
@@ -136,7 +136,9 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
     squares = np.square(probabilities).sum(axis=0) + np.square(missed) - np.square(np.exp(log_true))
     right = predicted == labels
     cll = float(log_true.sum() if weights is None else weights @ log_true)
-    confusion = _confusion(labels, predicted, len(log_probabilities), weights)
+    n_labels = len(log_probabilities)
+    cells = labels.astype(np.intp) * n_labels + predicted
+    confusion = np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
     return Metrics(
         accuracy=float(np.average(right, weights=weights)),
         error=float(np.average(~right, weights=weights)),
@@ -156,11 +158,6 @@ def _calibration_error(confidence: Array, right: Mask, mean_weights: Array) -> f
     bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
     gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
     return float(np.abs(gaps).sum())
-
-
-def _confusion(labels: Integers, predicted: Index, n_labels: int, weights: Array | None) -> NDArray[np.int64] | Array:
-    cells = labels.astype(np.intp) * n_labels + predicted
-    return np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
 
 
 def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> float | None:

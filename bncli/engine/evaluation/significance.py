@@ -114,7 +114,11 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     differences = paired_differences(first, second)
     differences = differences[differences != 0]
     n = len(differences)
-    ranks, sizes = _average_ranks(np.abs(differences))
+    # Ranks 1, ..., n, equal magnitudes sharing their average; and how many share each.
+    magnitudes = np.abs(differences)
+    _, group, counts = np.unique(magnitudes, return_inverse=True, return_counts=True)
+    sizes = counts.astype(np.float64)
+    ranks, sizes = (sizes.cumsum() - (sizes - 1) / 2)[group], sizes
     w_plus = float(ranks[differences > 0].sum())
     w_minus = n * (n + 1) / 2 - w_plus
     variance = (n * (n + 1) * (2 * n + 1) - float((sizes**3 - sizes).sum()) / 2) / 24
@@ -174,13 +178,6 @@ def sign_test(wins: int, losses: int) -> float:
     n = wins + losses
     tail = sum(math.comb(n, k) for k in range(min(wins, losses) + 1))
     return min(1.0, 2 * tail / (1 << n))
-
-
-def _average_ranks(magnitudes: Array) -> tuple[Array, Array]:
-    """Ranks 1, ..., n, equal magnitudes sharing their average; and how many share each."""
-    _, group, counts = np.unique(magnitudes, return_inverse=True, return_counts=True)
-    sizes = counts.astype(np.float64)
-    return (sizes.cumsum() - (sizes - 1) / 2)[group], sizes
 
 
 def _exact_tail(n: int, w: int) -> float:

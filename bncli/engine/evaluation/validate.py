@@ -217,7 +217,12 @@ def _hold_out(
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
     pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
-    base = _base(columns, split)
+    # The figures of the class frequencies of the other rows.
+    assert columns.label is not None
+    codes, weights = columns.label.codes, columns.weights
+    here, others = (None if weights is None else weights[rows] for rows in (split.rows, split.others))
+    frequencies = class_frequencies(codes[split.others], len(columns.label.levels), others)
+    base = measure_baseline(frequencies, codes[split.rows], here)
     fold = Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
     parameters = learnt.parameters
     if parameters.stopped_by is not StoppedBy.CLOSED_FORM:
@@ -231,15 +236,6 @@ def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
     codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
     data = Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
     return score_network(Counts(data), only_network(model.structure), Strengths.of(model.recipe))
-
-
-def _base(columns: Columns, split: Split) -> Baseline:
-    """The figures of the class frequencies of the other rows."""
-    assert columns.label is not None
-    codes, weights = columns.label.codes, columns.weights
-    here, others = (None if weights is None else weights[rows] for rows in (split.rows, split.others))
-    frequencies = class_frequencies(codes[split.others], len(columns.label.levels), others)
-    return measure_baseline(frequencies, codes[split.rows], here)
 
 
 def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:

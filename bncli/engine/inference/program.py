@@ -257,15 +257,15 @@ class Builder:
         tables = self._pairs(left, right)
         for table in tables:
             assert isinstance(table.content, Pair)
-            self._contract(table.content, table.size)
+            # Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers.
+            pair = table.content
+            self._check(pair.scope)
+            self.work += self._n_entries(pair.scope) * table.size
+            sides = [
+                side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None
+            ]
+            self._allot(table.size * sum(math.prod(self.shapes[side.slot][:-1]) for side in sides))
         return tables
-
-    def _contract(self, pair: Pair, size: int) -> None:
-        """Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers."""
-        self._check(pair.scope)
-        self.work += self._n_entries(pair.scope) * size
-        sides = [side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None]
-        self._allot(size * sum(math.prod(self.shapes[side.slot][:-1]) for side in sides))
 
     def _n_entries(self, scope: Scope) -> int:
         return math.prod(self.cardinalities[attribute] for attribute in scope)

@@ -169,7 +169,13 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
     if narrow.dtype.kind in "iu":
         low, width = _range(narrow)
         if width * n_labels <= max(4 * len(narrow), 1 << 12):
-            return _counted(narrow, low, width, labels, n_labels, weights)
+            cells = narrow.astype(np.intp)
+            cells -= low
+            items = _occupied(cells, labels, width, n_labels, weights)
+            present, first = np.unique(items.cells // n_labels, return_index=True)
+            return Ordered(
+                (present + low).astype(np.float64), np.append(first[1:], len(items.cells)), items.labels, items.weights
+            )
     if weights is None and narrow.dtype.itemsize <= 4 and n_labels <= 1 << 16:
         return _sorted_by_key(narrow, labels)
     return _sorted_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
@@ -207,23 +213,6 @@ def _range(values: Numbers) -> tuple[int, int]:
         return 0, 0
     low = int(values.min())
     return low, int(values.max()) - low + 1
-
-
-def _counted(
-    values: Numbers,
-    low: int,
-    width: int,
-    labels: Codes,
-    n_labels: int,
-    weights: Numbers | None,
-) -> Ordered:
-    cells = values.astype(np.intp)
-    cells -= low
-    items = _occupied(cells, labels, width, n_labels, weights)
-    present, first = np.unique(items.cells // n_labels, return_index=True)
-    return Ordered(
-        (present + low).astype(np.float64), np.append(first[1:], len(items.cells)), items.labels, items.weights
-    )
 
 
 @dataclass(frozen=True)

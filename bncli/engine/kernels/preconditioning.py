@@ -133,7 +133,7 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
         inverses = inverses_of(sample.grams, penalty * squares)
     else:
         pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
-        inverses = np.stack([_free_inverse(c, of) for c, of in pairs])
+        inverses = np.stack([_inverse_in(np.minimum(np.diag(of) ** -0.5, 1.0), c) for c, of in pairs])
     dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
 
     unscaled = bool((factor == 1.0).all())
@@ -159,11 +159,6 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
         return out.ravel()
 
     return apply
-
-
-def _free_inverse(c: Array, squares: Array) -> Array:
-    """C^-1 with a ridge that grows as factors under 1 shrink: a table that no parameter moves has to stay."""
-    return _inverse_in(np.minimum(np.diag(squares) ** -0.5, 1.0), c)
 
 
 def _inverse_in(units: Array, matrix: Array) -> Array:

@@ -112,7 +112,19 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
                 if batch.steep:
                     sums = _sum(_log_averages(batch.tables, places, logs), weights)
                 else:
-                    sums = _sum_logs(_averages(batch.tables, places, p), weights)
+                    # z, (candidates, rows).
+                    tables = batch.tables
+                    z = np.empty(places.shape)
+                    np.take(tables[0], places, out=z, mode="clip")
+                    z *= p[1]
+                    z += p[0]
+                    if len(tables) > 1:
+                        term = np.empty(places.shape)
+                        for table, of_class in zip(tables[1:], p[2:], strict=True):
+                            np.take(table, places, out=term, mode="clip")
+                            term *= of_class
+                            z += term
+                    sums = _sum_logs(z, weights)
                 totals[at : at + len(places)] += sums
                 at += len(places)
     return totals
@@ -158,21 +170,6 @@ def log_probabilities(scores: Array) -> Array:
     """ln softmax over the classes, (K, rows)."""
     shifted = scores - scores.max(axis=0)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
-
-
-def _averages(tables: Array, places: Index, p: Array) -> Array:
-    """z, (candidates, rows)."""
-    z = np.empty(places.shape)
-    np.take(tables[0], places, out=z, mode="clip")
-    z *= p[1]
-    z += p[0]
-    if len(tables) > 1:
-        term = np.empty(places.shape)
-        for table, of_class in zip(tables[1:], p[2:], strict=True):
-            np.take(table, places, out=term, mode="clip")
-            term *= of_class
-            z += term
-    return z
 
 
 def _sum_logs(z: Array, weights: Array | None) -> Array:

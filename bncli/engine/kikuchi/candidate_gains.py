@@ -52,17 +52,14 @@ class Candidates:
         touched = np.zeros(len(self.sets), bool)
         for covered in sets:
             for positions in itertools.combinations(range(self.size), len(covered)) if covered else ():
-                having = self._having(positions, covered)
+                # The candidates with these attributes at these positions.
+                alike = self.sets[:, positions[0]] == covered[0]
+                for position, attribute in zip(positions[1:], covered[1:], strict=True):
+                    alike &= self.sets[:, position] == attribute
+                having = np.flatnonzero(alike)
                 self.covered[having, sum(1 << p for p in positions)] = True
                 touched[having] = True
         return np.flatnonzero(touched)
-
-    def _having(self, positions: Sequence[int], covered: Region) -> Index:
-        """The candidates with these attributes at these positions."""
-        alike = self.sets[:, positions[0]] == covered[0]
-        for position, attribute in zip(positions[1:], covered[1:], strict=True):
-            alike &= self.sets[:, position] == attribute
-        return np.flatnonzero(alike)
 
     @property
     def present(self) -> Mask:

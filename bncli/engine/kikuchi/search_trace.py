@@ -217,16 +217,14 @@ def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Ar
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):
         here = scores[:, rows]
-        here += np.take(added, _cells(block, region, radices, rows), axis=1) if region else added
+        here += (
+            np.take(added, cell_numbers([block.codes[i][rows] for i in region], radices), axis=1) if region else added
+        )
         true = np.take_along_axis(here, block.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
         top = here.max(axis=0)
         logs = true - top - np.log(np.exp(here - top).sum(axis=0))
         log_likelihood += float(logs.sum() if block.weights is None else block.weights[rows] @ logs)
     return scores, log_likelihood
-
-
-def _cells(block: RowBlock, region: Region, radices: tuple[int, ...], rows: slice) -> Index:
-    return cell_numbers([block.codes[i][rows] for i in region], radices)
 
 
 def log_priors(total: float, df: Array) -> Array:

@@ -48,7 +48,14 @@ class Node:
         twice = _first_repeated(self.states)
         if twice is not None:
             raise BncliError(f"the node '{self.name}' has the state '{twice}' twice", hint="name every state once")
-        _check_probabilities(self.name, table)
+        if not np.all((table >= 0) & (table <= 1 + ROUNDING)):
+            worst = table[~((table >= 0) & (table <= 1 + ROUNDING))][0]
+            raise BncliError(f"the table of '{self.name}' holds {worst:.17g}", hint="probabilities lie between 0 and 1")
+        sums = table.sum(axis=-1)
+        off = np.abs(sums - 1) > ROUNDING * table.shape[-1]
+        if np.any(off):
+            what = f"a row of the table of '{self.name}' sums to {sums[off].flat[0]:.9g}"
+            raise BncliError(what, hint="the probabilities of a node's states sum to 1")
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,15 @@ class NamedNetwork:
         if self.class_name is not None and self.class_name not in self.by_name:
             raise BncliError(f"the class '{self.class_name}' is not a node", hint="name one of the nodes")
         for node in self.nodes:
-            self._check_parents(node)
+            for parent in node.parents:
+                if parent not in self.by_name:
+                    raise BncliError(
+                        f"the parent '{parent}' of '{node.name}' is not a node", hint="define it as a node"
+                    )
+            shape = (*(len(self.by_name[parent].states) for parent in node.parents), len(node.states))
+            if node.probabilities.shape != shape:
+                what = f"the table of '{node.name}' has the shape {node.probabilities.shape}, not {shape}"
+                raise BncliError(what, hint="give one row per combination of the parents' states")
         assert self.dag is not None
 
     @cached_property
@@ -86,15 +101,6 @@ class NamedNetwork:
         parents = {node.name: node.parents for node in self.nodes}
         return NamedDag(self.class_name, parents, self.method, dict(self.options))
 
-    def _check_parents(self, node: Node) -> None:
-        for parent in node.parents:
-            if parent not in self.by_name:
-                raise BncliError(f"the parent '{parent}' of '{node.name}' is not a node", hint="define it as a node")
-        shape = (*(len(self.by_name[parent].states) for parent in node.parents), len(node.states))
-        if node.probabilities.shape != shape:
-            what = f"the table of '{node.name}' has the shape {node.probabilities.shape}, not {shape}"
-            raise BncliError(what, hint="give one row per combination of the parents' states")
-
 
 def _first_repeated(names: tuple[str, ...]) -> str | None:
     seen: set[str] = set()
@@ -103,17 +109,6 @@ def _first_repeated(names: tuple[str, ...]) -> str | None:
             return name
         seen.add(name)
     return None
-
-
-def _check_probabilities(name: str, table: Array) -> None:
-    if not np.all((table >= 0) & (table <= 1 + ROUNDING)):
-        worst = table[~((table >= 0) & (table <= 1 + ROUNDING))][0]
-        raise BncliError(f"the table of '{name}' holds {worst:.17g}", hint="probabilities lie between 0 and 1")
-    sums = table.sum(axis=-1)
-    off = np.abs(sums - 1) > ROUNDING * table.shape[-1]
-    if np.any(off):
-        what = f"a row of the table of '{name}' sums to {sums[off].flat[0]:.9g}"
-        raise BncliError(what, hint="the probabilities of a node's states sum to 1")
 
 
 # What each code of an attribute is called: its interval, its level, or the name of the missing level.

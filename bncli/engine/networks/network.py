@@ -232,31 +232,24 @@ def normalised_tables(model: Model) -> Tables:
     logs = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
     logs[None] = logs.get(None, 0.0) + model.tables.bias
     with np.errstate(over="ignore", invalid="ignore"):
-        _pass_on(logs, structure)
+        # Makes the tables of the class's children sum to 1, from the last one up; logs[i][x_i, parents of i ..., y].
+        order = list(TopologicalSorter(dict(enumerate(structure.parents))).static_order())
+        place = {i: at for at, i in enumerate(order)}
+        children = set(structure.class_children)
+        for i in reversed([i for i in order if i in children]):
+            parents = structure.parents[i]
+            heir = max(children.intersection(parents), key=place.__getitem__, default=None)
+            # Log probabilities of the first axis, and the logarithms of the sums, without that axis.
+            log = logs[i]
+            likeliest = (log - log_sum(log, 0)).max(axis=-1, keepdims=True)
+            log = log + np.maximum(_NORMALISATION_LEAST - likeliest, 0.0)
+            sums = log_sum(log, 0)
+            logs[i], surplus = log - sums, sums[0]
+            members = structure.class_parents if heir is None else (heir, *structure.parents[heir])
+            logs[heir] = logs[heir] + _aligned(surplus, parents, members)
         logs[None] = logs[None] - log_sum(logs[None], -1)
     weights = tuple(logs[f.child].reshape(f.n_cells, n_labels) for f in model.tables.families)
     return Tables(np.zeros(n_labels) if structure.class_parents else logs[None], model.tables.families, weights)
-
-
-def _pass_on(logs: dict[int | None, Array], structure: Dag) -> None:
-    """Makes the tables of the class's children sum to 1, from the last one up; logs[i][x_i, parents of i ..., y]."""
-    order = list(TopologicalSorter(dict(enumerate(structure.parents))).static_order())
-    place = {i: at for at, i in enumerate(order)}
-    children = set(structure.class_children)
-    for i in reversed([i for i in order if i in children]):
-        parents = structure.parents[i]
-        heir = max(children.intersection(parents), key=place.__getitem__, default=None)
-        logs[i], surplus = _normalise(logs[i])
-        members = structure.class_parents if heir is None else (heir, *structure.parents[heir])
-        logs[heir] = logs[heir] + _aligned(surplus, parents, members)
-
-
-def _normalise(log: Array) -> tuple[Array, Array]:
-    """Log probabilities of the first axis, and the logarithms of the sums, without that axis."""
-    likeliest = (log - log_sum(log, 0)).max(axis=-1, keepdims=True)
-    log = log + np.maximum(_NORMALISATION_LEAST - likeliest, 0.0)
-    sums = log_sum(log, 0)
-    return log - sums, sums[0]
 
 
 def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:

@@ -253,7 +253,16 @@ class _Node:
         uniform = self.stream.random(rows)
         digits = [codes[parent] for parent in self.parents]
         cells = cell_numbers(digits, self.radices) if digits else np.zeros(rows, np.intp)
-        return _count_below(self.thresholds, cells, uniform)
+        # How many of thresholds[cells[t]] are <= uniform[t], for every row t at once, by halving.
+        n = self.thresholds.shape[1]
+        flat, base = self.thresholds.ravel(), cells * n - 1
+        count = np.zeros(len(cells), np.intp)
+        step = 1 << n.bit_length() >> 1
+        while step:
+            further = count + step
+            count = np.where((further <= n) & (flat[base + np.minimum(further, n)] <= uniform), further, count)
+            step >>= 1
+        return count
 
 
 def _attribute_node(network: Network, i: int, stream: np.random.Generator) -> _Node:
@@ -271,19 +280,6 @@ def _thresholds(theta: Array) -> Array:
     cumulated = theta.reshape(-1, theta.shape[-1]).cumsum(axis=1)
     # divided by the true sum: rounded probabilities may add up to a little less or more than 1
     return np.asarray(cumulated[:, :-1] / cumulated[:, -1:])
-
-
-def _count_below(thresholds: Array, cells: Index, uniform: Array) -> Index:
-    """How many of thresholds[cells[t]] are <= uniform[t], for every row t at once, by halving."""
-    n = thresholds.shape[1]
-    flat, base = thresholds.ravel(), cells * n - 1
-    count = np.zeros(len(cells), np.intp)
-    step = 1 << n.bit_length() >> 1
-    while step:
-        further = count + step
-        count = np.where((further <= n) & (flat[base + np.minimum(further, n)] <= uniform), further, count)
-        step >>= 1
-    return count
 
 
 def _column(attribute: Attribute, codes: Index, stream: np.random.Generator) -> Column:

@@ -121,7 +121,9 @@ def descend(
             best = replace(stall.found, stopped_by=StoppedBy.MAX_ITERATIONS) if ended else stall.found
             return Constrained(spent.optimum(best, stall.value), stall.multipliers)
         moved = np.abs(mu - before) / rho
-        rho, last = _stiffer(rows, rho, moved, last), moved
+        # rho, (rows of C,), grown where a row moved hardly less than it did in the round before, and as far as any.
+        slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
+        rho, last = np.where(slow, GROWTH * rho, rho), moved
         each = max(each * TIGHTER, TIGHTEST * tolerance)
 
 
@@ -137,12 +139,6 @@ class _Stall:
             self.rounds, self._halved = 0, gap
         if gap <= self.least:
             self.least, self.found, self.value, self.multipliers = gap, found, value, multipliers
-
-
-def _stiffer(rows: Inequalities, rho: Array, moved: Array, last: Array) -> Array:
-    """rho, (rows of C,), grown where a row moved hardly less than it did in the round before, and as far as any."""
-    slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
-    return np.where(slow, GROWTH * rho, rho)
 
 
 @dataclass(frozen=True)
@@ -213,7 +209,18 @@ class _Stiffened:
             binding = np.sort(binding[order[: self._most]])
         if not len(binding):
             return self._plain
-        inner = self._among(binding)
+        # C_S M C_S'.
+        new = binding[self._place[binding] < 0]
+        if len(self._known) + len(new) > self._most:
+            kept = binding[self._place[binding] >= 0]
+            self._known = self._known[self._place[kept]]
+            self._place[:] = -1
+            self._place[kept] = np.arange(len(kept))
+        self._place[new] = len(self._known) + np.arange(len(new))
+        parts = [self._of(new[i : i + TOGETHER]) for i in range(0, len(new), TOGETHER)]
+        self._known = np.concatenate([self._known, *parts])
+        found = self._known[np.ix_(self._place[binding], binding)]
+        inner = np.asarray((found + found.T) / 2)
         inner[np.diag_indices(len(inner))] += 1.0 / punished.rho[binding]
         # loads for longer than a small fit takes, and no other fit needs it
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -229,20 +236,6 @@ class _Stiffened:
             return free - self._plain(self._rows.transposed(pulled))
 
         return apply
-
-    def _among(self, binding: Index) -> Array:
-        """C_S M C_S'."""
-        new = binding[self._place[binding] < 0]
-        if len(self._known) + len(new) > self._most:
-            kept = binding[self._place[binding] >= 0]
-            self._known = self._known[self._place[kept]]
-            self._place[:] = -1
-            self._place[kept] = np.arange(len(kept))
-        self._place[new] = len(self._known) + np.arange(len(new))
-        parts = [self._of(new[i : i + TOGETHER]) for i in range(0, len(new), TOGETHER)]
-        self._known = np.concatenate([self._known, *parts])
-        found = self._known[np.ix_(self._place[binding], binding)]
-        return np.asarray((found + found.T) / 2)
 
     def _of(self, rows: Index) -> Array:
         """C_r M C' of some rows r, (rows, R)."""

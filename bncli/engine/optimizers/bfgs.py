@@ -30,17 +30,13 @@ BLOCK = 1 << 17
 
 def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic. BncliError where P^2 numbers are too many."""
-    _refuse_beyond_memory(start.size)
-    return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
-
-
-def _refuse_beyond_memory(n_parameters: int) -> None:
-    n_bytes = 8 * n_parameters**2
+    n_bytes = 8 * start.size**2
     if n_bytes > MAX_BYTES:
         raise BncliError(
-            f"--optimizer bfgs would need {n_bytes / 1e9:,.1f} GB for the square matrix of {n_parameters:,} parameters",
+            f"--optimizer bfgs would need {n_bytes / 1e9:,.1f} GB for the square matrix of {start.size:,} parameters",
             hint="--optimizer lbfgs needs a few vectors only",
         )
+    return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
 
 
 class _Guide:

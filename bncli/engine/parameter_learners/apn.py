@@ -20,7 +20,7 @@ from bncli.engine.model import Parameters
 from bncli.engine.parameters.incomplete_space import conditional_value, incomplete_space, tell_work
 from bncli.engine.parameters.optimization import OptimizerSettings, optimize
 from bncli.engine.structures.structure import Structure
-from bncli.watch import Event, Iteration, Watch, silent
+from bncli.watch import Iteration, Watch, silent
 
 
 def learn(
@@ -30,12 +30,11 @@ def learn(
     space = incomplete_space(counts, structure, smoothing, joint=True)
     tell_work(space.incomplete.joint_work, counts.data.schema, watch)
     likelihood_alone = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)
-    learnt = optimize(space, likelihood_alone, lambda event: watch(_as_joint(event)))
+    learnt = optimize(
+        space,
+        likelihood_alone,
+        lambda event: watch(event._replace(cll=None, ll=event.cll) if isinstance(event, Iteration) else event),
+    )
     end = space.incomplete.flatten(learnt.tables)
     cll_start, cll = (conditional_value(space.incomplete, c) for c in (space.coordinates.softmax.log_theta, end))
     return replace(learnt, cll_start=cll_start, cll=cll)
-
-
-def _as_joint(event: Event) -> Event:
-    """What was maximised is the joint likelihood."""
-    return event._replace(cll=None, ll=event.cll) if isinstance(event, Iteration) else event

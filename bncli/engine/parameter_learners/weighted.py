@@ -27,7 +27,7 @@ from bncli.engine.parameters.coordinates import PerCell, Sharing
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
-from bncli.engine.structures.structure import Family, Structure
+from bncli.engine.structures.structure import Structure
 from bncli.watch import Watch, silent
 
 
@@ -51,14 +51,10 @@ def space(counts: Counts, structure: Structure, *, smoothing: str, level: int) -
     log_theta = likelihood.flatten(tables)
     if level == 4:
         return ParameterSpace.directed(likelihood, _Weights(log_theta))
-    return ParameterSpace.directed(likelihood, _SharedWeights(log_theta, _sharing(log_theta, tables.families, level)))
-
-
-def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Sharing:
     n_labels = len(log_theta)
     classes = np.arange(n_labels)[:, np.newaxis]
     index, used = [classes], n_labels
-    for family in families:
+    for family in tables.families:
         if family.child is None:
             index.append(used + np.broadcast_to(classes, (n_labels, family.n_cells)))
             used += n_labels
@@ -69,7 +65,9 @@ def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Shar
             used + (values + n_values * classes if level == 3 else np.broadcast_to(values, (n_labels, family.n_cells)))
         )
         used += n_values * (n_labels if level == 3 else 1)
-    return Sharing(log_theta, np.concatenate(index, axis=1), used)
+    return ParameterSpace.directed(
+        likelihood, _SharedWeights(log_theta, Sharing(log_theta, np.concatenate(index, axis=1), used))
+    )
 
 
 @dataclass(frozen=True)

@@ -405,17 +405,9 @@ class Softmax(PerCell):
 
         Entries normalised over the class are free: what their normaliser adds to all classes changes no probability.
         """
-        groups = self._normalisers()[cells]
-        theta = np.where(groups < 0, 0.0, np.exp(self.tables(p)[:, cells]))
-        same = (groups[:, np.newaxis] == groups).astype(np.float64)
-        coupled: Array = np.eye(len(cells)) - same * theta[:, np.newaxis, :]
-        return coupled[:1] if bool((theta == theta[0]).all()) else coupled
-
-    def _normalisers(self) -> Index:
-        """A number for every cell: cells with the same number are normalised together (-1: over the class only).
-
-        A bias that a table over the class's parents replaces is 0 whatever its beta: as if normalised by itself.
-        """
+        # A number for every cell: cells with the same number are normalised together (-1: over the class only).
+        #
+        # A bias that a table over the class's parents replaces is 0 whatever its beta: as if normalised by itself.
         replaced = any(family.child is None for family in self.families)
         numbers = [np.array([0 if replaced else -1])]
         used = 1
@@ -424,7 +416,11 @@ class Softmax(PerCell):
             columns = np.arange(family.n_cells) % n_columns + used if n_columns else np.full(family.n_cells, -1)
             numbers.append(columns)
             used += n_columns
-        return np.concatenate(numbers)
+        groups = np.concatenate(numbers)[cells]
+        theta = np.where(groups < 0, 0.0, np.exp(self.tables(p)[:, cells]))
+        same = (groups[:, np.newaxis] == groups).astype(np.float64)
+        coupled: Array = np.eye(len(cells)) - same * theta[:, np.newaxis, :]
+        return coupled[:1] if bool((theta == theta[0]).all()) else coupled
 
     def _blockwise(self, function: Callable[..., Array], *cells: Array) -> Array:
         """`function(*blocks, axis)` of each table's entries, `axis` the one over which its probabilities sum to 1."""

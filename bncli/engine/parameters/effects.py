@@ -409,7 +409,7 @@ def _bases(
 def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:
     """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
     owners: dict[frozenset[int], tuple[int, int]] = {}
-    subsets = [[_set(family, places) for places in _subsets(family)] for family in families]
+    subsets = [[frozenset(family.attributes[j] for j in places) for places in _subsets(family)] for family in families]
     for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
         for places, members in zip(_subsets(family), sets, strict=True):
             fineness = math.prod(family.shape[j] for j in places)
@@ -425,10 +425,6 @@ def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, 
 def _subsets(family: Family) -> Iterator[tuple[int, ...]]:
     n = len(family.shape)
     return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, n + 1))
-
-
-def _set(family: Family, places: tuple[int, ...]) -> frozenset[int]:
-    return frozenset(family.attributes[j] for j in places)
 
 
 # Effects as the free parameters of an optimization: p = (K, effects) flat, every class with effects of its own.

@@ -219,7 +219,13 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
         return None
     if not _are_few(likelihood, effects.n_effects):
         return None
-    matrix = effects.sums(_indicators(likelihood))
+    # Z (N, n_cells).
+    out = np.zeros((likelihood.data.n_rows, likelihood.n_cells))
+    fusion = likelihood.fusion
+    of_blocks = likelihood.data.map(_codes, states=fusion.codes)
+    for members, of_group in zip(fusion.members, zip(*of_blocks, strict=True), strict=True):
+        np.put_along_axis(out, members[np.concatenate(of_group)], 1.0, axis=1)
+    matrix = effects.sums(out)
     return _in_span(space, matrix @ matrix.T) if effects.n_effects > len(matrix) else FewRows(space, matrix)
 
 
@@ -235,16 +241,6 @@ def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
         return False
     work = n * n * n_effects if n_effects > n else 0
     return n * max(n_effects, likelihood.n_cells) <= MOST_CELLS and work <= MOST_WORK
-
-
-def _indicators(likelihood: ConditionalLikelihood) -> Array:
-    """Z (N, n_cells)."""
-    out = np.zeros((likelihood.data.n_rows, likelihood.n_cells))
-    fusion = likelihood.fusion
-    of_blocks = likelihood.data.map(_codes, states=fusion.codes)
-    for members, of_group in zip(fusion.members, zip(*of_blocks, strict=True), strict=True):
-        np.put_along_axis(out, members[np.concatenate(of_group)], 1.0, axis=1)
-    return out
 
 
 def _codes(block: RowBlock) -> list[Integers]:

@@ -122,7 +122,10 @@ class Directions:
     @cached_property
     def rows(self) -> _Rows:
         """G and S."""
-        return _rows(self)
+        built = _Builder(self)
+        for one in self.directed:
+            built.add(one)
+        return built.rows()
 
     @property
     def n_slopes(self) -> int:
@@ -228,13 +231,6 @@ def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Me
             grouping = family.binned_attributes[axis][1]
             codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
             yield _Member(f, axis, np.flatnonzero(np.diff(codes)), family.child not in (None, i))
-
-
-def _rows(directions: Directions) -> _Rows:
-    built = _Builder(directions)
-    for one in directions.directed:
-        built.add(one)
-    return built.rows()
 
 
 class _Builder:

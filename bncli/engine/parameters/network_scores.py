@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from bncli.catalogue.option_kinds import Prior, decimal
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.parameters.generative import acll_tables, closed_form
 from bncli.engine.scores import aic, bdeu, bic, k2, ll
@@ -77,7 +76,15 @@ def _prior(text: str) -> str | None:
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
     """All scores of a network on some rows."""
-    nodes = _nodes(counts, network)
+    # The counts (r, q, K) of every node with its parents; K is 1 where the class is none of them, or the child.
+    children = set(network.class_children)
+    families = [(i, *network.parents[i]) for i in network.nodes]
+    of_class, *tables = counts.tables([network.class_parents, *families])
+    found = [of_class.reshape(-1, of_class.shape[-1]).T[..., None]]
+    for family, table in zip(families, tables, strict=True):
+        by_class = table.reshape(len(table), -1, table.shape[-1])
+        found.append(by_class if family[0] in children else by_class.sum(axis=-1, keepdims=True))
+    nodes = found
     acll, error = (None, None) if any(counts.data.n_missing) else _acll(counts, network, strengths)
     scores = NetworkScores(
         ll=sum(float(ll.family_scores(n)) for n in nodes),
@@ -99,18 +106,6 @@ def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if len(known) == len(values) else None
-
-
-def _nodes(counts: Counts, network: Dag) -> list[Array]:
-    """The counts (r, q, K) of every node with its parents; K is 1 where the class is none of them, or the child."""
-    children = set(network.class_children)
-    families = [(i, *network.parents[i]) for i in network.nodes]
-    of_class, *tables = counts.tables([network.class_parents, *families])
-    found = [of_class.reshape(-1, of_class.shape[-1]).T[..., None]]
-    for family, table in zip(families, tables, strict=True):
-        by_class = table.reshape(len(table), -1, table.shape[-1])
-        found.append(by_class if family[0] in children else by_class.sum(axis=-1, keepdims=True))
-    return found
 
 
 def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:

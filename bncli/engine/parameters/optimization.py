@@ -244,15 +244,11 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 
 def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
     """The optimum under the directions of attributes, from the free one, which it is where that keeps them."""
-    monotone = _monotone(problem.space)
+    monotone = problem.space.monotone if isinstance(problem.space, ParameterSpace) else None
     if monotone is None or monotone.keeps(free.point):
         return free
 
     return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
-
-
-def _monotone(space: Space) -> Monotone | None:
-    return space.monotone if isinstance(space, ParameterSpace) else None
 
 
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:

@@ -207,7 +207,10 @@ def penalty_path(
     if not folds:
         return ChosenPenalty(UNTRIED, ())
     told, n_rows = _Told(watch, what), sum(fold.rows.n_rows for fold in folds)
-    shrink, grid = shrink and n_rows <= FEW_ROWS, _grid(n_rows)
+    shrink, grid = (
+        shrink and n_rows <= FEW_ROWS,
+        (tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]),
+    )
     first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
     paths = _paths(folds, space_of, center, shrink)
     tried = _follow(paths, grid[first:], told)
@@ -217,11 +220,6 @@ def penalty_path(
     best = best_of(tried)
     chosen = ChosenPenalty(best, tuple(_under_directions(paths, best, tried)))
     return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
-
-
-def _grid(n_rows: int) -> tuple[float, ...]:
-    """The lambdas that are tried on so many rows; the largest in any case."""
-    return tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]
 
 
 class _Told(NamedTuple):
@@ -248,7 +246,9 @@ def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _Told) -> list[
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
         tried.append(Tried(penalty, 0.0 - cll / weight))
-        if _is_hopeless(tried):
+        lowest = min(one.log_loss for one in tried)
+        # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
+        if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
             break
     return tried
 
@@ -304,12 +304,6 @@ def best_of(tried: list[Tried]) -> float:
     lowest = min(one.log_loss for one in tried)
     # GRID falls, so the first that ties is the largest
     return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))
-
-
-def _is_hopeless(tried: list[Tried]) -> bool:
-    lowest = min(one.log_loss for one in tried)
-    # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
-    return tried[-1].log_loss > lowest * (1 + WORSE) + SLACK
 
 
 @dataclass

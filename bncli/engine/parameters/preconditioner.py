@@ -191,16 +191,14 @@ class NullSpace:
         """The reciprocal lengths of N', (1 or K, columns), and the inverse of its correlations, (columns, columns)."""
         units, total = np.empty((len(self._factor), len(self.plus))), np.zeros((len(self.plus), len(self.plus)))
         for unit, row in zip(units, self._factor, strict=True):
-            gram = self._gram(row**-2.0)
+            # N' diag(weights) N, (columns, columns).
+            weights = row**-2.0
+            gram = self.sums.gram(weights)
+            rows = gram[self.plus] - gram[self.minus]
+            gram = np.asarray(rows[:, self.plus] - rows[:, self.minus])
             unit[:] = np.maximum(np.diag(gram), np.finfo(float).tiny) ** -0.5
             total += unit[:, np.newaxis] * gram * unit
         return units, inverse(total / len(units))
-
-    def _gram(self, weights: Array) -> Array:
-        """N' diag(weights) N, (columns, columns)."""
-        gram = self.sums.gram(weights)
-        rows = gram[self.plus] - gram[self.minus]
-        return np.asarray(rows[:, self.plus] - rows[:, self.minus])
 
     def _restrict(self, cells: Array) -> Array:
         sums = self.sums.restrict(cells)
@@ -438,7 +436,31 @@ class Whitening:
         n_labels = self.likelihood.data.n_labels
         n_blocks = 1 if tables is None or n_labels == 2 else n_labels
         columns = self._subspace(size)
-        grams = self._co_occurrences(columns, n_blocks, tables, budget)
+        # C_y on the subspace, (1 or K, n, n), scaled up from the sampled rows.
+        fusion, data, sharing = self.likelihood.fusion, self.likelihood.data, self.space.sharing
+        packing: Packing | Features
+        if isinstance(sharing, Effects):
+            packing = self._effect_packing(sharing, columns, n_blocks)
+        else:
+            packing = pack([columns.places(members) for members in fusion.members], columns.n)
+        n_rows = max(self._least_rows, packing.affordable_rows(budget, n_blocks))
+        # evenly spaced and not drawn: the same rows every time
+        stride = max(1, data.n_rows // n_rows)
+        expanded = None if tables is None else fusion.expand(tables)
+        mean = data.total_weight / data.n_rows
+        if isinstance(packing, Features) and data.n_rows <= FEATURE_ROWS:
+            # Of every row block the codes and the effects of its rows.
+            key = (packing.n, n_blocks)
+            if key not in self.values:
+                codes = self.likelihood.fusion.codes
+                kept = self.likelihood.data.keep(_whitening_values, packing, states=codes)
+                self.values[key] = list(zip(codes, kept, strict=True))
+            states = self.values[key]
+            total, weight = data.reduce(_grams_of_values, expanded, mean, states=states)
+        else:
+            total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
+        share = 1.0 / data.n_labels if tables is None else 1.0
+        grams = np.asarray(total * (share * data.total_weight / weight), np.float64)
         is_whole = len(columns.top) >= np.count_nonzero(self.weights)
         # without a penalty, cells whose rows leave no doubt would have next to no curvature of their own
         if tables is None or is_whole or self.penalty == 0 or isinstance(self.space.sharing, Effects):
@@ -470,36 +492,6 @@ class Whitening:
             return top_only(self.weights, size)
         curved = self.weights / n_labels * np.square(space.scale).min(axis=0) > self._cell_penalty
         return subspace(self.likelihood.families, self.weights, curved, size)
-
-    def _co_occurrences(self, columns: Subspace, n_blocks: int, tables: Array | None, budget: float) -> Array:
-        """C_y on the subspace, (1 or K, n, n), scaled up from the sampled rows."""
-        fusion, data, sharing = self.likelihood.fusion, self.likelihood.data, self.space.sharing
-        packing: Packing | Features
-        if isinstance(sharing, Effects):
-            packing = self._effect_packing(sharing, columns, n_blocks)
-        else:
-            packing = pack([columns.places(members) for members in fusion.members], columns.n)
-        n_rows = max(self._least_rows, packing.affordable_rows(budget, n_blocks))
-        # evenly spaced and not drawn: the same rows every time
-        stride = max(1, data.n_rows // n_rows)
-        expanded = None if tables is None else fusion.expand(tables)
-        mean = data.total_weight / data.n_rows
-        if isinstance(packing, Features) and data.n_rows <= FEATURE_ROWS:
-            states = self._looked_up(packing, n_blocks)
-            total, weight = data.reduce(_grams_of_values, expanded, mean, states=states)
-        else:
-            total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
-        share = 1.0 / data.n_labels if tables is None else 1.0
-        return np.asarray(total * (share * data.total_weight / weight), np.float64)
-
-    def _looked_up(self, found: Features, n_blocks: int) -> list[Any]:
-        """Of every row block the codes and the effects of its rows."""
-        key = (found.n, n_blocks)
-        if key not in self.values:
-            codes = self.likelihood.fusion.codes
-            kept = self.likelihood.data.keep(_whitening_values, found, states=codes)
-            self.values[key] = list(zip(codes, kept, strict=True))
-        return self.values[key]
 
     def _effect_packing(self, effects: Effects, columns: Subspace, n_blocks: int) -> Packing | Features:
         """Of effects the size alone tells which are in the subspace: the most massive."""

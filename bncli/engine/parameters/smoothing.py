@@ -92,7 +92,19 @@ def lent(counts: Array) -> Array:
 
 def _solved(counts: Array) -> tuple[_Level, Array]:
     """The level of all parents, and theta of the one above it."""
-    tree = _tree(counts)
+    # The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with.
+    cells = np.flatnonzero(counts)
+    n = counts.ravel()[cells]
+    n_nodes = counts.size // len(counts)
+    levels = []
+    for branches in (*reversed(counts.shape[1:]), 1):
+        nodes, node = np.unique(cells % n_nodes, return_inverse=True)
+        groups, group = np.unique(nodes // branches, return_inverse=True)
+        cells_above, above = np.unique(cells // branches, return_inverse=True)
+        start = FixedPoint(np.zeros(len(groups)))
+        levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
+        cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
+    tree = levels[::-1]
     for _ in range(MAX_SWEEPS):
         tree = _sweep(tree)
         if max(level.log_a.residual for level in tree) < TOLERANCE:
@@ -190,22 +202,6 @@ class _Level:
         return np.repeat(above, self.branches, axis=1)
 
 
-def _tree(counts: Array) -> list[_Level]:
-    """The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with."""
-    cells = np.flatnonzero(counts)
-    n = counts.ravel()[cells]
-    n_nodes = counts.size // len(counts)
-    levels = []
-    for branches in (*reversed(counts.shape[1:]), 1):
-        nodes, node = np.unique(cells % n_nodes, return_inverse=True)
-        groups, group = np.unique(nodes // branches, return_inverse=True)
-        cells_above, above = np.unique(cells // branches, return_inverse=True)
-        start = FixedPoint(np.zeros(len(groups)))
-        levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
-        cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
-    return levels[::-1]
-
-
 def _sweep(tree: Sequence[_Level]) -> list[_Level]:
     """Every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
     swept: list[_Level] = []
@@ -215,7 +211,11 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
         # of fractional counts the formula may expect more draws than there are
         draws = np.minimum(scaled_rise(b, n), n)
         level = replace(level, n=n)
-        swept.append(replace(level, log_a=level.log_a.stepped(_log_concentrations(level, draws))))
+        # ln a by the last equation, from the present a.
+        a = level.concentration
+        drawn = _sums(draws, level.group[level.node])
+        rise = _sums(scaled_rise(a, level.totals) / a, level.group)
+        swept.append(replace(level, log_a=level.log_a.stepped(np.asarray(np.log(SHAPE + drawn) - np.log(RATE + rise)))))
         n = _sums(draws, level.above)
     return swept[::-1]
 
@@ -229,14 +229,6 @@ def _bases(tree: Sequence[_Level]) -> list[Array]:
         bases.append(theta[level.above])
         theta = (level.n + a[level.node] * bases[-1]) / (level.totals + a)[level.node]
     return bases
-
-
-def _log_concentrations(level: _Level, draws: Array) -> Array:
-    """ln a by the last equation, from the present a."""
-    a = level.concentration
-    drawn = _sums(draws, level.group[level.node])
-    rise = _sums(scaled_rise(a, level.totals) / a, level.group)
-    return np.asarray(np.log(SHAPE + drawn) - np.log(RATE + rise))
 
 
 def scaled_rise(x: Array, n: Array) -> Array:

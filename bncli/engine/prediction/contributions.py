@@ -199,7 +199,10 @@ class Explainer:
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
         base, rest = np.empty(n_rows), np.empty(n_rows)
         contributions, chosen = np.zeros((most, n_rows)), np.full((most, n_rows), -1, np.intp)
-        step = self._rows_per_block(n_labels)
+        n_models, n_terms = self._mixture.numbers.shape
+        average = (n_models + n_terms) * (n_labels + 1) if self._averages else 0
+        numbers = NUMBERS_OF_MANY_TABLES if any(self._tables) else NUMBERS_PER_BLOCK
+        step = max(1, numbers // (2 * len(self.terms) + len(self._columns) + average + 1))
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
             sums, constant = self._sums([column[block] for column in codes], predicted[block])
@@ -209,21 +212,12 @@ class Explainer:
         reasons, wordings = self._words.of(chosen, codes)
         return Explanation(log_odds, base, rest, contributions, reasons, wordings)
 
-    def _rows_per_block(self, n_labels: int) -> int:
-        n_models, n_terms = self._mixture.numbers.shape
-        average = (n_models + n_terms) * (n_labels + 1) if self._averages else 0
-        numbers = NUMBERS_OF_MANY_TABLES if any(self._tables) else NUMBERS_PER_BLOCK
-        return max(1, numbers // (2 * len(self.terms) + len(self._columns) + average + 1))
-
-    def _digits(self, column: Mapping[int, Codes]) -> list[Index]:
-        """The codes of every attribute in each of its binnings; unobserved is one past the last."""
-        seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
-        return [digits.astype(np.intp) for digits in seen]
-
     def _sums(self, codes: Sequence[Codes], predicted: Index) -> tuple[Array, Array]:
         """The contribution of every term (T, rows), and that of no attribute (rows,)."""
         column = dict(zip(self._used, codes, strict=True))
-        digits = self._digits(column)
+        # The codes of every attribute in each of its binnings; unobserved is one past the last.
+        seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
+        digits = [digits.astype(np.intp) for digits in seen]
         shares = self._shares(digits, column, predicted)
         sums, constant = np.zeros((len(self.terms), len(predicted))), np.zeros(len(predicted))
         for share, own, look_ups, tables in zip(shares, self._constants, self._pure, self._tables, strict=True):

@@ -122,7 +122,18 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
         some, groupings = tuple(parts[key]), fine[key]
         averaged = groupings is None
         if groupings is None:
-            groupings = _coarser(key, some, schema)
+            # A few groups of every attribute: those that the parts tell apart, or if they are more, coarser ones.
+            bins = _BINS[min(len(key), len(_BINS)) - 1]
+            coarser = []
+            for a, seen in zip(key, zip(*(part.groupings for part in some), strict=True), strict=True):
+                attribute, own = schema.attributes[a], refinement(seen, schema.cardinalities[a])
+                if _size(own, attribute.cardinality) - attribute.missing <= bins:
+                    coarser.append(own)
+                elif isinstance(attribute, NumericAttribute):
+                    coarser.append(grouping_of(attribute, bins))
+                else:
+                    coarser.append(_frequent_levels(attribute, bins))
+            groupings = tuple(coarser)
         if key not in variances:
             variances[key] = variance(_tensor(key, some, groupings, averaged, schema), schema, unit)
         effects.append(JointEffect(key, some, groupings, averaged, variances[key]))
@@ -157,21 +168,6 @@ def _told_apart(key: Attributes, parts: Sequence[Part], schema: Schema) -> tuple
 
 def _size(grouping: Grouping | None, cardinality: int) -> int:
     return cardinality if grouping is None else max(grouping) + 1
-
-
-def _coarser(key: Attributes, parts: Sequence[Part], schema: Schema) -> tuple[Grouping | None, ...]:
-    """A few groups of every attribute: those that the parts tell apart, or if they are more, coarser ones."""
-    bins = _BINS[min(len(key), len(_BINS)) - 1]
-    coarser = []
-    for a, seen in zip(key, zip(*(part.groupings for part in parts), strict=True), strict=True):
-        attribute, own = schema.attributes[a], refinement(seen, schema.cardinalities[a])
-        if _size(own, attribute.cardinality) - attribute.missing <= bins:
-            coarser.append(own)
-        elif isinstance(attribute, NumericAttribute):
-            coarser.append(grouping_of(attribute, bins))
-        else:
-            coarser.append(_frequent_levels(attribute, bins))
-    return tuple(coarser)
 
 
 def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:

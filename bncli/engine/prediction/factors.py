@@ -326,15 +326,15 @@ class RegionFactor:
         """What the table is to rows that show only these axes, (R, cells of these)."""
         shown = tuple(self.region[a] for a in known)
         terms = [
-            (change, tuple(i for i in region if i in shown), log_margin(table, _hidden_axes(region, shown)))
+            (
+                change,
+                tuple(i for i in region if i in shown),
+                log_margin(table, [axis for axis, i in enumerate(region) if i not in shown]),
+            )
             for change, region, table in self.terms
         ]
         table = sum_over(shown, [self.shape[a] for a in known], terms)
         return score_rows(table.reshape(-1, table.shape[-1]))
-
-
-def _hidden_axes(region: Sequence[int], shown: Sequence[int]) -> list[int]:
-    return [axis for axis, i in enumerate(region) if i not in shown]
 
 
 def compile_host(

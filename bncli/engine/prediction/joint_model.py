@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import Network, network_of
@@ -42,7 +42,10 @@ class JointModel:
         for start in range(0, n_rows, _ROWS):
             block = slice(start, start + _ROWS)
             result[:, block] = self._looked_up({a: column[block] for a, column in by_attribute.items()})
-        rows = self._incomplete(by_attribute)
+        # Rows that lack what another node depends on.
+        needed = self._marginalized.needed
+        unknown = [by_attribute[a] == self._cardinalities[a] for a in needed]
+        rows = np.flatnonzero(np.logical_or.reduce(unknown)) if unknown else np.empty(0, np.intp)
         if len(rows):
             result[:, rows] = log_joint(self._marginalized, by_attribute, rows)
         return result
@@ -50,12 +53,6 @@ class JointModel:
     def log_p(self, codes: Sequence[Codes]) -> Array:
         """ln P(what row t shows), nats, shape (N,)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))
-
-    def _incomplete(self, codes: Mapping[int, Codes]) -> Index:
-        """Rows that lack what another node depends on."""
-        needed = self._marginalized.needed
-        unknown = [codes[a] == self._cardinalities[a] for a in needed]
-        return np.flatnonzero(np.logical_or.reduce(unknown)) if unknown else np.empty(0, np.intp)
 
     def _looked_up(self, codes: Mapping[int, Codes]) -> Array:
         """Right for rows that show all that another node depends on; a factor that is nobody's parent sums to 1."""

@@ -82,7 +82,7 @@ def _(ensemble: Ensemble, schema: Schema) -> Mixture:
 def _score(tables: Tables, schema: Schema) -> Score:
     """Families without the class in them are the same for all classes and gone."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
-    small = [_may_be_pure(family) for family, _ in families]
+    small = [(is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES) for family, _ in families]
     if not are_many([f for (f, _), chosen in zip(families, small, strict=True) if chosen], schema.cardinalities):
         small = [False] * len(small)
     joined = list(zip(families, small, strict=True))
@@ -90,10 +90,6 @@ def _score(tables: Tables, schema: Schema) -> Score:
     pure = tuple(PureTable.of(family, w, schema) for (family, w), many in joined if many)
     constant = contrasts(tables.bias) + sum(table.constant for table in pure)
     return Score(np.asarray(constant), tensors, pure)
-
-
-def _may_be_pure(family: Family) -> bool:
-    return is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES
 
 
 def _checked(family: Family) -> Family:

@@ -207,7 +207,10 @@ def portable(model: Model) -> PortableScorer:
     used, stages = portable_stages(model.predictor, model.schema)
     found = None if model.calibration is None else model.calibration.map
     if isinstance(found, Temperature) and len(stages) == 1:
-        stages, found = (_scaled(stages[0], 1 / found.temperature),), None
+        stage = stages[0]
+        factor = 1 / found.temperature
+        tables = tuple(replace(table, entries=table.entries * factor) for table in stage.tables)
+        stages, found = (replace(stage, shift=stage.shift * factor, tables=tables),), None
     scorer = PortableScorer(
         model.schema.class_name,
         model.schema.labels,
@@ -220,11 +223,6 @@ def portable(model: Model) -> PortableScorer:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
         raise ModelError(what, hint=f"at most {MOST_ENTRIES:,} can be; learn with fewer parents, or with --effort 1")
     return scorer
-
-
-def _scaled(stage: PortableStage, factor: float) -> PortableStage:
-    tables = tuple(replace(table, entries=table.entries * factor) for table in stage.tables)
-    return replace(stage, shift=stage.shift * factor, tables=tables)
 
 
 @singledispatch

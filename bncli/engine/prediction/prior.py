@@ -36,7 +36,21 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
             raise UsageError(f"{prior!r} is no prior", hint=f"say {TRAINING}, or a probability for every label")
         undone = np.zeros(len(model.schema.labels)) if model.class_weights is None else -np.log(model.class_weights)
         return np.asarray(undone + _back_to_training(model))
-    wanted = _checked(prior, model.schema.labels, model.schema.class_name)
+    labels = model.schema.labels
+    for label, share in prior.items():
+        if label not in labels:
+            error = unknown_label(label, labels, "--prior", model.schema.class_name)
+            raise UsageError(error.what, hint=error.hint)
+        if not 0 < share < math.inf:
+            what = f"--prior gives {label!r} the probability {share:g}"
+            raise UsageError(what, hint="every label needs one above 0: a class of 0 could never be predicted")
+    for label in labels:
+        if label not in prior:
+            raise UsageError(f"--prior has no probability for the label {label!r}", hint="every label needs one")
+    total = math.fsum(prior.values())
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
+    wanted = np.array([prior[label] for label in labels]) / total
     own = _known(model.schema.label_frequencies)
     return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _back_to_training(model))
 
@@ -55,23 +69,6 @@ def _known(frequencies: tuple[float, ...]) -> Array:
         what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"
         raise ModelError(what, hint="fit it again: models keep that since format 7")
     return np.array(frequencies)
-
-
-def _checked(prior: Mapping[str, float], labels: tuple[str, ...], class_name: str) -> Array:
-    for label, share in prior.items():
-        if label not in labels:
-            error = unknown_label(label, labels, "--prior", class_name)
-            raise UsageError(error.what, hint=error.hint)
-        if not 0 < share < math.inf:
-            what = f"--prior gives {label!r} the probability {share:g}"
-            raise UsageError(what, hint="every label needs one above 0: a class of 0 could never be predicted")
-    for label in labels:
-        if label not in prior:
-            raise UsageError(f"--prior has no probability for the label {label!r}", hint="every label needs one")
-    total = math.fsum(prior.values())
-    if abs(total - 1) > _SUM_TOLERANCE:
-        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
-    return np.array([prior[label] for label in labels]) / total
 
 
 def shifted(log_probabilities: Array, shift: Array | None) -> Array:

@@ -261,21 +261,18 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
             scorer.stages[0].add_to(block, indices)
             log_softmax(block, result[:, start:stop])
         else:
-            _average(scorer.stages, block, indices, result[:, start:stop])
+            # ln sum over stages of weight softmax_y S; rows with a probability near underflow are done again in logs.
+            out = result[:, start:stop]
+            out[:] = 0.0
+            for stage in scorer.stages:
+                stage.add_to(block, indices)
+                add_softmax(block, stage.weight, out)
+            # near underflow the sum of probabilities has lost digits that logarithms keep
+            rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
+            log_shares(out)
+            if rare.size:
+                out[:, rare] = _average_in_logs(scorer.stages, [column[rare] for column in indices], len(out))
     return result
-
-
-def _average(stages: Sequence[Stage], scores: Array, codes: Sequence[Index], out: Array) -> None:
-    """ln sum over stages of weight softmax_y S; rows with a probability near underflow are done again in logs."""
-    out[:] = 0.0
-    for stage in stages:
-        stage.add_to(scores, codes)
-        add_softmax(scores, stage.weight, out)
-    # near underflow the sum of probabilities has lost digits that logarithms keep
-    rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
-    log_shares(out)
-    if rare.size:
-        out[:, rare] = _average_in_logs(stages, [column[rare] for column in codes], len(out))
 
 
 def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Index], n_labels: int) -> Array:

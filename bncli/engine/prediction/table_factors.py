@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -123,12 +123,8 @@ class PackedTables:
             _add(self.complete, scores, codes, slice(None))
             return
         _add(self.complete, scores, codes, np.flatnonzero(~lacking))
-        for look_ups in self._incomplete():
+        for look_ups in self._kept if sum(map(_expanded_size, self.tables)) <= KEPT_ENTRIES else self._parts():
             _add(look_ups, scores, codes, np.flatnonzero(lacking))
-
-    def _incomplete(self) -> Iterable[tuple[LookUps, ...]]:
-        """For rows in which something is not observed, part by part; large ones are made whenever such rows come."""
-        return self._kept if sum(map(_expanded_size, self.tables)) <= KEPT_ENTRIES else self._parts()
 
     @cached_property
     def _kept(self) -> tuple[tuple[LookUps, ...], ...]:
@@ -289,14 +285,14 @@ def table_factors(
             for owners, some in together.items()
         ),
     ]
-    shared = (factor if len(models) == 1 else _shared(factor, owners, n_rows) for owners, factor in factors)
+    shared = (
+        factor
+        if len(models) == 1
+        else SharedFactor(tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows)), factor)
+        for owners, factor in factors
+    )
     coarse = ((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
     return tuple(shared), tuple(coarse)
-
-
-def _shared(factor: Factor | WideFactor | PackedTables, owners: Sequence[int], n_rows: int) -> SharedFactor:
-    """The factor at the score rows of the models that have it, `n_rows` each."""
-    return SharedFactor(tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows)), factor)
 
 
 class _OwnedTable(NamedTuple):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +58,13 @@ class Flips:
         self._sizes = {p: attributes[p].n_values for p in sorted(allowed)}
         self._words = {p: _words(attributes[p]) for p in self._sizes}
         self._most, self._score, self._decide = most, score, decide
-        n_changes = _n_changes(list(self._sizes.values()), most)
+        # Sets of 1 to `most` attributes with a value each: the sums of the products of so many sizes.
+        sizes = list(self._sizes.values())
+        counts = [1] + [0] * most
+        for size in sizes:
+            for k in range(most, 0, -1):
+                counts[k] += counts[k - 1] * size
+        n_changes = sum(counts[1:])
         if n_changes > MOST_CHANGES:
             what = f"there are {n_changes:,} ways to change up to {most} of {len(self._sizes)} columns"
             hint = f"at most {MOST_CHANGES:,} are tried: name fewer by --flip-columns, or say a lower --flip-changes"
@@ -105,15 +110,6 @@ class Flips:
         for places in itertools.combinations(self._sizes, size):
             for values in itertools.product(*(range(self._sizes[p]) for p in places)):
                 yield tuple(zip(places, values, strict=True))
-
-
-def _n_changes(sizes: Sequence[int], most: int) -> int:
-    """Sets of 1 to `most` attributes with a value each: the sums of the products of so many sizes."""
-    counts = [1] + [0] * most
-    for size in sizes:
-        for k in range(most, 0, -1):
-            counts[k] += counts[k - 1] * size
-    return sum(counts[1:])
 
 
 def _words(attribute: Attribute) -> list[str]:
@@ -187,13 +183,10 @@ class NextBest:
         for value in range(self._cardinalities[j]):
             given[j] = np.full_like(codes[j], value)
             joints.append(self._joint.log_joint(given) + self._shift)
-        p = _normalised(np.stack(joints))
+        # (values, K, N) that sum to 1 in every row.
+        log_p = np.stack(joints)
+        p = np.exp(log_p - log_p.max(axis=(0, 1)))
+        p = np.asarray(p / p.sum(axis=(0, 1)))
         of_class, of_value = p.sum(axis=0, keepdims=True), p.sum(axis=1, keepdims=True)
         ratio = np.divide(p, of_class * of_value, out=np.ones_like(p), where=p > 0)
         return np.asarray(np.maximum((p * np.log(ratio)).sum(axis=(0, 1)), 0.0))
-
-
-def _normalised(log_p: Array) -> NDArray[Any]:
-    """(values, K, N) that sum to 1 in every row."""
-    p = np.exp(log_p - log_p.max(axis=(0, 1)))
-    return np.asarray(p / p.sum(axis=(0, 1)))

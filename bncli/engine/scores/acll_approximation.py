@@ -81,26 +81,22 @@ def line_of(prior: str, n_labels: int) -> Line:
             what = f"the class pair prior {shape} has {len(numbers)} numbers, but there are {n_labels} classes"
             raise BncliError(what, hint=f"give two, A,B, or {n_labels + 1}: one a class, and one for the rest")
     if not drawn:
-        return _dirichlet_line(numbers)
+        # Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of their
+        # shares.
+        #
+        # Var(A) = psi'(a_+) - psi'(a_+ + b), Cov(A, B) = K Var(A), Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ +
+        # b)
+        from scipy.special import polygamma, psi
+
+        k, part, whole = len(numbers) - 1, numbers[:-1].sum(), numbers.sum()
+        rest = polygamma(1, whole)
+        beta = k * (polygamma(1, part) - rest) / (polygamma(1, numbers[:-1]).sum() - k**2 * rest)
+        gamma = psi(part) - psi(whole) - beta * (psi(numbers[:-1]).sum() - k * psi(whole))
+        return Line(np.asarray(beta), np.asarray(gamma))
     n_draws, seed = map(int, (*drawn, "0")[:2])
     rng = np.random.default_rng([seed, n_labels])
     draws = _log_independent if independent else _log_dirichlet
     return _fitted_line(draws(rng, numbers, n_draws, n_labels))
-
-
-def _dirichlet_line(a: Array) -> Line:
-    """Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of their shares.
-
-    Var(A) = psi'(a_+) - psi'(a_+ + b),    Cov(A, B) = K Var(A),
-    Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ + b)
-    """
-    from scipy.special import polygamma, psi
-
-    k, part, whole = len(a) - 1, a[:-1].sum(), a.sum()
-    rest = polygamma(1, whole)
-    beta = k * (polygamma(1, part) - rest) / (polygamma(1, a[:-1]).sum() - k**2 * rest)
-    gamma = psi(part) - psi(whole) - beta * (psi(a[:-1]).sum() - k * psi(whole))
-    return Line(np.asarray(beta), np.asarray(gamma))
 
 
 def _log_dirichlet(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:

@@ -89,7 +89,12 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
             gains[i, j] = gains[j, i]
         else:
             gains[i, j] = rule.score(swapped) - (_margin_score(swapped, rule) if any_missing else alone[j])
-    return _in_quanta(gains, max(np.abs(alone).max(initial=0.0), np.abs(gains).max(initial=0.0)))
+    largest = max(np.abs(alone).max(initial=0.0), np.abs(gains).max(initial=0.0))
+    if largest <= 0:
+        return gains
+    # 10^300 is still a number, however small the gains
+    scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0)
+    return np.asarray(np.rint(gains * scale))
 
 
 def _margin_score(tables: Array, rule: FamilyScore) -> Array:
@@ -104,11 +109,3 @@ def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
     for i, table in zip(informative, counts.tables([(i,) for i in informative]), strict=True):
         scores[i] = rule.score(table[:, np.newaxis, :])
     return scores
-
-
-def _in_quanta(gains: Array, largest: float) -> Array:
-    if largest <= 0:
-        return gains
-    # 10^300 is still a number, however small the gains
-    scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0)
-    return np.asarray(np.rint(gains * scale))

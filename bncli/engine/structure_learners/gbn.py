@@ -246,7 +246,10 @@ def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
         watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
     relevant = relevance(counts)
     unconditional, conditional = _pairs(counts, watch)
-    strengths = _strengths(relevant, unconditional, counts.data.schema.informative)
+    # The mutual information of every pair (lower, higher), nats.
+    informative = counts.data.schema.informative
+    strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
+    strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
     search = _Search(strengths, PartialDependence(counts.data).given, epsilon * math.log(2))
     search.thicken(search.draft(), watch)
     search.thin(watch)
@@ -269,13 +272,6 @@ def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
         plain[i, j] = plain[j, i] = mutual_information(tables.sum(axis=-1))
         given_class[i, j] = given_class[j, i] = conditional_mutual_information(tables)
     return rounded(plain), rounded(given_class)
-
-
-def _strengths(relevant: Array, unconditional: Array, informative: tuple[int, ...]) -> dict[Edge, float]:
-    """The mutual information of every pair (lower, higher), nats."""
-    strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
-    strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
-    return strengths
 
 
 class _Search:

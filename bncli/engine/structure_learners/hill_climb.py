@@ -123,17 +123,16 @@ class FamilyCache:
     def column(self, child: int, parents: frozenset[int]) -> Array:
         """The score of (child, parents + j) for every attribute j, shape (n,); -infinity where that is no candidate."""
         if (child, parents) not in self._columns:
-            self._columns[child, parents] = self._new_column(child, parents)
+            data = self.counts.data
+            base = (child, *sorted(parents))
+            column = np.full(len(data.schema.attributes), -np.inf)
+            candidates = [
+                j for j in data.schema.informative if j not in base and n_cells(data, (*base, j)) <= MAX_CELLS
+            ]
+            for group, tables in tables_with_one_more(data, child, base[1:], candidates):
+                column[group] = self.rule.score(tables)
+            self._columns[child, parents] = column
         return self._columns[child, parents]
-
-    def _new_column(self, child: int, parents: frozenset[int]) -> Array:
-        data = self.counts.data
-        base = (child, *sorted(parents))
-        column = np.full(len(data.schema.attributes), -np.inf)
-        candidates = [j for j in data.schema.informative if j not in base and n_cells(data, (*base, j)) <= MAX_CELLS]
-        for group, tables in tables_with_one_more(data, child, base[1:], candidates):
-            column[group] = self.rule.score(tables)
-        return column
 
 
 # A directed acyclic graph that a greedy search changes arc by arc, and the changes that it allows.
@@ -198,7 +197,15 @@ class Arcs:
     def delete(self, parent: int, child: int) -> None:
         self.present[parent, child] = False
         # what a deleted arc led to may still be reached along other ways: only a new count can tell
-        self._reach = _reachable(self.present)
+        # R of an acyclic graph: each node, its parents first, is reached from them and from where they are reached.
+        present = self.present
+        from graphlib import TopologicalSorter
+
+        listed = {i: np.flatnonzero(column) for i, column in enumerate(present.T)}
+        reach = np.zeros_like(present)
+        for i in TopologicalSorter({i: parents.tolist() for i, parents in listed.items()}).static_order():
+            reach[:, i] = present[:, i] | reach[:, listed[i]].any(axis=1)
+        self._reach = reach
 
     def reverse(self, parent: int, child: int) -> None:
         self.delete(parent, child)
@@ -213,17 +220,6 @@ def _over_parents(matrix: Mask, present: Mask) -> Index:
     if len(starts):
         total[:, children[starts]] = np.add.reduceat(matrix[:, parents], starts, axis=1, dtype=np.intp)
     return total
-
-
-def _reachable(present: Mask) -> Mask:
-    """R of an acyclic graph: each node, its parents first, is reached from them and from where they are reached."""
-    from graphlib import TopologicalSorter
-
-    listed = {i: np.flatnonzero(column) for i, column in enumerate(present.T)}
-    reach = np.zeros_like(present)
-    for i in TopologicalSorter({i: parents.tolist() for i, parents in listed.items()}).static_order():
-        reach[:, i] = present[:, i] | reach[:, listed[i]].any(axis=1)
-    return reach
 
 
 LEAST_GAIN = 1e-9

@@ -63,7 +63,18 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     data = with_missing_levels(counts, "interactions", watch).data
     found, near = _main_effects(data, _intervals(data), watch), _near(data)
     for size in range(2, max_order):
-        joining = _joining(data, found, near, size, watch)
+        # The best regions of `size` attributes of `near`, beside the model of those found so far.
+        likelihood, cells = additive_fit(data, _regions(found, size).families(data.schema.cardinalities))
+        gains = Gains(likelihood, cells, near, _entry(CANDIDATE_BINS, size), watch=watch)
+        below = [one.attributes for one in found if len(one.attributes) == size - 1]
+        candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
+        most = _entry(MOST, size) * len(near)
+        # levels are not cut: of categories alone the candidate's gain is that of the region
+        of_levels = [one for one in candidates[:most] if not _has_numbers(data, one.attributes)]
+        sets = [one.attributes for one in candidates[:most] if _has_numbers(data, one.attributes)]
+        grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
+        grown += [GrownRegion(one.attributes, one.gain, (None,) * size) for one in of_levels]
+        joining = sorted((one for one in grown if one.gain >= LEAST_GAIN), key=lambda one: -one.gain)
         if not joining:
             break
         found = [*found, *joining]
@@ -105,23 +116,6 @@ def _near(data: Dataset) -> tuple[int, ...]:
     # binned as in a pair: of attributes cut finely on few rows, each row a cell, no one says more than another
     gains = Gains(*additive_fit(data, ()), attributes, CANDIDATE_BINS[1])
     return tuple(sorted(i for one in gains.of_extensions([()])[:most] for i in one.attributes))
-
-
-def _joining(
-    data: Dataset, found: list[GrownRegion], near: tuple[int, ...], size: int, watch: Watch
-) -> list[GrownRegion]:
-    """The best regions of `size` attributes of `near`, beside the model of those found so far."""
-    likelihood, cells = additive_fit(data, _regions(found, size).families(data.schema.cardinalities))
-    gains = Gains(likelihood, cells, near, _entry(CANDIDATE_BINS, size), watch=watch)
-    below = [one.attributes for one in found if len(one.attributes) == size - 1]
-    candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
-    most = _entry(MOST, size) * len(near)
-    # levels are not cut: of categories alone the candidate's gain is that of the region
-    of_levels = [one for one in candidates[:most] if not _has_numbers(data, one.attributes)]
-    sets = [one.attributes for one in candidates[:most] if _has_numbers(data, one.attributes)]
-    grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
-    grown += [GrownRegion(one.attributes, one.gain, (None,) * size) for one in of_levels]
-    return sorted((one for one in grown if one.gain >= LEAST_GAIN), key=lambda one: -one.gain)
 
 
 def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:

@@ -91,7 +91,7 @@ class PartialDependence:
 
     def given(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
         """I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
-        rows = [self._with_observed(z | {a, b}) for z in sets]
+        rows = [frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i]) for z in sets]
         members = ((z | {a, b}, z, z | {a}, z | {b}) for z in sets)
         families = [tuple(Question(s, seen) for s in four) for four, seen in zip(members, rows, strict=True)]
         self._count([question for family in families for question in family], (a, b))
@@ -100,9 +100,6 @@ class PartialDependence:
         sums = [abz + z - az - bz for abz, z, az, bz in shared]
         # no rows: every sum is 0, and so is the answer; rounding may leave it just below 0
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
-
-    def _with_observed(self, nodes: Nodes) -> Nodes:
-        return frozenset(i for i in nodes if i != CLASS_NODE and self.data.n_missing[i])
 
     def _weigh(self, wanted: Sequence[Nodes]) -> None:
         """The weight of the rows in which these are observed."""

@@ -286,7 +286,10 @@ def _sum_cells(
 
 def _grown(data: Dataset, family: Family, sums: Array, most: int) -> GrownRegion:
     attributes = [data.schema.attributes[i] for i in family.attributes]
-    axes = [_axis(attribute, size) for attribute, size in zip(attributes, family.shape, strict=True)]
+    axes = [
+        Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
+        for attribute, size in zip(attributes, family.shape, strict=True)
+    ]
     grid = Grid(sums, tuple(axes))
     grid.grow(most)
     seen = (grouping for _, grouping in family.binned_attributes)
@@ -296,11 +299,6 @@ def _grown(data: Dataset, family: Family, sums: Array, most: int) -> GrownRegion
     )
     gain = grid.value * (2 if data.n_labels == 2 else 1)
     return GrownRegion(family.attributes, float(rounded(np.array([gain]))[0]), groupings)
-
-
-def _axis(attribute: Attribute, size: int) -> Axis:
-    """An attribute of which `size` codes are left."""
-    return Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
 
 
 def _grouping(starts: Sequence[int], before: Grouping | None, attribute: Attribute) -> Grouping | None:

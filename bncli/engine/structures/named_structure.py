@@ -170,7 +170,20 @@ class NamedRegions:
         self._check_gains()
         self._check_cuts()
         for position, region in enumerate(self.regions):
-            self._check_region(f"regions[{position}]", region)
+            key = f"regions[{position}]"
+            if not region:
+                self._fail(
+                    f"{key} is empty", hint="name at least one attribute; the class alone is always part of a model"
+                )
+            if len(region) > MAX_REGION:
+                self._fail(f"{key} has {len(region)} attributes", hint=f"give a region at most {MAX_REGION}")
+            if self.class_name in region:
+                self._fail(
+                    f"{key} names the class '{self.class_name}'", hint="leave it out: it is part of every region"
+                )
+            if len(set(region)) < len(region):
+                twice = next(name for i, name in enumerate(region) if name in region[:i])
+                self._fail(f"{key} names '{twice}' twice", hint="name every attribute once")
         if self.trace is not None:
             self._check_trace(self.trace)
 
@@ -266,17 +279,6 @@ class NamedRegions:
                     self._fail(f"cuts[{position}] of '{name}' has a cut that is no number", hint="give numbers")
                 if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
                     self._fail(f"the cuts[{position}] of '{name}' do not ascend", hint="give each once, in order")
-
-    def _check_region(self, key: str, region: tuple[str, ...]) -> None:
-        if not region:
-            self._fail(f"{key} is empty", hint="name at least one attribute; the class alone is always part of a model")
-        if len(region) > MAX_REGION:
-            self._fail(f"{key} has {len(region)} attributes", hint=f"give a region at most {MAX_REGION}")
-        if self.class_name in region:
-            self._fail(f"{key} names the class '{self.class_name}'", hint="leave it out: it is part of every region")
-        if len(set(region)) < len(region):
-            twice = next(name for i, name in enumerate(region) if name in region[:i])
-            self._fail(f"{key} names '{twice}' twice", hint="name every attribute once")
 
     def _check_trace(self, trace: SearchTrace) -> None:
         n_steps = len(self.regions) + 1

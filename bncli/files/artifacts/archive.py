@@ -103,7 +103,24 @@ def open_archive(path: str, kind: Kind = MODEL) -> Iterator[Archive]:
     """Opens a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
     with _open(path, kind) as file:
         with _read_faults(path, kind):
-            size = _check(file, path, kind)
+            # The size of a file that is whole and of this kind; anything else is refused by name.
+            found = recognise(file.read(HEAD))
+            if found.kind != kind.word:
+                what = f"this is {found.description}, not a bncli {kind.word}{' file' * (kind is not MODEL)}"
+                raise kind.error(what, where=path, hint=kind.made_by)
+            size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            digest = hashlib.sha256()
+            left = max(size - _DIGEST, 0)
+            while left > 0:
+                block = file.read(min(left, _BLOCK))
+                if not block:  # cut off while it is read; then the checksum is wrong
+                    break
+                digest.update(block)
+                left -= len(block)
+            if file.read() != digest.hexdigest().encode():
+                what = f"the {kind.word} file is damaged or incomplete: its checksum does not match"
+                raise kind.error(what, where=path, hint=kind.cure)
         with _zip_faults(path, kind):
             archive = zipfile.ZipFile(file)
         with archive:
@@ -118,28 +135,6 @@ def _open(path: str, kind: Kind) -> BinaryIO:
             return file
         with file:
             return io.BytesIO(file.read())
-
-
-def _check(file: BinaryIO, path: str, kind: Kind) -> int:
-    """The size of a file that is whole and of this kind; anything else is refused by name."""
-    found = recognise(file.read(HEAD))
-    if found.kind != kind.word:
-        what = f"this is {found.description}, not a bncli {kind.word}{' file' * (kind is not MODEL)}"
-        raise kind.error(what, where=path, hint=kind.made_by)
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    digest = hashlib.sha256()
-    left = max(size - _DIGEST, 0)
-    while left > 0:
-        block = file.read(min(left, _BLOCK))
-        if not block:  # cut off while it is read; then the checksum is wrong
-            break
-        digest.update(block)
-        left -= len(block)
-    if file.read() != digest.hexdigest().encode():
-        what = f"the {kind.word} file is damaged or incomplete: its checksum does not match"
-        raise kind.error(what, where=path, hint=kind.cure)
-    return size
 
 
 @contextmanager

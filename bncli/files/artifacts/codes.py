@@ -544,7 +544,16 @@ def read_codes(path: str) -> CodesFile:
     """Opens and maps a file; BncliError in one line for what is of another version, cut short or damaged."""
     with _faults(path):
         with open(path, "rb") as file:
-            heading = _heading(file, path)
+            # The schema's message, with the marker and the length before it.
+            body = _first_message(file)
+            if not body:
+                _damaged(path, "it ends within its heading")
+            schema = pa.ipc.read_schema(pa.py_buffer(b"\xff\xff\xff\xff" + struct.pack("<i", len(body)) + body))
+            told = schema.metadata or {}
+            text = told.get(KEY, b"")
+            if told.get(PROOF, _proof(text)) != _proof(text):
+                _damaged(path, "its heading is not what was written")
+            heading = read_heading(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -554,39 +563,18 @@ def read_codes(path: str) -> CodesFile:
         *batches, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
         tail = {} if last.custom_metadata is None else dict(last.custom_metadata)
         found = tuple(one.batch for one in batches)
-        _check_batches(path, heading, found, last.batch.num_rows)
+        for batch in found:
+            batch.validate()
+            if any(column.null_count for column in batch.columns):
+                _damaged(path, "it has null values")
+        if last.batch.num_rows or sum(batch.num_rows for batch in found) != heading.rows:
+            _damaged(path, f"it has not the {heading.rows:,} rows of its heading")
         return CodesFile(path, heading, found, _counts(path, tail, heading), tail, _letting_go(mapped))
 
 
 def _letting_go(mapped: mmap.mmap) -> Callable[[], None] | None:
     dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows has none
     return None if dont_need is None or len(mapped) < LARGE_FILE else partial(mapped.madvise, dont_need)
-
-
-def _heading(file: BinaryIO, path: str) -> Heading:
-    schema = pa.ipc.read_schema(pa.py_buffer(_message(file, path)))
-    told = schema.metadata or {}
-    text = told.get(KEY, b"")
-    if told.get(PROOF, _proof(text)) != _proof(text):
-        _damaged(path, "its heading is not what was written")
-    return read_heading(text, path)
-
-
-def _message(file: BinaryIO, path: str) -> bytes:
-    """The schema's message, with the marker and the length before it."""
-    body = _first_message(file)
-    if not body:
-        _damaged(path, "it ends within its heading")
-    return b"\xff\xff\xff\xff" + struct.pack("<i", len(body)) + body
-
-
-def _check_batches(path: str, heading: Heading, batches: Sequence[pa.RecordBatch], left_over: int) -> None:
-    for batch in batches:
-        batch.validate()
-        if any(column.null_count for column in batch.columns):
-            _damaged(path, "it has null values")
-    if left_over or sum(batch.num_rows for batch in batches) != heading.rows:
-        _damaged(path, f"it has not the {heading.rows:,} rows of its heading")
 
 
 def _counts(path: str, tail: dict[bytes, bytes], heading: Heading) -> tuple[tuple[int, ...], ...]:

@@ -25,13 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.counting.counted_rows import MOST, CountedRows, Layout, Numbers, Part, Wanted
+from bncli.engine.counting.counted_rows import MOST, CountedRows, Layout, Part, Wanted
 from bncli.engine.data.schema import Cuts
 from bncli.files.artifacts.archive import (
     COUNTS,
     FLOATS,
     INTEGERS,
-    Archive,
     npy_array,
     npy_bytes,
     npy_header,
@@ -117,7 +116,23 @@ def read_counts(path: str) -> CountedRows:
         cuts, labels = cuts_of_document(fields["cuts"]), fields["labels"].texts()
         wanted = _read_wanted(fields["tables"], cuts)
         layout = Layout(tuple(a.cardinality for a in cuts.attributes), len(labels), wanted)
-        numbers = _read_numbers(archive, layout, decayed=fields["decayed"].flag())
+        # No byte is read before the size is right; then every table is checked to be of the same rows.
+        decayed = fields["decayed"].flag()
+        descr = FLOATS if decayed else INTEGERS
+        shape = (layout.n_entries,)
+        if archive.size(_TABLES) != len(npy_header(shape, descr)) + 8 * shape[0]:
+            archive.fail(f"{_TABLES} has not the size that its cuts, labels and tables ask for")
+        numbers = npy_array(archive.read(_TABLES), shape, descr)
+        if numbers is None or not np.isfinite(numbers).all() or (numbers < 0).any():
+            archive.fail(f"{_TABLES} does not hold {'numbers' if decayed else 'whole numbers'} of at least 0")
+        classes = layout.table(numbers, ())
+        if sum(map(float, classes.tolist())) > MOST:
+            archive.fail(f"it counts more than {MOST:,} rows")
+        tolerance = 1e-9 * (1 + float(classes.sum())) if decayed else 0
+        for s in layout.sets:
+            table = layout.table(numbers, s)
+            if (np.abs(table.sum(axis=tuple(range(len(s)))) - classes) > tolerance).any():
+                archive.fail("its tables are not of the same rows")
         tokens = fields["missing_tokens"]
         return CountedRows(
             cuts,
@@ -166,23 +181,3 @@ def _read_part(node: Node) -> Part:
     if not 0 <= weight <= 1:  # what has decayed often enough is 0
         fields["weight"].fail("the weight of a part is between 0 and 1")
     return Part(fingerprint, fields["rows"].integer(0), weight)
-
-
-def _read_numbers(archive: Archive, layout: Layout, *, decayed: bool) -> Numbers:
-    """No byte is read before the size is right; then every table is checked to be of the same rows."""
-    descr = FLOATS if decayed else INTEGERS
-    shape = (layout.n_entries,)
-    if archive.size(_TABLES) != len(npy_header(shape, descr)) + 8 * shape[0]:
-        archive.fail(f"{_TABLES} has not the size that its cuts, labels and tables ask for")
-    numbers = npy_array(archive.read(_TABLES), shape, descr)
-    if numbers is None or not np.isfinite(numbers).all() or (numbers < 0).any():
-        archive.fail(f"{_TABLES} does not hold {'numbers' if decayed else 'whole numbers'} of at least 0")
-    classes = layout.table(numbers, ())
-    if sum(map(float, classes.tolist())) > MOST:
-        archive.fail(f"it counts more than {MOST:,} rows")
-    tolerance = 1e-9 * (1 + float(classes.sum())) if decayed else 0
-    for s in layout.sets:
-        table = layout.table(numbers, s)
-        if (np.abs(table.sum(axis=tuple(range(len(s)))) - classes) > tolerance).any():
-            archive.fail("its tables are not of the same rows")
-    return numbers

@@ -40,13 +40,11 @@ def cuts_of_document(document: Node) -> Cuts:
     check_unique_names(fields["attributes"], class_name, attributes)
     method = fields["method"].text() if "method" in fields else "file"
     options = fields["options"].members() if "options" in fields else {}
-    taken = {name: _option(name, option) for name, option in options.items()}
+    taken = {
+        name: (read_value(name, option) if flag_of(name) in DISCRETIZERS.governed else option.integer())
+        for name, option in options.items()
+    }
     return Cuts(class_name, attributes, method, taken, fields[SAMPLED].integer(1) if SAMPLED in fields else None)
-
-
-def _option(key: str, node: Node) -> Any:
-    """An option of a discretizer is of its kind; one that is not known is a number."""
-    return read_value(key, node) if flag_of(key) in DISCRETIZERS.governed else node.integer()
 
 
 def dump_cuts(cuts: Cuts) -> str:

@@ -442,11 +442,8 @@ def read_schema(node: Node) -> Schema:
     policy = _read_policy(fields[_POLICY], attributes) if _POLICY in fields else "level"
     counted = label_numbers(fields[_SCHEMAS_FREQUENCIES], labels) if _SCHEMAS_FREQUENCIES in fields else ()
     schema = Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy, counted)
-    return _towards(schema, node, fields.get(_TOWARDS))
-
-
-def _towards(schema: Schema, node: Node, label: Node | None) -> Schema:
-    """With the label that its directions are about."""
+    # With the label that its directions are about.
+    label = fields.get(_TOWARDS)
     if label is None:
         if schema.directed and len(schema.labels) != 2:
             node.fail(
@@ -575,7 +572,13 @@ def read_model(path: str) -> Model:
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
         fields = document.fields(keys, OPTIONAL_KEYS)
         schema = read_schema(fields["schema"])
-        structure = _read_structure(fields["structure"], schema)
+        node = fields["structure"]
+        try:
+            structure = read_graph(node).resolve(schema)
+        except BncliError as error:
+            node.fail(error.what)
+        if schema.marginalizes and not isinstance(structure, Dag):
+            node.fail("with regions missing values cannot be marginalized")
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
@@ -596,14 +599,31 @@ def read_model(path: str) -> Model:
         model = _with_later_keys(model, fields)
         if _SELF_TEST not in fields:
             return model
-        return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
+        # The codes, none beyond "unknown", and the probabilities of so many rows.
+        n_rows = fields[_SELF_TEST].integer(1)
+        names = list(_SELF_TEST_ARRAYS)
+        if archive.names[-len(names) :] != names:
+            archive.fail("its members are not those that it describes")
+        limits = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
+        shape, code_type = (len(limits), n_rows), _code_type(model).newbyteorder("<").str
+        if archive.size(names[0]) != len(npy_header(shape, code_type)) + _code_type(model).itemsize * math.prod(shape):
+            archive.fail(f"{names[0]} has not the size that the schema asks for")
+        codes = npy_array(archive.read(names[0]), shape, code_type)
+        if codes is None or (codes > np.reshape(limits, (-1, 1))).any():
+            archive.fail(f"{names[0]} does not hold codes of the attributes, {n_rows} of each")
+        (probabilities,) = _read_arrays(archive, names[1:], [(len(model.schema.labels), n_rows)])
+        return replace(model, self_test=SelfTest(codes.astype(np.intp), probabilities))
 
 
 def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
     """With what files of the first versions never had."""
     schema, found = model.schema, dict[str, Any]()
     if _CLASS_WEIGHTS in fields:
-        found["class_weights"] = _read_class_weights(fields[_CLASS_WEIGHTS], schema)
+        node = fields[_CLASS_WEIGHTS]
+        weights = label_numbers(node, schema.labels)
+        if not schema.label_frequencies or min(weights) == 0:
+            node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
+        found["class_weights"] = weights
     if _PLAIN in fields:
         found["plain_frequencies"] = _read_plain(fields[_PLAIN], schema)
     if DECISIONS in fields:
@@ -613,13 +633,6 @@ def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
     if TRAINING_LOG_P in fields:
         found["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
     return replace(model, **found)
-
-
-def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
-    weights = label_numbers(node, schema.labels)
-    if not schema.label_frequencies or min(weights) == 0:
-        node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
-    return weights
 
 
 def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
@@ -661,16 +674,6 @@ def _description(archive: Archive, path: str) -> Node:
     return document
 
 
-def _read_structure(node: Node, schema: Schema) -> Structure:
-    try:
-        structure = read_graph(node).resolve(schema)
-    except BncliError as error:
-        node.fail(error.what)
-    if schema.marginalizes and not isinstance(structure, Dag):
-        node.fail("with regions missing values cannot be marginalized")
-    return structure
-
-
 def _read_all(
     archive: Archive, parts: list[str], families: tuple[Family, ...], bias: tuple[int, ...]
 ) -> Iterator[Array]:
@@ -701,19 +704,3 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
         if array is None or not np.isfinite(array).all():
             archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
         yield array
-
-
-def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
-    """The codes, none beyond "unknown", and the probabilities of so many rows."""
-    names = list(_SELF_TEST_ARRAYS)
-    if archive.names[-len(names) :] != names:
-        archive.fail("its members are not those that it describes")
-    limits = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
-    shape, code_type = (len(limits), n_rows), _code_type(model).newbyteorder("<").str
-    if archive.size(names[0]) != len(npy_header(shape, code_type)) + _code_type(model).itemsize * math.prod(shape):
-        archive.fail(f"{names[0]} has not the size that the schema asks for")
-    codes = npy_array(archive.read(names[0]), shape, code_type)
-    if codes is None or (codes > np.reshape(limits, (-1, 1))).any():
-        archive.fail(f"{names[0]} does not hold codes of the attributes, {n_rows} of each")
-    (probabilities,) = _read_arrays(archive, names[1:], [(len(model.schema.labels), n_rows)])
-    return SelfTest(codes.astype(np.intp), probabilities)

@@ -75,7 +75,9 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
         "log_p_quantiles": {f"{q:g}": tally.sketch.quantile(q) for q in QUANTILES} if tally.log_p.n else None,
         "log_loss": tally.log_loss.mean,
         "labelled_rows": tally.log_loss.n,
-        "class_shares": _shares(model.labels, tally.classes) if tally.log_loss.n else None,
+        "class_shares": dict(zip(model.labels, (tally.classes / tally.classes.sum()).tolist(), strict=True))
+        if tally.log_loss.n
+        else None,
         "held_out_log_loss": model.held_out_log_loss,
         "limits": {"alpha": ALPHA, "tests": monitor.n_tests, "psi": LEAST_PSI, "unknown": LEAST_UNKNOWN},
         "model": _model_json(model),
@@ -98,10 +100,6 @@ def _attribute(tally: AttributeTally, drift: Drift, rows: int) -> dict[str, Any]
     }
 
 
-def _shares(labels: tuple[str, ...], counts: Array) -> dict[str, float]:
-    return dict(zip(labels, (counts / counts.sum()).tolist(), strict=True))
-
-
 def _model_json(model: MonitoredModel) -> dict[str, Any]:
     return {
         "fingerprint": model.fingerprint,
@@ -114,7 +112,10 @@ def _model_json(model: MonitoredModel) -> dict[str, Any]:
 
 
 def _counts_json(tally: Tally) -> dict[str, Any]:
-    moments = {name: [one.n, float(one.total), float(one.squares)] for name, one in _moments(tally).items()}
+    moments = {
+        name: [one.n, float(one.total), float(one.squares)]
+        for name, one in {name: getattr(tally, name) for name in _MOMENTS}.items()
+    }
     return moments | {
         "predictions": _whole(tally.predictions),
         "classes": _whole(tally.classes),
@@ -131,10 +132,6 @@ def _counts_json(tally: Tally) -> dict[str, Any]:
             for one in tally.attributes
         ],
     }
-
-
-def _moments(tally: Tally) -> dict[str, Moments]:
-    return {name: getattr(tally, name) for name in _MOMENTS}
 
 
 def _whole(counts: Array) -> list[int]:

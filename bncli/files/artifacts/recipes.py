@@ -30,7 +30,12 @@ def _written(key: str, value: Any) -> Any:
 def read_recipe(node: Node) -> Recipe:
     """The recipe in a model's `recipe` object; an option that did not exist when it was written had no effect: None."""
     members = node.fields(_ALWAYS, [key for key in KEYS if key not in _ALWAYS])
-    return Recipe.recorded({key: _read(key, member) for key, member in members.items()})
+    return Recipe.recorded(
+        {
+            key: (None if member.value is None and key not in _ALWAYS else read_value(key, member))
+            for key, member in members.items()
+        }
+    )
 
 
 _ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in LEARNING}
@@ -39,10 +44,6 @@ _ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in L
 def _holds_floats(key: str) -> bool:
     kind = getattr(_ENTRIES.get(key), "kind", None)
     return isinstance(kind, Real) or (isinstance(kind, Number) and kind.type is float)
-
-
-def _read(key: str, node: Node) -> Any:
-    return None if node.value is None and key not in _ALWAYS else read_value(key, node)
 
 
 def read_value(key: str, node: Node) -> Any:

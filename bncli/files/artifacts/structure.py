@@ -112,9 +112,16 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
     if content == "parents":
         make = partial(NamedDag, class_name, _read_parents(fields["parents"]))
     else:
-        bins = _read_bins(fields["bins"]) if "bins" in fields else ()
+        bins = (
+            tuple(None if item.value is None else item.integer() for item in fields["bins"].items())
+            if "bins" in fields
+            else ()
+        )
         gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
-        found = (_read_regions(fields["regions"]), _read_search(node, fields))
+        found = (
+            tuple(tuple(item.text() for item in names.items()) for names in fields["regions"].items()),
+            _read_search(node, fields),
+        )
         cuts = _read_cuts(fields["cuts"], found[0]) if "cuts" in fields else ()
         make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains, cuts=cuts)
     try:
@@ -125,14 +132,6 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
 
 def _read_parents(node: Node) -> dict[str, tuple[str, ...]]:
     return {child: tuple(item.text() for item in names.items()) for child, names in node.members().items()}
-
-
-def _read_regions(node: Node) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(item.text() for item in names.items()) for names in node.items())
-
-
-def _read_bins(node: Node) -> tuple[int | None, ...]:
-    return tuple(None if item.value is None else item.integer() for item in node.items())
 
 
 def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[tuple[float, ...] | None, ...], ...]:
@@ -190,13 +189,9 @@ def _reader(found: Recognised) -> Callable[[bytes, str], NamedStructure] | None:
         return parse_structure
     form = export_format(found.kind) if found.kind in EXPORTS else None
     if isinstance(form, NetworkFormat):
-        return _dag_reader(form)
+        read = form.read
+        return None if read is None else lambda data, path: read(data, path).dag
     return form.read if form is not None else None
-
-
-def _dag_reader(form: NetworkFormat) -> Callable[[bytes, str], NamedStructure] | None:
-    read = form.read
-    return None if read is None else lambda data, path: read(data, path).dag
 
 
 def _others() -> str:

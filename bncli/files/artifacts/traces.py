@@ -81,7 +81,15 @@ class _Reader:
         self._totals: dict[str, float] = {}
 
     def trace(self) -> Trace:
-        columns = self._header()
+        columns = next(self._rows, [])
+        if not columns:
+            raise BncliError("the file is empty", where=self._path, hint=_NOT_A_TRACE)
+        if "iteration" not in columns or not set(columns) & {*_LIKELIHOODS}:
+            lacking = "iteration" if "iteration" not in columns else "cll"
+            raise BncliError(f"there is no column '{lacking}'", where=self._path, hint=_NOT_A_TRACE)
+        for name in columns:
+            if columns.count(name) > 1:
+                raise BncliError(f"there are two columns '{name}'", where=self._path, hint=_NOT_A_TRACE)
         points: list[TracePoint] = []
         told: str | None = None
         for cells in self._rows:
@@ -100,18 +108,6 @@ class _Reader:
             hint = "parameters in closed form have none; --param weighted, for example, has"
             raise BncliError("the trace has no iterations", where=self._path, hint=hint)
         return Trace(told, tuple(points))
-
-    def _header(self) -> list[str]:
-        columns = next(self._rows, [])
-        if not columns:
-            raise BncliError("the file is empty", where=self._path, hint=_NOT_A_TRACE)
-        if "iteration" not in columns or not set(columns) & {*_LIKELIHOODS}:
-            lacking = "iteration" if "iteration" not in columns else "cll"
-            raise BncliError(f"there is no column '{lacking}'", where=self._path, hint=_NOT_A_TRACE)
-        for name in columns:
-            if columns.count(name) > 1:
-                raise BncliError(f"there are two columns '{name}'", where=self._path, hint=_NOT_A_TRACE)
-        return columns
 
     def _likelihood(self, row: dict[str, str]) -> str:
         told = [name for name in _LIKELIHOODS if row.get(name)]

@@ -261,24 +261,20 @@ def _read_probability(tokens: Tokens, tables: dict[str, _Block]) -> None:
     block = tables[child.text] = _Block(parents, child.at)
     tokens.expect("{")
     while not tokens.take_if("}"):
-        _read_entry(tokens, block)
-
-
-def _read_entry(tokens: Tokens, block: _Block) -> None:
-    """A row, the table, the default row or a property, whatever stands at the cursor."""
-    start = tokens.next.at
-    keyword = tokens.expect("(", "table", "default", "property", "}").text
-    if keyword == "(":
-        states = tuple(token.text for token in _listed(tokens, ")", "a state"))
-        block.rows.append(_Row(states, _numbers(tokens), start))
-    elif keyword == "property":
-        _read_property(tokens, {})
-    elif keyword == "table" and block.table is None:
-        block.table = _numbers(tokens)
-    elif keyword == "default" and block.default is None:
-        block.default = _numbers(tokens)
-    else:
-        tokens.fail(f"there are two entries '{keyword}'", at=start)
+        # A row, the table, the default row or a property, whatever stands at the cursor.
+        start = tokens.next.at
+        keyword = tokens.expect("(", "table", "default", "property", "}").text
+        if keyword == "(":
+            states = tuple(token.text for token in _listed(tokens, ")", "a state"))
+            block.rows.append(_Row(states, _numbers(tokens), start))
+        elif keyword == "property":
+            _read_property(tokens, {})
+        elif keyword == "table" and block.table is None:
+            block.table = _numbers(tokens)
+        elif keyword == "default" and block.default is None:
+            block.default = _numbers(tokens)
+        else:
+            tokens.fail(f"there are two entries '{keyword}'", at=start)
 
 
 def _numbers(tokens: Tokens) -> list[float]:

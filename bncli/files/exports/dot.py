@@ -131,7 +131,17 @@ def parse_dot(text: str, where: str) -> NamedDag:
     _statements(tokens, graph, 0)
     if tokens.next.kind != "end":
         tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="give one graph a file")
-    return _named(graph, where)
+    # The structure by its own names.
+    try:
+        names = {node: original(attributes, node) for node, attributes in graph.nodes.items()}
+        if len(set(names.values())) < len(names):
+            raise BncliError("two nodes have the same bncli_name", hint="leave these attributes out, or export again")
+        class_name = class_among((names[node], attributes) for node, attributes in graph.nodes.items())
+        parents = {names[node]: tuple(names[parent] for parent in graph.parents[node]) for node in graph.nodes}
+        method, options = origin(graph.attributes, where)
+        return NamedDag(class_name, parents, method, options)
+    except BncliError as error:
+        raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
 
 
 @dataclass
@@ -251,17 +261,3 @@ def _identifier(tokens: Tokens) -> str:
             tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
         texts.append(tokens.take().text)
     return "".join(texts).replace("\\\n", "").replace('\\"', '"')
-
-
-def _named(graph: _Graph, where: str) -> NamedDag:
-    """The structure by its own names."""
-    try:
-        names = {node: original(attributes, node) for node, attributes in graph.nodes.items()}
-        if len(set(names.values())) < len(names):
-            raise BncliError("two nodes have the same bncli_name", hint="leave these attributes out, or export again")
-        class_name = class_among((names[node], attributes) for node, attributes in graph.nodes.items())
-        parents = {names[node]: tuple(names[parent] for parent in graph.parents[node]) for node in graph.nodes}
-        method, options = origin(graph.attributes, where)
-        return NamedDag(class_name, parents, method, options)
-    except BncliError as error:
-        raise BncliError(error.what, where=error.where or where, hint=error.hint) from error

@@ -56,8 +56,33 @@ def onnx_bytes(scorer: PortableScorer, target: Target) -> bytes:
     effects = target.effects(apart=True) if target.options.get("contributions") else None
     graph = _Graph(scorer.inputs)
     tables = [table.expanded() for table in scorer.tables]
-    digits = _Digits(graph, _codes(graph, scorer.inputs, target), [*tables, *(effects.tables if effects else ())])
-    outputs = _answers(graph, _probabilities(graph, digits, scorer), scorer.labels)
+    # (N, inputs): the codes, numbers first; `_place` says where.
+    numeric = [one for one in scorer.inputs if one.cuts is not None]
+    parts = [_numeric_codes(graph, numeric)] if numeric else []
+    for one in scorer.inputs:
+        if one.codes is not None:
+            known = {**one.codes, **dict.fromkeys(("", *target.missing), one.missing)}
+            parts.append(
+                graph.node(
+                    "LabelEncoder",
+                    one.name,
+                    domain=ML,
+                    keys_strings=list(known),
+                    values_int64s=[int(code) for code in known.values()],
+                    default_int64=one.unobserved,
+                )
+            )
+    digits = _Digits(graph, graph.node("Concat", *parts, axis=1), [*tables, *(effects.tables if effects else ())])
+    # The outputs `label` and `probabilities`.
+    probabilities = _probabilities(graph, digits, scorer)
+    names = graph.output("label"), graph.output("probabilities")
+    best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
+    graph.node("Gather", graph.constant(list(scorer.labels), object), best, output=names[0])
+    graph.node("Identity", probabilities, output=names[1])
+    outputs = [
+        helper.make_tensor_value_info(names[0], TensorProto.STRING, ["N"]),
+        helper.make_tensor_value_info(names[1], TensorProto.DOUBLE, ["N", len(scorer.labels)]),
+    ]
     if effects is not None:
         outputs.append(_contributions(graph, digits, effects, len(scorer.labels)))
     model = helper.make_model(
@@ -67,18 +92,14 @@ def onnx_bytes(scorer: PortableScorer, target: Target) -> bytes:
         producer_name="bncli",
         producer_version=bncli.__version__,
     )
-    helper.set_model_props(model, _properties(scorer, effects))
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString(deterministic=True))
-
-
-def _properties(scorer: PortableScorer, effects: PortableEffects | None) -> dict[str, str]:
-    """What the outputs mean: the class, its labels, and of contributions the sets of attributes and the base."""
+    # What the outputs mean: the class, its labels, and of contributions the sets of attributes and the base.
     found = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
         sets = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _sets(effects)]
         found |= {"contributions": json.dumps(sets), "base": json.dumps(effects.constant.tolist())}
-    return found
+    helper.set_model_props(model, found)
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 class _Graph:
@@ -121,26 +142,6 @@ class _Graph:
         return names
 
 
-def _codes(graph: _Graph, inputs: Sequence[Input], target: Target) -> str:
-    """(N, inputs): the codes, numbers first; `_place` says where."""
-    numeric = [one for one in inputs if one.cuts is not None]
-    parts = [_numeric_codes(graph, numeric)] if numeric else []
-    for one in inputs:
-        if one.codes is not None:
-            known = {**one.codes, **dict.fromkeys(("", *target.missing), one.missing)}
-            parts.append(
-                graph.node(
-                    "LabelEncoder",
-                    one.name,
-                    domain=ML,
-                    keys_strings=list(known),
-                    values_int64s=[int(code) for code in known.values()],
-                    default_int64=one.unobserved,
-                )
-            )
-    return graph.node("Concat", *parts, axis=1)
-
-
 def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
     """How many cuts lie below every value, and the code of what is missing."""
     names = [one.name for one in inputs]
@@ -168,12 +169,6 @@ def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> s
     return graph.node("Sub", place, begins)
 
 
-def _places(inputs: Sequence[Input]) -> list[int]:
-    """The column of every input among the codes: numbers come first."""
-    order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
-    return [order.index(p) for p in range(len(inputs))]
-
-
 class _Digits:
     """(N, distinct binnings of inputs): the digits that tables know of the codes, as doubles.
 
@@ -184,7 +179,10 @@ class _Digits:
         self._graph = graph
         axes = (axis for table in tables for axis in _axes(table))
         self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
-        places = _places(graph.columns)
+        # The column of every input among the codes: numbers come first.
+        inputs = graph.columns
+        order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
+        places = [order.index(p) for p in range(len(inputs))]
         self._name = self._picked(
             graph.node("Cast", codes, to=TensorProto.DOUBLE), [places[p] for p, _ in self._columns] or [0], len(places)
         )
@@ -278,7 +276,11 @@ def _lines(graph: _Graph, shares: str, found: PortableMap, n_labels: int) -> str
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
     """(N, R) of every stage."""
-    owners = [(s, table.expanded()) for s, stage in enumerate(scorer.stages) for table in _by_order(stage.tables)]
+    owners = [
+        (s, table.expanded())
+        for s, stage in enumerate(scorer.stages)
+        for table in sorted(stage.tables, key=lambda table: len(table.inputs))
+    ]
     parts: list[list[str]] = [[] for _ in scorer.stages]
     for block in _blocks(owners):
         found = digits.entries([table for _, table in block])
@@ -293,10 +295,6 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
     return scores
 
 
-def _by_order(tables: Sequence[PortableTable]) -> list[PortableTable]:
-    return sorted(tables, key=lambda table: len(table.inputs))
-
-
 def _blocks(owners: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
     """Runs of tables that are looked up at once."""
     blocks: list[list[tuple[int, PortableTable]]] = []
@@ -309,18 +307,6 @@ def _blocks(owners: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int,
 
 def _ends(block: Sequence[tuple[int, PortableTable]], new: tuple[int, PortableTable]) -> bool:
     return len(block) >= LEAST_TOGETHER and len(block[-1][1].inputs) != len(new[1].inputs)
-
-
-def _answers(graph: _Graph, probabilities: str, labels: Sequence[str]) -> list[onnx.ValueInfoProto]:
-    """The outputs `label` and `probabilities`."""
-    names = graph.output("label"), graph.output("probabilities")
-    best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
-    graph.node("Gather", graph.constant(list(labels), object), best, output=names[0])
-    graph.node("Identity", probabilities, output=names[1])
-    return [
-        helper.make_tensor_value_info(names[0], TensorProto.STRING, ["N"]),
-        helper.make_tensor_value_info(names[1], TensorProto.DOUBLE, ["N", len(labels)]),
-    ]
 
 
 def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:

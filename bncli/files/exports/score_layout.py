@@ -42,15 +42,13 @@ def decided_names(rule: Rule | None) -> tuple[str, ...]:
 def decided_columns(decided: Decided, labels: tuple[str, ...], names: tuple[str, ...]) -> tuple[pa.Array, ...]:
     """These columns: texts, and numbers as float64."""
     made = {
-        "decision": lambda: _decisions(decided, labels),
+        "decision": lambda: pa.array(labels, pa.string()).take(
+            pa.array(decided.codes, mask=decided.codes == ABSTAINED)
+        ),
         "expected_cost": lambda: pa.array(decided.expected_costs),
         "set": lambda: _sets(decided.members, labels),
     }
     return tuple(made[name]() for name in names)
-
-
-def _decisions(decided: Decided, labels: tuple[str, ...]) -> pa.Array:
-    return pa.array(labels, pa.string()).take(pa.array(decided.codes, mask=decided.codes == ABSTAINED))
 
 
 def _sets(members: Mask | None, labels: tuple[str, ...]) -> pa.Array:
@@ -153,7 +151,12 @@ def rounded(explanation: Explanation, digits: int | None) -> Explanation:
 def contribution_texts(explanation: Explanation) -> list[pa.Array]:
     """Each `explain_k` as text, null where there is none."""
     return [
-        pc.binary_join_element_wise(_worded(explanation, k, _phrase), _signs(numbers), shortest(numbers), "")
+        pc.binary_join_element_wise(
+            _worded(explanation, k, _phrase),
+            pa.array(["", "+"]).take(pa.array((numbers >= 0).astype(np.int8))),
+            shortest(numbers),
+            "",
+        )
         for k, numbers in enumerate(explanation.contributions)
     ]
 
@@ -182,10 +185,6 @@ def _phrase(wording: Wording) -> str:
 def _object(wording: Wording) -> str:
     names, values = (json.dumps(texts, ensure_ascii=False, separators=(",", ":")) for texts in wording)
     return f'{{"attributes":{names},"values":{values},"contribution":'
-
-
-def _signs(numbers: Array) -> pa.Array:
-    return pa.array(["", "+"]).take(pa.array((numbers >= 0).astype(np.int8)))
 
 
 SMALLEST = 1e-300

@@ -285,18 +285,16 @@ class _Axis:
         if key not in self.places:
             self.places[key] = len(self.places)
             for member in members:
-                self._learn(member, self.places[key])
+                place = self.places[key]
+                interval = _INTERVAL.fullmatch(member)
+                if interval is not None:
+                    self.intervals[float(interval[2])] = place
+                    self._ends = sorted(self.intervals)
+                elif member.startswith("("):
+                    self.special[member] = place
+                else:
+                    self.texts[_text(member)] = place
         return self.places[key]
-
-    def _learn(self, member: str, place: int) -> None:
-        interval = _INTERVAL.fullmatch(member)
-        if interval is not None:
-            self.intervals[float(interval[2])] = place
-            self._ends = sorted(self.intervals)
-        elif member.startswith("("):
-            self.special[member] = place
-        else:
-            self.texts[_text(member)] = place
 
     def of(self, value: float | str | None) -> int:
         """The place of a value of a row."""

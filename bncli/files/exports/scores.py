@@ -16,7 +16,7 @@ import pyarrow as pa
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import output_stream, write_faults
-from bncli.files.exports import SCORES, Piece, ScoreFormat, by_ending, score_format, score_formats
+from bncli.files.exports import SCORES, ScoreFormat, by_ending, score_format, score_formats
 from bncli.files.exports.score_layout import Layout, Predictions
 
 
@@ -55,10 +55,9 @@ class ScoreFile:
     def write_sent(self, piece: bytes) -> None:
         """A piece that a PieceMaker has made elsewhere."""
         with write_faults():
-            self._writer.write(self._unpacked(piece))
-
-    def _unpacked(self, piece: bytes) -> Piece:
-        return pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
+            self._writer.write(
+                pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
+            )
 
     def finish(self) -> None:
         """After the last batch."""

@@ -210,22 +210,18 @@ def parse_xmlbif(text: str | bytes, where: str) -> EscapedNetwork:
     network = root.only("NETWORK")
     variables = {}
     for element in network.all("VARIABLE"):
-        variable = _variable(element)
+        # The node without its parents and its table.
+        kind = element.attributes.get("TYPE")
+        if kind in ("decision", "utility"):
+            element.fail(f"a variable of the type '{kind}'", hint="only networks of random variables (nature) are read")
+        states = tuple(outcome.text for outcome in element.all("OUTCOME"))
+        variable = EscapedNode(element.only("NAME").text, states, (), np.empty(0), _properties_of(element))
         if variable.name in variables:
             element.fail(f"the variable '{variable.name}' is declared twice", hint="declare every variable once")
         variables[variable.name] = variable
     nodes = tuple(_defined(network, variables))
     names = network.all("NAME")
     return EscapedNetwork(names[0].text if names else "unknown", nodes, _properties_of(network))
-
-
-def _variable(element: Element) -> EscapedNode:
-    """The node without its parents and its table."""
-    kind = element.attributes.get("TYPE")
-    if kind in ("decision", "utility"):
-        element.fail(f"a variable of the type '{kind}'", hint="only networks of random variables (nature) are read")
-    states = tuple(outcome.text for outcome in element.all("OUTCOME"))
-    return EscapedNode(element.only("NAME").text, states, (), np.empty(0), _properties_of(element))
 
 
 def _properties_of(element: Element) -> dict[str, str]:

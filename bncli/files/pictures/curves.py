@@ -51,7 +51,14 @@ def scatter_plots(
     for i, panel in enumerate(panels):
         left, top = i % columns * wide + _SCATTER_LEFT, _SCATTER_HEAD + i // columns * high + _SCATTER_ABOVE
         _scatter_draw_frame(drawing, axis, left, top, panel.name, baseline)
-        _draw_counts(drawing, left, top, panel, lower_is_better)
+        # Over the frame, where no point can lie; above the diagonal the learner's figure is the higher one.
+        below, above = f"better {panel.better}", f"worse {panel.worse}"
+        if not lower_is_better:
+            below, above = above, below
+        drawing.text(left, top - 8, f"↖ {above}", size=11)
+        drawing.text(left + SIDE, top - 8, f"{below} ↘", anchor="end", size=11)
+        if panel.equal:
+            drawing.text(left + SIDE / 2, top - 8, f"equal {panel.equal}", anchor="middle", size=11)
         for data, across, upwards in panel.points:
             tip = f"{data}: {upwards:.6g} ({baseline}: {across:.6g})"
             drawing.dot(left + SIDE * axis.share(across), top + SIDE * (1 - axis.share(upwards)), tip)
@@ -72,17 +79,6 @@ def _scatter_draw_frame(drawing: Drawing, axis: Axis, left: float, top: float, n
         drawing.line("faint", (left, y), (left - 4, y))
         drawing.text(x, bottom + 16, f"{tick + 0.0:.4g}", anchor="middle", size=10)
         drawing.text(left - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
-
-
-def _draw_counts(drawing: Drawing, left: float, top: float, panel: Panel, lower_is_better: bool) -> None:
-    """Over the frame, where no point can lie; above the diagonal the learner's figure is the higher one."""
-    below, above = f"better {panel.better}", f"worse {panel.worse}"
-    if not lower_is_better:
-        below, above = above, below
-    drawing.text(left, top - 8, f"↖ {above}", size=11)
-    drawing.text(left + SIDE, top - 8, f"{below} ↘", anchor="end", size=11)
-    if panel.equal:
-        drawing.text(left + SIDE / 2, top - 8, f"equal {panel.equal}", anchor="middle", size=11)
 
 
 _CURVE_PLOTS_LEFT, _CURVE_PLOTS_ABOVE, _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_BELOW = 62.0, 58.0, 18.0, 46.0
@@ -116,8 +112,21 @@ def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePan
     drawing.text(16, 24, shortened(title, width - 32))
     for i, panel in enumerate(panels):
         left, top = i % columns * wide + _CURVE_PLOTS_LEFT, _CURVE_PLOTS_HEAD + i // columns * high + _CURVE_PLOTS_ABOVE
-        _curve_plots_draw_frame(drawing, left, top, across, upwards)
-        _draw_heading(drawing, left, top, panel)
+        bottom, right = top + SIDE, left + SIDE
+        drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+        drawing.text(left, top - 8, f"↑ {upwards}", size=11)
+        drawing.text(right, bottom + 34, f"{across} →", anchor="end", size=11)
+        for tick in _CURVE_PLOTS_UNIT.ticks:
+            x, y = _curve_plots_place(left, top, (tick, tick))
+            drawing.line("faint", (x, bottom), (x, bottom + 4))
+            drawing.line("faint", (left, y), (left - 4, y))
+            drawing.text(x, bottom + 16, f"{tick:.4g}", anchor="middle", size=10)
+            drawing.text(left - 7, y + 3.5, f"{tick:.4g}", anchor="end", size=10)
+        # The label at the left, the remark at the right of one line.
+        room = SIDE - (text_width(panel.remark, 11) + 12 if panel.remark else 0)
+        drawing.text(left, top - 26, shortened(panel.name, room), tip=panel.name)
+        if panel.remark:
+            drawing.text(left + SIDE, top - 26, panel.remark, anchor="end", size=11)
         _draw_line(drawing, "dashed", left, top, panel.reference)
         _draw_line(drawing, "curve", left, top, panel.points)
         for point, tip in zip(panel.points, panel.tips, strict=False):
@@ -133,27 +142,6 @@ def _draw_line(drawing: Drawing, kind: Line, left: float, top: float, points: Se
 def _curve_plots_place(left: float, top: float, point: tuple[float, float]) -> tuple[float, float]:
     x, y = map(_CURVE_PLOTS_UNIT.share, point)
     return left + SIDE * x, top + SIDE * (1 - y)
-
-
-def _curve_plots_draw_frame(drawing: Drawing, left: float, top: float, across: str, upwards: str) -> None:
-    bottom, right = top + SIDE, left + SIDE
-    drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
-    drawing.text(left, top - 8, f"↑ {upwards}", size=11)
-    drawing.text(right, bottom + 34, f"{across} →", anchor="end", size=11)
-    for tick in _CURVE_PLOTS_UNIT.ticks:
-        x, y = _curve_plots_place(left, top, (tick, tick))
-        drawing.line("faint", (x, bottom), (x, bottom + 4))
-        drawing.line("faint", (left, y), (left - 4, y))
-        drawing.text(x, bottom + 16, f"{tick:.4g}", anchor="middle", size=10)
-        drawing.text(left - 7, y + 3.5, f"{tick:.4g}", anchor="end", size=10)
-
-
-def _draw_heading(drawing: Drawing, left: float, top: float, panel: CurvePanel) -> None:
-    """The label at the left, the remark at the right of one line."""
-    room = SIDE - (text_width(panel.remark, 11) + 12 if panel.remark else 0)
-    drawing.text(left, top - 26, shortened(panel.name, room), tip=panel.name)
-    if panel.remark:
-        drawing.text(left + SIDE, top - 26, panel.remark, anchor="end", size=11)
 
 
 # One frame with the curve of every label in it, of which a page shows one at a time.
@@ -318,20 +306,8 @@ def learning_curve_drawing(title: str, panels: Sequence[FigurePanel]) -> Drawing
         width, _LEARNING_CURVE_PLOTS_HEAD + _LEARNING_CURVE_PLOTS_ABOVE + HIGH + _LEARNING_CURVE_PLOTS_BELOW, title
     )
     drawing.text(16, 24, shortened(title, width - 32))
-    across = _across([rows for panel in panels for rows, _, _ in panel.points])
-    for i, panel in enumerate(panels):
-        _draw(
-            drawing,
-            i * (_LEARNING_CURVE_PLOTS_LEFT + WIDE + _LEARNING_CURVE_PLOTS_RIGHT) + _LEARNING_CURVE_PLOTS_LEFT,
-            _LEARNING_CURVE_PLOTS_HEAD + _LEARNING_CURVE_PLOTS_ABOVE,
-            across,
-            panel,
-        )
-    return drawing
-
-
-def _across(sizes: Sequence[int]) -> Axis:
-    """The axis of the sizes, with numbers at those that do not crowd one another, the largest first."""
+    # The axis of the sizes, with numbers at those that do not crowd one another, the largest first.
+    sizes = [rows for panel in panels for rows, _, _ in panel.points]
     low, high = float(min(sizes)), float(max(sizes))
     axis = Axis(low, high, True, ()) if low < high else Axis(low / 2, high * 2, True, ())
     ticks: list[float] = []
@@ -341,7 +317,16 @@ def _across(sizes: Sequence[int]) -> Axis:
         if x + half <= end:
             ticks.append(size)
             end = x - half - _APART
-    return Axis(axis.low, axis.high, True, tuple(reversed(ticks)))
+    across = Axis(axis.low, axis.high, True, tuple(reversed(ticks)))
+    for i, panel in enumerate(panels):
+        _draw(
+            drawing,
+            i * (_LEARNING_CURVE_PLOTS_LEFT + WIDE + _LEARNING_CURVE_PLOTS_RIGHT) + _LEARNING_CURVE_PLOTS_LEFT,
+            _LEARNING_CURVE_PLOTS_HEAD + _LEARNING_CURVE_PLOTS_ABOVE,
+            across,
+            panel,
+        )
+    return drawing
 
 
 def _draw(drawing: Drawing, left: float, top: float, across: Axis, panel: FigurePanel) -> None:

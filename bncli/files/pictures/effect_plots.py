@@ -49,7 +49,13 @@ def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str],
     strip = TOP + HIGH + 6
     drawing = Drawing(WIDTH, strip + _STRIP + 30, title)
     step = WIDE / len(values)
-    _draw_frame(drawing, axis)
+    drawing.line("faint", (LEFT, TOP), (LEFT + WIDE, TOP), (LEFT + WIDE, TOP + HIGH), (LEFT, TOP + HIGH), (LEFT, TOP))
+    for tick in axis.ticks:
+        y = TOP + HIGH * (1 - axis.share(tick))
+        drawing.line("faint", (LEFT, y), (LEFT - 4, y))
+        drawing.text(LEFT - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
+    zero = TOP + HIGH * (1 - axis.share(0.0))
+    drawing.line("dashed", (LEFT, zero), (LEFT + WIDE, zero))
     drawing.path(
         "band", band_outline([axis.share(one.low) for one in values], [axis.share(one.high) for one in values])
     )
@@ -68,16 +74,6 @@ def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str],
             end = x + half
     drawing.text(LEFT + WIDE, strip + _STRIP + 27, "cuts, and training weight of each interval", anchor="end", size=9)
     return drawing
-
-
-def _draw_frame(drawing: Drawing, axis: Axis) -> None:
-    drawing.line("faint", (LEFT, TOP), (LEFT + WIDE, TOP), (LEFT + WIDE, TOP + HIGH), (LEFT, TOP + HIGH), (LEFT, TOP))
-    for tick in axis.ticks:
-        y = TOP + HIGH * (1 - axis.share(tick))
-        drawing.line("faint", (LEFT, y), (LEFT - 4, y))
-        drawing.text(LEFT - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
-    zero = TOP + HIGH * (1 - axis.share(0.0))
-    drawing.line("dashed", (LEFT, zero), (LEFT + WIDE, zero))
 
 
 def step_outline(shares: Sequence[float]) -> str:
@@ -204,19 +200,17 @@ def nomogram(title: str, points: Points, label: str) -> Drawing:
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
     for row, one in enumerate(points.scales, 1):
         _draw_scale(drawing, row, one.name, [(name, room * at / 100) for name, at in one.values])
-    low, high = _told_sums(points.sums[0][1], points.sums[-1][1], points.total)
+    # The least and the largest sum of points that is drawn, of 0 to `total`: those in between where P moves.
+    unlikely = points.sums[0][1]
+    likely = points.sums[-1][1]
+    low, high = max(0.0, unlikely), min(points.total, likely)
+    low, high = (low, high) if low < high else (0.0, points.total)
     ticks = [(f"{tick + 0.0:.4g}", tick) for tick in axis_of([low, high], logarithmic=False).ticks]
     odds = [(f"{p:g}", sum_) for p, sum_ in points.sums]
     for row, name, told in ((n + 1, "sum of points", ticks), (n + 2, f"P({label})", odds)):
         places = [(words, room * (at - low) / (high - low)) for words, at in told if low <= at <= high]
         _draw_scale(drawing, row, name, places)
     return drawing
-
-
-def _told_sums(unlikely: float, likely: float, total: float) -> tuple[float, float]:
-    """The least and the largest sum of points that is drawn, of 0 to `total`: those in between where P moves."""
-    low, high = max(0.0, unlikely), min(total, likely)
-    return (low, high) if low < high else (0.0, total)
 
 
 def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[str, float]]) -> None:

@@ -152,15 +152,11 @@ def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     if data is not None:
         data.validate()
         for name, column in zip(data.schema.names, data.columns, strict=True):
-            _validate(name, column)
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise pa.ArrowInvalid(f"column '{name}': {_reason(error)}") from error
     return data
-
-
-def _validate(name: str, column: pa.Array) -> None:
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(f"column '{name}': {_reason(error)}") from error
 
 
 def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
@@ -197,7 +193,12 @@ def _values(batch: Batch, want: Want) -> Values:
     try:
         as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
-            return _numbers(array)
+            # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit int64.
+            if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
+                return array.cast(pa.int64()).to_numpy()
+            if pa.types.is_duration(array.type):
+                return durations_of(array)
+            return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         if isinstance(want.form, DateForm) and holds_dates(array.type, want.form.order):
             return seconds_of(array)
         if pa.types.is_floating(array.type):
@@ -230,19 +231,15 @@ def _is_real(kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind))
 
 
-def _numbers(array: pa.Array) -> Values:
-    # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit int64.
-    if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
-        return array.cast(pa.int64()).to_numpy()
-    if pa.types.is_duration(array.type):
-        return durations_of(array)
-    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-
 def _as_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
     """The rows as lines of CSV."""
     columns = [_texts(array) for array in data.take(rows).columns] if rows else []
-    return [",".join(_quoted(text) for text in row).encode() for row in zip(*columns, strict=True)]
+    return [
+        ",".join(
+            ('"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text) for text in row
+        ).encode()
+        for row in zip(*columns, strict=True)
+    ]
 
 
 def _texts(array: pa.Array) -> list[str]:
@@ -251,7 +248,3 @@ def _texts(array: pa.Array) -> list[str]:
         return list(array.cast(pa.string()).fill_null("").to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, bytes that are no text: as Arrow prints them
         return [array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))]
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text

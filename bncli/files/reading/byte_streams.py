@@ -197,7 +197,13 @@ class _Raw(io.RawIOBase):
         n = self._read_once(target)
         self.owner.n_done += n
         if self._spool is not None and n:
-            self._copy(target[:n])
+            data = target[:n]
+            assert self._spool is not None
+            try:
+                self._spool.write(data)
+            except OSError as error:  # most often a full disk: /tmp is small where it lies in memory
+                what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
+                raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a place with room") from error
         return n
 
     def pauses(self) -> bool:
@@ -216,14 +222,6 @@ class _Raw(io.RawIOBase):
             return int(read_once(target) or 0)
         except OSError as error:
             raise cannot_read(self.owner.name, error, is_data=True) from error
-
-    def _copy(self, data: memoryview) -> None:
-        assert self._spool is not None
-        try:
-            self._spool.write(data)
-        except OSError as error:  # most often a full disk: /tmp is small where it lies in memory
-            what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
-            raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a place with room") from error
 
 
 class Stream:
@@ -309,7 +307,20 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[Input, ...]:
     found: list[str] = []
     for path in paths:
         if path != "-" and os.path.isdir(path):
-            found += _files_of_directory(path)
+            try:
+                names = sorted(os.listdir(path))
+            except OSError as error:
+                raise cannot_read(path, error, is_data=True) from error
+            files = [
+                os.path.join(path, name)
+                for name in names
+                if (not name.startswith((".", "_")) and strip_compression(name).lower().endswith(TABLE_SUFFIXES))
+            ]
+            files = [file for file in files if os.path.isfile(file)]
+            if not files:
+                known = " ".join(TABLE_SUFFIXES)
+                raise BncliError("the directory holds no data files", where=path, hint=f"known names end in {known}")
+            found += files
         else:
             check_data(path)
             found.append(path)
@@ -325,24 +336,6 @@ def _check_once(paths: Sequence[str]) -> None:
         if real in seen:
             raise UsageError("the same file is given twice", where=path)
         seen.add(real)
-
-
-def _files_of_directory(path: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(path))
-    except OSError as error:
-        raise cannot_read(path, error, is_data=True) from error
-    files = [os.path.join(path, name) for name in names if _is_table_name(name)]
-    files = [file for file in files if os.path.isfile(file)]
-    if not files:
-        known = " ".join(TABLE_SUFFIXES)
-        raise BncliError("the directory holds no data files", where=path, hint=f"known names end in {known}")
-    return files
-
-
-def _is_table_name(name: str) -> bool:
-    # Hidden files, and what Spark and Hive write beside the data (_SUCCESS, _metadata), are no tables.
-    return not name.startswith((".", "_")) and strip_compression(name).lower().endswith(TABLE_SUFFIXES)
 
 
 def strip_compression(name: str) -> str:

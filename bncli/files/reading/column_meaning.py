@@ -81,14 +81,11 @@ def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> Ne
             return None
     others = levels.filter(pa.array(~fitting))
     if len(others):
-        other = _shown(others[0].as_py())
+        text = others[0].as_py()
+        other = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
         note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
         return NearMiss(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
     return _whole_miss(name, what, levels.to_pylist(), dates)
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
 
 
 def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> NearMiss:
@@ -378,7 +375,10 @@ class _Finder:
             return
         meaning = meaning_of(name, column.texts(), self._tokens, self._source, self._table.delimiter)
         if meaning is None:
-            self._take_names(name, column)
+            if column.difference is not None and not column.leading_zeros:
+                raise column.difference
+            levels = distinct_levels(column.texts(), self._tokens.text)
+            self._keep_names(name, column, self._doubt(name, column, levels))
             return
         form = self.form = meaning.form
 
@@ -402,12 +402,6 @@ class _Finder:
         else:
             self.notes.padded.append(name)
             self._take_numbers(name, column.numeric().values, None)
-
-    def _take_names(self, name: str, column: Growing) -> None:
-        if column.difference is not None and not column.leading_zeros:
-            raise column.difference
-        levels = distinct_levels(column.texts(), self._tokens.text)
-        self._keep_names(name, column, self._doubt(name, column, levels))
 
     def _keep_names(self, name: str, column: Growing, why: str) -> None:
         """Names, unless most rows have their own; `why` says why that may be so, if anything is known."""

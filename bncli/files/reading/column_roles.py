@@ -86,7 +86,9 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
     class_name = _class_name(said, names, given)
     if class_name not in names:
         raise _lacking(class_name, names, where)
-    _check_class(said, class_name, where)
+    for role, columns in (("ignore", said.ignore), ("numeric", said.numeric), ("weights", (said.weights,))):
+        if class_name in columns:
+            raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
     without = {class_name, said.weights, *said.ignore} - {*source.carried}
     attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
@@ -222,12 +224,6 @@ def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
     without = {said.weights, *said.ignore}
     usable = [name for name in names if name not in without]
     return usable[-1] if usable else names[-1]
-
-
-def _check_class(said: Said, class_name: str, where: str) -> None:
-    for role, columns in (("ignore", said.ignore), ("numeric", said.numeric), ("weights", (said.weights,))):
-        if class_name in columns:
-            raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
 
 
 def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:

@@ -353,7 +353,9 @@ class ColumnReader:
     def _let_go(self, values: pa.Array) -> None:
         """Notes the extremes among values that the tally does not keep, and those that are not in the column's form."""
         if self._growing.want.kind is not Kind.TEXT or not self._is_text:
-            self._note_extremes(self._numbers(values))
+            self._note_extremes(
+                to_numbers(values, self.tokens.number)[0] if self._is_text else np.asarray(values.to_numpy())
+            )
             return
         if self._form is None:
             self._form = self._form_of(values)
@@ -385,9 +387,6 @@ class ColumnReader:
             self._low = min(self._low, float(np.nanmin(numbers)))
             self._high = max(self._high, float(np.nanmax(numbers)))
 
-    def _numbers(self, values: pa.Array) -> Array:
-        return to_numbers(values, self.tokens.number)[0] if self._is_text else np.asarray(values.to_numpy())
-
     def finish(self, n_rows: int, n_classes: int, *, is_class: bool) -> ColumnSummary:
         counted = self.tally.finish(n_classes)
         for values in self.tally.dropped:
@@ -413,7 +412,10 @@ class ColumnReader:
     def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
         """What learning makes of the column, and what each kept value is."""
         n = len(counted.values)
-        times = _times(counted.rows)
+        # How often each value is shown to the rules of learning: as often as it occurs, in tables of a million rows.
+        times: NDArray[np.int64] = np.maximum(counted.rows / max(counted.rows.sum() / _MOST_SHOWN, 1.0), 1.0).astype(
+            np.int64
+        )
         codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
         values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
         self._put(values, codes)
@@ -455,12 +457,6 @@ class ColumnReader:
         return self._growing.label(as_text=as_text)
 
 
-def _times(rows: Array) -> NDArray[np.int64]:
-    """How often each value is shown to the rules of learning: as often as it occurs, in tables of a million rows."""
-    times: NDArray[np.int64] = np.maximum(rows / max(rows.sum() / _MOST_SHOWN, 1.0), 1.0).astype(np.int64)
-    return times
-
-
 def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
     if values.type != pa.string():
         return values.filter(pc.invert(pc.is_nan(values)))
@@ -496,7 +492,14 @@ def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_
         roles = roles_of(source, table.names, table.name)
         alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
         class_name = None if alone else roles.class_name
-        readers = _start(table, roles, class_name, source)
+        # Every column, with the type that is said, or that of a columnar file; in a text file types are open.
+        attributes = tuple(name for name in table.names if name not in (class_name, roles.weights))
+        columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
+        budget = _budget(len(table.names))
+        find = partial(find_one, roles=roles, table=table, source=source)
+        tokens = Tokens.of(source.missing_tokens)
+        meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
+        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
         reading = _Reading(readers, class_name, roles.weights)
         with BadRows(source.on_bad_row, watch) as bad:
             tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
@@ -504,17 +507,6 @@ def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_
                 bad.take(block.bad)
                 reading.take(block)
         return reading.finish(roles, class_name)
-
-
-def _start(table: Table, roles: Roles, class_name: str | None, source: Source) -> dict[str, ColumnReader]:
-    """Every column, with the type that is said, or that of a columnar file; in a text file types are open."""
-    attributes = tuple(name for name in table.names if name not in (class_name, roles.weights))
-    columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
-    budget = _budget(len(table.names))
-    find = partial(find_one, roles=roles, table=table, source=source)
-    tokens = Tokens.of(source.missing_tokens)
-    meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
-    return {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
 
 
 def _budget(n_columns: int) -> Budget:

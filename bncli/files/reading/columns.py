@@ -151,17 +151,13 @@ def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any
         return []
     text = non_numeric.text if len(non_numeric.text) <= _N_SHOWN else non_numeric.text[:_N_SHOWN] + "..."
     count = _count_numbers(blocks, tokens)
-    if _are_most(count):
+    n_numbers, n_present = count
+    if n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present):
         place = f" ({non_numeric.where})" if non_numeric.where else ""
         what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
         ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
         return [f"{what}; {ways}"]
     return []
-
-
-def _are_most(count: tuple[int, int]) -> bool:
-    n_numbers, n_present = count
-    return n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present)
 
 
 def _count_numbers(blocks: Sequence[Any], tokens: Tokens) -> tuple[int, int]:
@@ -251,7 +247,10 @@ class Growing:
     def settle(self) -> list[int]:
         """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
         if self._free:
-            if not more_than_two(self._numbers(block) for block in self.blocks) or (self.leading_zeros and self._whole):
+            if not more_than_two(
+                (to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block)
+                for block in self.blocks
+            ) or (self.leading_zeros and self._whole):
                 self.want = Want(self.want.name, Kind.TEXT)
             elif self.want.form is None:
                 self.want = Want(self.want.name, Kind.NUMBER)
@@ -262,10 +261,6 @@ class Growing:
 
     def replace(self, index: int, values: pa.Array) -> None:
         self.blocks[index] = encode(values, self.shared)
-
-    def _numbers(self, block: ColumnBlock) -> NDArray[Any]:
-        """The different numbers of a block of text, the numbers of another."""
-        return to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block
 
     def texts(self, rows: Mask | None = None) -> pa.Array:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""

@@ -259,7 +259,18 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
         if not more or len(text) > MAX_ROW:
             why = "a quote is never closed" if not more else f"it has more than {MAX_ROW >> 20} MB"
             raise BncliError(f"the header row does not end: {why}", where=f"{name} line {line}")
-    layout = Layout(name, _names(text[:end], chosen, f"{name} line {line}"), chosen)
+    row = text[:end]
+    where = f"{name} line {line}"
+    if b"\0" in row:
+        raise BncliError("the header holds NUL bytes, so this is no text file", where=where)
+    try:
+        row.decode()
+    except UnicodeDecodeError as error:
+        raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
+    fields = read_texts(row, _count_outside_quotes(row, chosen) + 1, chosen)
+    names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
+    check_distinct(names, where)
+    layout = Layout(name, names, chosen)
     return Header(layout, text[end:] + more, line + count_lines(text[:end]))
 
 
@@ -324,19 +335,6 @@ def _count_outside_quotes(row: bytes, delimiter: bytes) -> int:
     return row.count(delimiter) - quoted
 
 
-def _names(row: bytes, delimiter: bytes, where: str) -> tuple[str, ...]:
-    if b"\0" in row:
-        raise BncliError("the header holds NUL bytes, so this is no text file", where=where)
-    try:
-        row.decode()
-    except UnicodeDecodeError as error:
-        raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
-    fields = read_texts(row, _count_outside_quotes(row, delimiter) + 1, delimiter)
-    names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
-    check_distinct(names, where)
-    return names
-
-
 def check_distinct(names: tuple[str, ...], where: str) -> None:
     """Columns are matched by name, so a name may stand only once."""
     seen: set[str] = set()
@@ -390,7 +388,10 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
     unclosed = 0
     wanted = min(size, FIRST_BLOCK_SIZE)
     if size == BLOCK_SIZE:
-        size, wanted = (max(n, _of_many_rows(layout)) for n in (size, wanted))
+        size, wanted = (
+            max(n, min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK))
+            for n in (size, wanted)
+        )
     while True:
         paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
         more = b"" if paused_already else stream.read_ready(max(wanted - len(rest), 1))
@@ -409,12 +410,13 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             wanted = size
         else:
-            wanted = max(wanted, _grown(len(rest), f"{layout.path} line {line}"))
-
-
-def _of_many_rows(layout: Layout) -> int:
-    """Bytes of ROWS_PER_BLOCK rows of the header's length, within reason: every block costs some work a column."""
-    return min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
+            n_bytes = len(rest)
+            where = f"{layout.path} line {line}"
+            if n_bytes > MAX_ROW:
+                raise BncliError(
+                    f"a line of more than {MAX_ROW >> 20} MB", where=where, hint="is this a table in text form?"
+                )
+            wanted = max(wanted, (2 * n_bytes))
 
 
 def _split(
@@ -431,21 +433,11 @@ def _split(
         return data, b"", ()
     end = last_boundary(data, sections)
     if sections.unclosed and (at_end or (end == 0 and len(data) > MAX_ROW)):
-        bad = _unclosed_row(layout, data, line, end)
+        # The line on which the row begins.
+        row = data[end : _line_end(data, end)]
+        bad = BadRow("a quote is opened and never closed", layout.path, line + count_lines(data[:end]), row)
         return data[:end], data[end + len(bad.raw) :], (bad,)
     return data[:end], data[end:], ()
-
-
-def _grown(n_bytes: int, where: str) -> int:
-    if n_bytes > MAX_ROW:
-        raise BncliError(f"a line of more than {MAX_ROW >> 20} MB", where=where, hint="is this a table in text form?")
-    return 2 * n_bytes
-
-
-def _unclosed_row(layout: Layout, data: bytes, line: int, start: int) -> BadRow:
-    """The line on which the row begins."""
-    row = data[start : _line_end(data, start)]
-    return BadRow("a quote is opened and never closed", layout.path, line + count_lines(data[:start]), row)
 
 
 def _line_end(data: bytes, start: int) -> int:

@@ -96,25 +96,21 @@ def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     parts = {found.type.field(i).name: field for i, field in enumerate(fields)}
     read = _clock(parts)
     if shape != "time":
-        read += DAY * _days(parts, shape, order)
+        # Days since 1970, NaN for a day that does not exist, as 30 February.
+        first, last = _whole(parts["a"]), _whole(parts["c"])
+        middle = _months(parts["b"]) if "name" in shape else _whole(parts["b"])
+        year, month, day = (first, middle, last) if shape == "ymd" else (last, middle, first)
+        if shape == "three numbers" and order == "mdy":
+            month, day = day, month
+        exists = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1)
+        months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
+        start, after = _first_days(months), _first_days(months + 1)
+        exists &= day <= after - start
+        if "s" in parts:
+            exists &= pc.equal(parts["s"], parts["t"]).to_numpy(zero_copy_only=False)
+        read += DAY * np.where(exists, start + day - 1.0, np.nan)
     seconds[fits] = read
     return seconds
-
-
-def _days(parts: dict[str, pa.Array], shape: str, order: DateOrder) -> Array:
-    """Days since 1970, NaN for a day that does not exist, as 30 February."""
-    first, last = _whole(parts["a"]), _whole(parts["c"])
-    middle = _months(parts["b"]) if "name" in shape else _whole(parts["b"])
-    year, month, day = (first, middle, last) if shape == "ymd" else (last, middle, first)
-    if shape == "three numbers" and order == "mdy":
-        month, day = day, month
-    exists = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1)
-    months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
-    start, after = _first_days(months), _first_days(months + 1)
-    exists &= day <= after - start
-    if "s" in parts:
-        exists &= pc.equal(parts["s"], parts["t"]).to_numpy(zero_copy_only=False)
-    return np.where(exists, start + day - 1.0, np.nan)
 
 
 def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:

@@ -181,7 +181,7 @@ def to_numbers_by(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     bare = _bare(_plain(texts), form.affix)
     fits = pc.match_substring_regex(bare, _pattern(form.decimal))
     values = np.full(len(texts), np.nan)
-    digits = pc.replace_substring_regex(bare.filter(fits), _thousands(form.decimal), "")
+    digits = pc.replace_substring_regex(bare.filter(fits), "[" + _MARKS.replace(form.decimal, "") + "]", "")
     is_number = fits.to_numpy(zero_copy_only=False).copy()
     values[is_number] = pc.replace_substring(digits, form.decimal, ".").cast(pa.float64()).to_numpy()
     values[~np.isfinite(values)] = np.nan  # 1e400
@@ -202,10 +202,6 @@ def _bare(texts: pa.Array, affix: str) -> pa.Array:
         texts = pc.replace_substring_regex(texts, rf"^([+-]?) ?{sign} ?([^ ])", r"\1\2")
         texts = pc.replace_substring_regex(texts, rf"([0-9.,]) ?{sign}(-?)$", r"\1\2")
     return pc.replace_substring_regex(texts, r"^([0-9.,].*)-$", r"-\1")
-
-
-def _thousands(decimal: str) -> str:
-    return "[" + _MARKS.replace(decimal, "") + "]"
 
 
 def _pattern(decimal: str) -> str:

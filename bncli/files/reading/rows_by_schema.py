@@ -374,7 +374,13 @@ def _read_all(
     for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), pace.threads):
         bad.take(block.bad)
         texts.append(block.values[len(coded) :])
-        _check_labels(block, columns[0], wants[0].name)
+        label = columns[0]
+        name = wants[0].name
+        unknown = np.flatnonzero(_numbers(label) == UNSEEN)
+        if len(unknown):
+            row = int(unknown[0])
+            what = f"the class '{name}' has the value '{block.values[0][row].as_py()}', which is no label of the model"
+            raise ModelError(what, where=block.locate(row))
         blocks.append(columns)
     if not sum(len(_numbers(block[0])) for block in blocks):
         raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
@@ -388,14 +394,6 @@ def _code(
     block = parse(raw, wants, tokens)
     pairs = zip(coded, block.values, strict=False)  # what is carried follows
     return block, [column for c, values in pairs for column in c.columns(values).values()]
-
-
-def _check_labels(block: RowBlock, label: Column, name: str) -> None:
-    unknown = np.flatnonzero(_numbers(label) == UNSEEN)
-    if len(unknown):
-        row = int(unknown[0])
-        what = f"the class '{name}' has the value '{block.values[0][row].as_py()}', which is no label of the model"
-        raise ModelError(what, where=block.locate(row))
 
 
 def _joined(columns: Sequence[Column]) -> Column:
@@ -499,7 +497,16 @@ class CodedBatches:
         has_class = ~is_missing[which]
         self._n_unlabelled += int(np.count_nonzero(exists & ~has_class))
         kept = np.flatnonzero(exists & has_class)
-        self._check_levels(part, kept)
+        for name, column in part.columns.items():
+            if not isinstance(column, CategoricalColumn):
+                continue
+            unknown = kept[column.codes[kept] == UNSEEN]
+            if len(unknown):
+                row = int(unknown[0])
+                place = next(p for p, coded in enumerate(self._coded) if name in coded.names)
+                value = part.block.values[place][row].as_py().strip()
+                what = f"column '{name}' has the value '{value}', which is not among its levels in the cuts"
+                raise BncliError(what, where=part.block.locate(row), hint="learn the cuts on data that holds it")
         if weights is not None:
             self._check_weights(part.block, weights, kept)
         return CodedBatch(
@@ -516,18 +523,6 @@ class CodedBatches:
         for k in met[np.argsort(first)].tolist():
             numbers[k] = self._numbers.setdefault(texts[k].as_py(), len(self._numbers))
         return numbers[which]
-
-    def _check_levels(self, part: _Part, kept: Index) -> None:
-        for name, column in part.columns.items():
-            if not isinstance(column, CategoricalColumn):
-                continue
-            unknown = kept[column.codes[kept] == UNSEEN]
-            if len(unknown):
-                row = int(unknown[0])
-                place = next(p for p, coded in enumerate(self._coded) if name in coded.names)
-                value = part.block.values[place][row].as_py().strip()
-                what = f"column '{name}' has the value '{value}', which is not among its levels in the cuts"
-                raise BncliError(what, where=part.block.locate(row), hint="learn the cuts on data that holds it")
 
     def _check_weights(self, block: RowBlock, weights: Array, kept: Index) -> None:
         broken = kept[~whole(weights[kept])]

@@ -111,7 +111,7 @@ def _typed(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Val
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
     asked = kinds
-    if Kind.INTEGER in kinds.values() and _may_be_hexadecimal(rows.data):
+    if Kind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
         # Arrow takes 0x1F for an integer, but not for a double.
         asked = {i: Kind.NUMBER if kind is Kind.INTEGER else kind for i, kind in kinds.items()}
     layout = rows.layout
@@ -126,11 +126,6 @@ def _typed(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Val
         texts = dict.fromkeys(not_finite, Kind.TEXT)
         found |= read_arrays(rows.data, len(layout.names), layout.delimiter, texts, ())
     return found
-
-
-def _may_be_hexadecimal(data: bytes) -> bool:
-    # One byte is found much faster than two.
-    return any(x in data and b"0" + x in data for x in (b"x", b"X"))
 
 
 def _typed_or_text(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Values]:
@@ -386,7 +381,18 @@ def columns_with_leading_zeros(
     if not watched:
         return frozenset()
     text = np.frombuffer(block.data, np.uint8)
-    starts = _starts(text, block.layout.delimiter[0])
+    # The positions of zeros that begin a field, more or less, and are followed by a digit.
+    delimiter = block.layout.delimiter[0]
+    padded = np.concatenate(([np.uint8(_LINE_FEED)], text, [np.uint8(_LINE_FEED)]))
+    found = []
+    for start in range(0, len(text), _SLICE):  # in slices, for masks that stay in the cache
+        here = padded[start : start + _SLICE + 2]
+        zeros = here[1:-1] == _ZERO
+        zeros &= here[2:] - np.uint8(_ZERO) < 10
+        before = here[:-2]
+        zeros &= (before == delimiter) | (before <= _QUOTE)
+        found.append(np.flatnonzero(zeros) + start)
+    starts = np.concatenate(found) if found else np.empty(0, np.intp)
     if not len(starts):
         return frozenset()
     fields = _fields(block, text, starts, n_rows)
@@ -398,20 +404,6 @@ def columns_with_leading_zeros(
     is_number = re.compile(rb"0[0-9]+[ \t]*(?:[%s]|\Z)" % end).match
     positions = {name: starts[fields == block.layout.names.index(name)] for name in names}
     return frozenset(name for name, at in positions.items() if any(is_number(block.data, i) for i in at.tolist()))
-
-
-def _starts(text: NDArray[np.uint8], delimiter: int) -> Index:
-    """The positions of zeros that begin a field, more or less, and are followed by a digit."""
-    padded = np.concatenate(([np.uint8(_LINE_FEED)], text, [np.uint8(_LINE_FEED)]))
-    found = []
-    for start in range(0, len(text), _SLICE):  # in slices, for masks that stay in the cache
-        here = padded[start : start + _SLICE + 2]
-        zeros = here[1:-1] == _ZERO
-        zeros &= here[2:] - np.uint8(_ZERO) < 10
-        before = here[:-2]
-        zeros &= (before == delimiter) | (before <= _QUOTE)
-        found.append(np.flatnonzero(zeros) + start)
-    return np.concatenate(found) if found else np.empty(0, np.intp)
 
 
 def _fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: int) -> Index | None:

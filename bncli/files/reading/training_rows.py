@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -197,7 +197,23 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         sampler = RowSampler(rounds.seed, budget, roles, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
-            _read_all(_digests(table, columns, source, tokens, run), columns, sampler, bad, parts)
+            # Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are
+            # several.
+            blocks = _digests(table, columns, source, tokens, run)
+            growing = list(columns.values())
+            for digested in blocks:
+                if parts is not None and digested.schema is not None:
+                    parts.declared(digested.path, digested.schema)
+                bad.take(digested.bad)
+                for column, block in zip(growing, digested.columns, strict=True):
+                    column.add(block, digested.locate)
+                    column.leading_zeros |= column.want.name in digested.leading_zeros
+                if parts is not None:
+                    parts.take(digested.path, digested.columns)
+                sampler.took(growing, digested.n_rows)
+            if parts is not None:
+                parts.finish()
+            sampler.finish(growing)
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
         n = sampler.n_kept
         found = assemble(columns, n, roles, table, source, given=given, watch=watch)
@@ -266,30 +282,6 @@ class _Digested:
     leading_zeros: frozenset[str]
     wants: tuple[Want, ...]
     schema: pa.Schema | None
-
-
-def _read_all(
-    blocks: Iterable[_Digested],
-    columns: dict[str, Growing],
-    sampler: RowSampler,
-    bad: BadRows,
-    parts: PartTypes | None,
-) -> None:
-    """Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are several."""
-    growing = list(columns.values())
-    for digested in blocks:
-        if parts is not None and digested.schema is not None:
-            parts.declared(digested.path, digested.schema)
-        bad.take(digested.bad)
-        for column, block in zip(growing, digested.columns, strict=True):
-            column.add(block, digested.locate)
-            column.leading_zeros |= column.want.name in digested.leading_zeros
-        if parts is not None:
-            parts.take(digested.path, digested.columns)
-        sampler.took(growing, digested.n_rows)
-    if parts is not None:
-        parts.finish()
-    sampler.finish(growing)
 
 
 def _digests(

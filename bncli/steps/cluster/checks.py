@@ -93,7 +93,10 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
     for address, answer in cluster.ask_all(facts, list(paths)).items():
         if isinstance(answer, BaseException):
             raise _useless(address, answer)
-        _check_versions(address, here, answer)
+        for name, version in here.versions.items():
+            if answer.versions.get(name) != version:
+                what = f"worker {address} has {name} {answer.versions.get(name)}, and this machine {version}"
+                raise BncliError(what, hint="results could differ: install the same versions everywhere")
         _check_files(address, paths, here, answer)
         if not answer.single:
             text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"
@@ -136,13 +139,6 @@ def _useless(address: str, error: BaseException) -> BncliError:
     if isinstance(error, ImportError):
         return BncliError(f"worker {address} has no bncli that can do this: {error}", hint=hint)
     return BncliError(f"worker {address} cannot answer: {type(error).__name__}: {error}", hint=hint)
-
-
-def _check_versions(address: str, here: Facts, there: Any) -> None:
-    for name, version in here.versions.items():
-        if there.versions.get(name) != version:
-            what = f"worker {address} has {name} {there.versions.get(name)}, and this machine {version}"
-            raise BncliError(what, hint="results could differ: install the same versions everywhere")
 
 
 def _check_files(address: str, paths: Sequence[str], here: Facts, there: Any) -> None:

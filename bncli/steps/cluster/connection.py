@@ -244,7 +244,14 @@ def connected(address: str) -> Iterator[Cluster]:
     """The cluster at an address, with at least one worker; afterwards nothing that was started here is left."""
     kind, place = _parsed(address)
     try:
-        dask = _loaded()
+        # The package dask, and distributed, which must be loaded before its settings are changed for a while.
+        #
+        # Else its own, which it adds when it is loaded, would go with the changes at the end.
+        import dask.config
+
+        with dask.config.set({"logging": _LOGGERS}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module("distributed")
     except ModuleNotFoundError as error:
         hint = "install it: python -m pip install 'bncli[cluster]', or dask and distributed"
         raise UsageError("--cluster needs the package 'distributed', which is not installed", hint=hint) from error
@@ -252,21 +259,14 @@ def connected(address: str) -> Iterator[Cluster]:
         warnings.simplefilter("ignore")
         with _silenced(), _started(kind, place, address) as client:
             cluster = Cluster(client)
-            _await_worker(cluster, address)
+            end = time.monotonic() + CONNECT_SECONDS
+            while not cluster.threads:
+                if time.monotonic() > end:
+                    what = f"the scheduler at {address} has no workers"
+                    raise BncliError(what, hint="start some: dask worker ADDRESS, in the environment that bncli is in")
+                time.sleep(0.1)
+                cluster.refresh()
             yield cluster
-
-
-def _loaded() -> Any:
-    """The package dask, and distributed, which must be loaded before its settings are changed for a while.
-
-    Else its own, which it adds when it is loaded, would go with the changes at the end.
-    """
-    import dask.config
-
-    with dask.config.set({"logging": _LOGGERS}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        importlib.import_module("distributed")
-    return dask
 
 
 _LEVEL = "critical"
@@ -360,15 +360,13 @@ def _answers(place: str) -> bool:
                 if parts.scheme != "tcp":  # of tls the client speaks first
                     return True
                 connection.settimeout(max(deadline - time.monotonic(), 0.1))
-                return _looks_like_dask(connection.recv(8))
+                # Messages begin with the number of bytes that follow (8 bytes, little-endian), and the first is
+                # short.
+                head = connection.recv(8)
+                return len(head) == 8 and int.from_bytes(head, "little") < 1 << 20
         except (OSError, ValueError):
             time.sleep(0.2)  # it may be about to start
     return False
-
-
-def _looks_like_dask(head: bytes) -> bool:
-    """Messages begin with the number of bytes that follow (8 bytes, little-endian), and the first is short."""
-    return len(head) == 8 and int.from_bytes(head, "little") < 1 << 20
 
 
 _DEAF = """import logging, signal
@@ -391,13 +389,3 @@ def _close(part: Any) -> None:
     if part is not None:
         with suppress(Exception):
             part.close(timeout=CONNECT_SECONDS)
-
-
-def _await_worker(cluster: Cluster, address: str) -> None:
-    end = time.monotonic() + CONNECT_SECONDS
-    while not cluster.threads:
-        if time.monotonic() > end:
-            what = f"the scheduler at {address} has no workers"
-            raise BncliError(what, hint="start some: dask worker ADDRESS, in the environment that bncli is in")
-        time.sleep(0.1)
-        cluster.refresh()

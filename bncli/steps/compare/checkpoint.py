@@ -45,7 +45,26 @@ class Checkpoint:
         self._kept: dict[Task, Outcome] = {}
         self._file: BinaryIO | None = None
         if path is not None:
-            self._begin(path)
+            # Reads what is there, cuts off half a line, and opens the file for more.
+            header = _header(self._plan, self._entries)
+            try:
+                content = _read(path)
+                whole = content[: content.rfind(b"\n") + 1]
+                lines = whole.splitlines()
+                if lines:
+                    _check_header(lines[0], header, path)
+                    for number, line in enumerate(lines[1:], 2):
+                        self._take(line, f"{path}, line {number}")
+                elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
+                    raise _no_outcomes(path)
+                # For appending, and never replaced: what earlier runs have kept is not at risk while this one writes.
+                self._file = open(path, "ab")  # noqa: SIM115
+                self._file.truncate(len(whole))
+                if not lines:
+                    self._write(header)
+            except OSError as error:
+                self.close()
+                raise _failure(path, error) from error
 
     def kept(self) -> dict[Task, Outcome]:
         """What earlier runs have found."""
@@ -61,34 +80,25 @@ class Checkpoint:
             self._file.close()
             self._file = None
 
-    def _begin(self, path: str) -> None:
-        """Reads what is there, cuts off half a line, and opens the file for more."""
-        header = _header(self._plan, self._entries)
-        try:
-            content = _read(path)
-            whole = content[: content.rfind(b"\n") + 1]
-            lines = whole.splitlines()
-            if lines:
-                _check_header(lines[0], header, path)
-                for number, line in enumerate(lines[1:], 2):
-                    self._take(line, f"{path}, line {number}")
-            elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
-                raise _no_outcomes(path)
-            # For appending, and never replaced: what earlier runs have kept is not at risk while this one writes.
-            self._file = open(path, "ab")  # noqa: SIM115
-            self._file.truncate(len(whole))
-            if not lines:
-                self._write(header)
-        except OSError as error:
-            self.close()
-            raise _failure(path, error) from error
-
     def _take(self, line: bytes, where: str) -> None:
         try:
             fields = json.loads(line)
             task = Task(*(fields.pop(name) for name in Task._fields))
             data = self._entries[task.data]
-            outcome = _read_outcome(fields, task, data, self._plan.learners[task.learner].name)
+            learner = self._plan.learners[task.learner].name
+            dtype = code_dtype(data.n_labels)
+            raw = zlib.decompress(base64.b64decode(fields["predicted"], validate=True))
+            codes = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
+            if len(codes) != fields["rows"] or (codes >= data.n_labels).any():
+                raise ValueError("not the labels of these rows")
+            metrics = {str(name): None if value is None else float(value) for name, value in fields["metrics"].items()}
+            seconds = {str(name): float(value) for name, value in fields["seconds"].items()}
+            if not all(math.isfinite(value) for value in (*metrics.values(), *seconds.values()) if value is not None):
+                raise ValueError("not finite")
+            costs = {name: _count(fields["costs"][name]) for name in COUNTS}
+            outcome = Outcome(
+                data.name, learner, task.repeat, task.fold, int(fields["rows"]), metrics, seconds, costs, codes
+            )
             in_range = task.repeat < self._plan.protocol.repeats and task.fold < self._plan.protocol.folds
             if min(task) < 0 or not in_range:
                 raise ValueError("no such fold")
@@ -167,20 +177,6 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     packed = base64.b64encode(zlib.compress(codes.tobytes())).decode()
     figures = {"metrics": outcome.metrics, "seconds": outcome.seconds, "costs": outcome.costs}
     return {"rows": outcome.rows, **figures, "predicted": packed}
-
-
-def _read_outcome(fields: dict[str, Any], task: Task, data: Entry, learner: str) -> Outcome:
-    dtype = code_dtype(data.n_labels)
-    raw = zlib.decompress(base64.b64decode(fields["predicted"], validate=True))
-    codes = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
-    if len(codes) != fields["rows"] or (codes >= data.n_labels).any():
-        raise ValueError("not the labels of these rows")
-    metrics = {str(name): None if value is None else float(value) for name, value in fields["metrics"].items()}
-    seconds = {str(name): float(value) for name, value in fields["seconds"].items()}
-    if not all(math.isfinite(value) for value in (*metrics.values(), *seconds.values()) if value is not None):
-        raise ValueError("not finite")
-    costs = {name: _count(fields["costs"][name]) for name in COUNTS}
-    return Outcome(data.name, learner, task.repeat, task.fold, int(fields["rows"]), metrics, seconds, costs, codes)
 
 
 def _count(value: Any) -> int | None:

@@ -56,7 +56,10 @@ from bncli.watch import Note, Progress, Run, Stage, Watch
 
 def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch) -> Trial:
     """Tries all that the checkpoint does not know yet, writes it there, and returns everything in order."""
-    tasks = _tasks(plan, entries)
+    # Everything that there is to do, in the order in which it is begun.
+    largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
+    parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
+    tasks = [Task(*part) for part in parts]
     found = _Found(checkpoint.kept())
     left = [task for task in tasks if task not in found.outcomes]
     if len(left) < len(tasks):
@@ -98,13 +101,6 @@ class _Found:
 Results = Generator[Result, None, None]
 Pool = Callable[[Plan, Sequence[Task], Callable[[Task], bool]], Results]
 """What runs the tasks of a plan that are not to be skipped when their turn comes: results as they come."""
-
-
-def _tasks(plan: Plan, entries: Sequence[Entry]) -> list[Task]:
-    """Everything that there is to do, in the order in which it is begun."""
-    largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
-    parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
-    return [Task(*part) for part in parts]
 
 
 def here(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
@@ -223,7 +219,15 @@ def compare(
     _check(sources, learners, question, outputs)
     entries = read_entries(sources, protocol, threads=run.threads, watch=run.watch)
     groups = groups_by_rows(question.group_bounds, {entry.name: entry.n_rows for entry in entries})
-    plan = _plan(entries, learners, protocol, unseen, run.threads)
+    free = free_memory()
+    plan = Plan(
+        names=tuple(entry.name for entry in entries),
+        sources=tuple(entry.source for entry in entries),
+        learners=tuple(learners),
+        protocol=protocol,
+        unseen=unseen,
+        memory=None if free is None else free // run.threads,
+    )
     with _pool(plan, run) as pool, closing(Checkpoint(outputs.resume, plan, entries)) as checkpoint:
         trial = run_plan(plan, entries, checkpoint, pool=pool, watch=run.watch)
     run.watch(Stage("analyse"))
@@ -243,24 +247,6 @@ def _pool(plan: Plan, run: Run) -> Iterator[Pool]:
     with connected(run.cluster) as cluster:
         check_workers(cluster, files_of(plan.sources), run.watch)
         yield partial(on_cluster, cluster=cluster)
-
-
-def _plan(
-    entries: Sequence[Entry],
-    learners: Sequence[Learner],
-    protocol: Protocol,
-    unseen: Unseen,
-    jobs: int,
-) -> Plan:
-    free = free_memory()
-    return Plan(
-        names=tuple(entry.name for entry in entries),
-        sources=tuple(entry.source for entry in entries),
-        learners=tuple(learners),
-        protocol=protocol,
-        unseen=unseen,
-        memory=None if free is None else free // jobs,
-    )
 
 
 def _check(sources: Sequence[Source], learners: Sequence[Learner], question: Question, outputs: Outputs) -> None:

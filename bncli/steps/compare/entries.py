@@ -60,7 +60,17 @@ class Entry:
 
 def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[Entry, ...]:
     """Every data set, one after the other; the first that cannot be read, or split into folds, is an error."""
-    names = _names([_only_path(source) for source in sources])
+    # As short as they can be and still differ.
+    paths = [_only_path(source) for source in sources]
+    real = [os.path.realpath(path) for path in paths]
+    for i, path in enumerate(paths):
+        if real[i] in real[:i]:
+            raise UsageError("the same data is given twice", where=path)
+    depth, names = 1, [_short(path, 1) for path in real]
+    while (clashing := {name for name in names if names.count(name) > 1}) and depth < 64:
+        depth += 1
+        names = [_short(path, depth) if name in clashing else name for path, name in zip(real, names, strict=True)]
+    names = list(paths) if clashing else names
     watch(Stage("read"))
     entries = []
     for done, (name, source) in enumerate(zip(names, sources, strict=True)):
@@ -81,19 +91,6 @@ def _only_path(source: Source) -> str:
     if not os.path.exists(path):
         read_columns(source)  # says it better
     return path
-
-
-def _names(paths: Sequence[str]) -> list[str]:
-    """As short as they can be and still differ."""
-    real = [os.path.realpath(path) for path in paths]
-    for i, path in enumerate(paths):
-        if real[i] in real[:i]:
-            raise UsageError("the same data is given twice", where=path)
-    depth, names = 1, [_short(path, 1) for path in real]
-    while (clashing := {name for name in names if names.count(name) > 1}) and depth < 64:
-        depth += 1
-        names = [_short(path, depth) if name in clashing else name for path, name in zip(real, names, strict=True)]
-    return list(paths) if clashing else names
 
 
 def _short(path: str, depth: int) -> str:

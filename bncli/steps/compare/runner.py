@@ -71,33 +71,38 @@ class Runner:
     def run(self, task: Task) -> Outcome | Failure:
         """The outcome of a task, or why there is none: one learner that fails must not end a long run."""
         try:
-            return self._outcome(task)
+            plan, learner = self._plan, self._plan.learners[task.learner]
+            # The table, read once for all learners with the same cuts, which say of which type its columns are.
+            data = task.data
+            cuts = learner.supplied.cuts
+            if data != self._data:
+                self._data, self._read = data, []
+            columns = next((columns for known, columns in self._read if known == cuts), None)
+            if columns is None:
+                columns = read_columns(self._plan.sources[data], given=cuts, memory=free_memory())
+                self._read.append((cuts, columns))
+            fold, spent = self._held_out(task, columns)
+            if task.learner not in self._loaded and spent["fit"] < QUICK:
+                fold, spent = self._held_out(task, columns)
+            self._loaded.add(task.learner)
+            examined = fold.examined
+            return Outcome(
+                data=plan.names[task.data],
+                learner=learner.name,
+                repeat=task.repeat,
+                fold=task.fold,
+                rows=len(fold.rows),
+                metrics=examined.metrics.figures(),
+                seconds={"fit": spent["fit"], "score": spent["score"]},
+                costs={"iterations": fold.iterations, "passes": fold.passes},
+                predicted=examined.log_probabilities.argmax(axis=0).astype(code_dtype(len(examined.log_probabilities))),
+            )
         except BncliError as error:
             return Failure(str(error))
         except MemoryError:
             return Failure("not enough memory")
         except Exception as error:
             return Failure(f"internal error: {type(error).__name__}: {error}")
-
-    def _outcome(self, task: Task) -> Outcome:
-        plan, learner = self._plan, self._plan.learners[task.learner]
-        columns = self._columns(task.data, learner.supplied.cuts)
-        fold, spent = self._held_out(task, columns)
-        if task.learner not in self._loaded and spent["fit"] < QUICK:
-            fold, spent = self._held_out(task, columns)
-        self._loaded.add(task.learner)
-        examined = fold.examined
-        return Outcome(
-            data=plan.names[task.data],
-            learner=learner.name,
-            repeat=task.repeat,
-            fold=task.fold,
-            rows=len(fold.rows),
-            metrics=examined.metrics.figures(),
-            seconds={"fit": spent["fit"], "score": spent["score"]},
-            costs={"iterations": fold.iterations, "passes": fold.passes},
-            predicted=examined.log_probabilities.argmax(axis=0).astype(code_dtype(len(examined.log_probabilities))),
-        )
 
     def _held_out(self, task: Task, columns: Columns) -> tuple[Fold, dict[str, float]]:
         """The fold, and the seconds of its stages."""
@@ -114,13 +119,3 @@ class Runner:
             run=Run(memory=plan.memory, clock=time.monotonic, watch=watch),
         )
         return fold, watch.seconds()
-
-    def _columns(self, data: int, cuts: Cuts | None) -> Columns:
-        """The table, read once for all learners with the same cuts, which say of which type its columns are."""
-        if data != self._data:
-            self._data, self._read = data, []
-        columns = next((columns for known, columns in self._read if known == cuts), None)
-        if columns is None:
-            columns = read_columns(self._plan.sources[data], given=cuts, memory=free_memory())
-            self._read.append((cuts, columns))
-        return columns

@@ -14,12 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from bncli.engine.coding import learn_cuts
-from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Columns, NumericColumn
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.discretizers.equal_frequency import cut_points
 from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_groups
-from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.errors import BncliError, UsageError
@@ -107,31 +106,25 @@ def _grouped(columns: Columns, name: str, known: Attribute | None, where: str, w
     if not isinstance(column, CodedColumn) and (
         not isinstance(attribute, NumericAttribute) or not 0 < len(attribute.cuts) < MOST_INTERVALS
     ):
-        attribute = _quartiles(name, column, columns.weights)
+        there = ~np.isnan(column.values) if column.values.dtype.kind == "f" else np.ones(len(column.values), np.bool_)
+        labels = np.zeros(int(there.sum()), np.uint8)
+        own = None if columns.weights is None else columns.weights[there]
+        attribute = NumericAttribute(
+            name, False, (), cuts=cut_points(column.values[there], labels, 1, own, bins=QUARTERS)
+        )
         watch(Note(f"the groups of {name} are its quarters: {_why(known)}"))
     assert attribute is not None
-    return _by_interval(name, column, attribute, where)
+    # The intervals, then missing values; a coded column may have levels.
+    plain = replace(attribute, missing=False)
+    _refuse_many(name, plain.n_values, where)
+    codes = encode_column(column, plain).codes
+    return GroupColumn(name, (*value_names(plain)[: plain.n_values], None), codes)
 
 
 def _why(known: Attribute | None) -> str:
     if not isinstance(known, NumericAttribute):
         return "it is no attribute that is cut"
     return "the model does not cut it" if not known.cuts else f"the model has {len(known.cuts) + 1:,} intervals of it"
-
-
-def _quartiles(name: str, column: NumericColumn, weights: Array | None) -> NumericAttribute:
-    there = ~np.isnan(column.values) if column.values.dtype.kind == "f" else np.ones(len(column.values), np.bool_)
-    labels = np.zeros(int(there.sum()), np.uint8)
-    own = None if weights is None else weights[there]
-    return NumericAttribute(name, False, (), cuts=cut_points(column.values[there], labels, 1, own, bins=QUARTERS))
-
-
-def _by_interval(name: str, column: Column | CodedColumn, attribute: Attribute, where: str) -> GroupColumn:
-    """The intervals, then missing values; a coded column may have levels."""
-    plain = replace(attribute, missing=False)
-    _refuse_many(name, plain.n_values, where)
-    codes = encode_column(column, plain).codes
-    return GroupColumn(name, (*value_names(plain)[: plain.n_values], None), codes)
 
 
 def _by_level(name: str, column: CategoricalColumn, where: str) -> GroupColumn:

@@ -41,7 +41,10 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
-    drawn = _drawn(report)
+    # The labels with the most rows, in their order.
+    supports = [figures.support for figures in report.per_label]
+    most = sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_PANELS]
+    drawn = [(report.labels[c], supports[c] / sum(supports), report.curves[c]) for c in sorted(most)]
     pictures = (
         curve_plots(_title("ROC curves", report), "false positive rate", "true positive rate", _roc(drawn)),
         curve_plots(_title("Precision and recall", report), "recall", "precision", _precision_recall(drawn)),
@@ -58,13 +61,6 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
 
 _Drawn = list[tuple[str, float, LabelCurves]]
 """The label, its share of the weight, its curves."""
-
-
-def _drawn(report: EvaluateReport) -> _Drawn:
-    """The labels with the most rows, in their order."""
-    supports = [figures.support for figures in report.per_label]
-    most = sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_PANELS]
-    return [(report.labels[c], supports[c] / sum(supports), report.curves[c]) for c in sorted(most)]
 
 
 def _title(what: str, report: EvaluateReport) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_figures import DecidedRows, DecisionFigures
-from bncli.engine.evaluation.groups import Fairness, Gap, Group, Rate
+from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.metrics import Baseline, LabelFigures, skill_score
 from bncli.engine.evaluation.reliability import CalibrationFigures
 from bncli.engine.kernels.arrays import Array, Index, Integers
@@ -107,24 +107,24 @@ class GroupsReport:
 def _group_json(group: Group) -> dict[str, Any]:
     intervals = {name: None if bounds is None else list(bounds) for name, bounds in group.intervals.items()}
     rates = [
-        {"label": label, **{name: _rate_json(rate) for name, rate in told.items()}}
+        {
+            "label": label,
+            **{
+                name: (None if rate is None else {"share": rate.share, "interval95": list(rate.interval)})
+                for name, rate in told.items()
+            },
+        }
         for label, told in group.rates.items()
     ]
     head = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
     return head | group.figures | group.decided | {"interval95": intervals, "rates": rates}
 
 
-def _rate_json(rate: Rate | None) -> dict[str, Any] | None:
-    return None if rate is None else {"share": rate.share, "interval95": list(rate.interval)}
-
-
 def _fairness_json(fairness: Fairness) -> dict[str, Any]:
     gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
-    return {"by": fairness.by, "label": fairness.label} | {name: _gap_json(gap) for name, gap in gaps.items()}
-
-
-def _gap_json(gap: Gap | None) -> dict[str, Any] | None:
-    return None if gap is None else gap._asdict()
+    return {"by": fairness.by, "label": fairness.label} | {
+        name: (None if gap is None else gap._asdict()) for name, gap in gaps.items()
+    }
 
 
 @dataclass(frozen=True)

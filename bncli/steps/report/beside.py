@@ -16,7 +16,6 @@ import numpy as np
 
 from bncli.engine.evaluation.metrics import class_frequencies
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
@@ -48,26 +47,18 @@ def models_beside(
     if source.bad_rows_file is not None:
         source = replace(source, on_bad_row="skip")  # they are in that file already
     found = []
-    for name, path in zip(_names(paths), paths, strict=True):
+    # The names of the files, or their paths where these are not told apart.
+    names = [os.path.basename(path).removesuffix(".bnc") for path in paths]
+    for name, path in zip((names if len(set(names)) == len(names) else list(paths)), paths, strict=True):
         model = read_model(path)
-        _check_class(model, path, class_name, labels)
+        schema = model.schema
+        if class_name not in (None, schema.class_name) or set(schema.labels) != set(labels):
+            what = f"a model beside has to tell {class_name or 'the class'} ({', '.join(labels)})"
+            raise ModelError(f"{what}; this one tells {schema.class_name} ({', '.join(schema.labels)})", where=path)
         tested = tested_rows(model, read_test([model], source, run), source, run)
         frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
         found.append(Beside(name, single_report("", tested, frequencies, {})))
     return found
-
-
-def _names(paths: Sequence[str]) -> list[str]:
-    """The names of the files, or their paths where these are not told apart."""
-    names = [os.path.basename(path).removesuffix(".bnc") for path in paths]
-    return names if len(set(names)) == len(names) else list(paths)
-
-
-def _check_class(model: Model, path: str, class_name: str | None, labels: Sequence[str]) -> None:
-    schema = model.schema
-    if class_name not in (None, schema.class_name) or set(schema.labels) != set(labels):
-        what = f"a model beside has to tell {class_name or 'the class'} ({', '.join(labels)})"
-        raise ModelError(f"{what}; this one tells {schema.class_name} ({', '.join(schema.labels)})", where=path)
 
 
 def beside_sentence(report: EvaluateReport, other: Beside) -> str:

@@ -224,9 +224,19 @@ def _single(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -
     total = max(float(sum(attribute.frequencies)), 1e-300)
     rows = weights / total * told.rows
     names = [effect.names[0][code] for code in codes]
-    errors = _errors(told.report.base + values, rows)
+    # Twice the standard error of every value and class, (values, K).
+    scores = told.report.base + values
+    k = scores.shape[-1]
+    scaled = scores * ((k - 1) / k)
+    shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    errors = np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
     axis = value_axis(
-        np.clip(_ends(values, errors), 1.6 * min(values.min(), -0.05), 1.6 * max(values.max(), 0.05)).tolist()
+        np.clip(
+            np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel())),
+            1.6 * min(values.min(), -0.05),
+            1.6 * max(values.max(), 0.05),
+        ).tolist()
     )
     shown = [
         ValueEffect(one, value, value - error, value + error, weight / total)
@@ -262,19 +272,6 @@ def _told_picture(
     """With the sentence of every class, or the only one."""
     several = tuple(sentences) if len(sentences) > 1 else ()
     return Picture(name, title, sentences[0], drawing, redraw=redraw, sentences=several)
-
-
-def _errors(scores: Array, rows: Array) -> Array:
-    """Twice the standard error of every value and class, (values, K)."""
-    k = scores.shape[-1]
-    scaled = scores * ((k - 1) / k)
-    shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
-    return np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
-
-
-def _ends(values: Array, errors: Array) -> Array:
-    return np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
 
 
 def _thousandths(values: Array) -> list[str]:

@@ -21,7 +21,7 @@ from bncli.catalogue.choices import flag_of
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information
-from bncli.engine.model import Ensemble, Model, Pool, Tables
+from bncli.engine.model import Ensemble, Model, Pool
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.structure import Dag, Family
@@ -53,7 +53,8 @@ _MOST_COUNTED = 1 << 20
 
 def construction_section(model: Model, scored: Scored | None) -> Section:
     """The section on a model, with information in bits where there are data."""
-    tables = _tables_of(model)
+    found = model.predictor
+    tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
     families = [
         (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
     ]
@@ -66,11 +67,6 @@ def construction_section(model: Model, scored: Scored | None) -> Section:
         blocks.append(Prose("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
     blocks += _shown_tables(model, families)
     return Section("built", QUESTION, tuple(blocks))
-
-
-def _tables_of(model: Model) -> Tables:
-    found = model.predictor
-    return found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
 
 
 class _Information:
@@ -295,7 +291,11 @@ def fit_command(model: Model) -> str | None:
     # a model in which no levels are pooled does not say whether they might have been: without the rule they are not
     has_names = any(isinstance(one, CategoricalAttribute) for one in model.schema.attributes)
     recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))
-    words = {key: value for key, value in recipe.as_dict().items() if value is not None and _typable(key, value)}
+    words = {
+        key: value
+        for key, value in recipe.as_dict().items()
+        if value is not None and ((key, value) != ("discretize", "auto"))
+    }
     if not _means(words, recipe):
         words.pop("smoothing", None)  # it is recorded of a start that is not made, too, where it cannot be typed
     if not _means(words, recipe):
@@ -308,10 +308,6 @@ def fit_command(model: Model) -> str | None:
     for key, value in words.items():
         typed += [flag_of(key)] if value is True else [flag_of(key), str(value)]
     return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *typed, "-o", "MODEL.bnc"])
-
-
-def _typable(key: str, value: Any) -> bool:
-    return (key, value) != ("discretize", "auto")
 
 
 def _means(words: dict[str, Any], recipe: Recipe) -> bool:

@@ -96,11 +96,7 @@ def model_page(model: Model, path: str, told: Told) -> Page:
         Page(title, summary, (*before, trying.section, *after), trying.program)
         for trying in trying_sections(model, path, effects)
     )
-    return _with_room(pages)
-
-
-def _with_room(pages: Iterator[Page]) -> Page:
-    """The first that is small enough, else the last."""
+    # The first that is small enough, else the last.
     for page in pages:
         if len(html_page(page).encode()) <= MOST_BYTES:
             break
