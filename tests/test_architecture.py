@@ -51,7 +51,6 @@ TABLES = ("tables", "bars", "comparison_tables", "model_tables", "score_tables")
 """Modules of the command line that show results, which no help needs."""
 
 FAMILIES = (
-    "cli",
     "steps",
     "engine/discretizers",
     "engine/structure_learners",

@@ -1,6 +1,7 @@
 """What the catalogue is written in: methods, choices among methods, options.
 
-Everything about an option is data here: what it may be (`bncli.catalogue.option_kinds`), its default, where the help shows it.
+Everything about an option is data here: what it may be (`bncli.catalogue.option_kinds`), its default, where the help
+shows it.
 """
 
 from __future__ import annotations

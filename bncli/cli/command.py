@@ -56,7 +56,8 @@ class ExampleCommand(click.Command):
             if self.name not in _LIGHT:
                 limit = address_space_limit()
                 if limit is not None and limit < _LEAST:
-                    what = f"not enough memory: {limit >> 20:,} MiB may be used, and the libraries alone take {_LEAST >> 20:,}"
+                    what = f"not enough memory: {limit >> 20:,} MiB may be used, and the libraries alone take "
+                    what += f"{_LEAST >> 20:,}"
                     raise BncliError(what, hint="raise the limit (ulimit -v)")
             return super().invoke(ctx)
         except BncliError as error:

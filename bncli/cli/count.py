@@ -9,8 +9,8 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.model_tables import of_counts
 from bncli.cli.options import flag
-from bncli.cli.tables import of_counts
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

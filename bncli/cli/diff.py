@@ -10,8 +10,8 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.model_tables import calibration_facts, rule_lines
 from bncli.cli.options import Paths, flag
-from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

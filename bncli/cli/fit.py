@@ -12,15 +12,16 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_tables import (
     arcs_text,
+    calibration_facts,
     chosen_text,
     held_out_text,
     move_lines,
     regions_text,
+    rule_lines,
     shrunk_text,
     trial_lines,
 )
 from bncli.cli.options import flag
-from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,9 +10,17 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
+from bncli.cli.model_tables import (
+    arcs_table,
+    calibration_facts,
+    chosen_text,
+    penalty_table,
+    restarts_text,
+    rule_lines,
+    shrunk_text,
+    trial_table,
+)
 from bncli.cli.options import Paths, flag
-from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +81,8 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: step.Report) -> list[str | Table | Tree]:
-    from bncli.cli.tables import attribute_table, of_counts
+    from bncli.cli.model_tables import of_counts
+    from bncli.cli.tables import attribute_table
     from bncli.steps.inspect import CountsReport, CutsReport, StructureReport
 
     if isinstance(report, CountsReport):

@@ -10,8 +10,8 @@ from bncli.catalogue.option_kinds import Real
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.model_tables import of_counts
 from bncli.cli.options import KindType, Paths, flag
-from bncli.cli.tables import of_counts
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

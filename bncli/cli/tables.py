@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich import box
@@ -22,8 +22,6 @@ from bncli.errors import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.calibration import Calibration
-    from bncli.engine.counting.counted_rows import CountedRows
     from bncli.engine.evaluation.groups import Fairness, Gap, Group, Rate
     from bncli.engine.evaluation.reliability import CalibrationFigures
     from bncli.steps.evaluate.report import EvaluateReport
@@ -270,32 +268,6 @@ def _value_texts(attribute: Attribute) -> list[str]:
     return [*texts, "missing"]
 
 
-# A calibration in words.
-
-
-def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:
-    """The calibration in two lines, by what they are about."""
-    from bncli.engine.calibration import Isotonic, Temperature
-
-    found, rows = calibration.map, f"{calibration.rows:,} row{'s' * (calibration.rows != 1)}"
-    if isinstance(found, Temperature):
-        told = f"temperature {found.temperature:.4g}"
-    elif isinstance(found, Isotonic):
-        names = labels if len(found.knots) > 1 else labels[1:]
-        counts = zip(names, found.knots, strict=True)
-        told = "isotonic, " + _listed([f"{label} by {len(one.at):,} knots" for label, one in counts])
-    else:
-        pairs = zip(labels, found.scales, found.shifts, strict=True)
-        told = "per-class, " + _listed([f"{label} x {a:.4g} {b:+.4g}" for label, a, b in pairs])
-    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} it was learnt from"
-    return {"calibration": told, "log-loss": change}
-
-
-def _listed(texts: list[str]) -> str:
-    more = f" and {len(texts) - 5:,} more labels" if len(texts) > 5 else ""
-    return ", ".join(texts[:5]) + more
-
-
 # Decisions as text: what a rule says, what came of it, and how every threshold would have done.
 
 
@@ -333,22 +305,6 @@ def decision_tables(report: EvaluateReport) -> Iterator[Table]:
 
 def _decision_tables_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
-
-
-def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """What a rule says, as `bncli.files.artifacts.model.summary_json` has it, a line each."""
-    lines = []
-    if "costs" in rule:
-        lines.append("the label of the least expected cost")
-    if "threshold" in rule:
-        value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]
-        lines.append(f"{labels[1]} from a probability of {value:.4g} on{f' ({chosen})' if chosen else ''}")
-    if "abstain_below" in rule:
-        lines.append(f"none where no label has a probability of {rule['abstain_below']:g}")
-    if "sets" in rule:
-        whose = "each class's" if rule["sets"]["by"] == "class" else "all"
-        lines.append(f"sets that miss the true label in at most {rule['sets']['alpha']:.3g} of {whose} rows")
-    return lines
 
 
 # Bins of probabilities beside the shares that were found, and the parts of the Brier score.
@@ -461,19 +417,3 @@ def _interval(group: Group) -> str:
 
 def _group_tables_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
-
-
-# What commands say of counts.
-
-
-def of_counts(counted: CountedRows) -> list[str]:
-    """What counts are of."""
-    weight = counted.class_counts.sum().item()
-    weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
-    tables = "all pairs" if counted.wanted is None else "those of a structure"
-    return [
-        f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
-        f"rows        {counted.n_rows:,}{weighted}",
-        f"attributes  {len(counted.cuts.attributes):,}",
-        f"tables      {tables}, {len(counted.numbers):,} {'sums that decay' if counted.is_decayed else 'numbers'}",
-    ]

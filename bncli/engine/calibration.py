@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, brentq, isotonic_regression, minimize
 
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 from bncli.errors import BncliError, UsageError
@@ -153,6 +152,8 @@ def refuse_directed(method: str, n_labels: int) -> None:
 
 
 def _temperature(log_p: Array, labels: Integers, weights: Array) -> Temperature:
+    from scipy.optimize import brentq  # costs more to import than a small fit: only where it is used
+
     true = float(weights @ log_p[labels, np.arange(len(labels))])
 
     def slope(log_inverse: float) -> float:
@@ -169,6 +170,8 @@ def _temperature(log_p: Array, labels: Integers, weights: Array) -> Temperature:
 
 
 def _per_class(log_p: Array, labels: Integers, weights: Array) -> PerClass:
+    from scipy.optimize import Bounds, minimize
+
     n_labels = len(log_p)
     own = (np.arange(n_labels)[:, None] == labels) * weights
     total = float(weights.sum())
@@ -195,6 +198,8 @@ def _isotonic(log_p: Array, labels: Integers, weights: Array) -> Isotonic:
 
 def _knots(probabilities: Array, own: Array, weights: Array) -> Knots:
     """The isotonic regression of `own` on the probabilities, equal ones together, as its corners."""
+    from scipy.optimize import isotonic_regression
+
     at, place = np.unique(probabilities, return_inverse=True)
     masses, hits = np.bincount(place, weights, len(at)), np.bincount(place, weights * own, len(at))
     masses[0] += 1

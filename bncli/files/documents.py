@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bncli.errors import BncliError
-from bncli.files.artifacts.recognition import HEAD, recognise
-from bncli.files.atomic import cannot_read
 
 MAX_INTEGER = 2**63 - 1
 _MOST_DIGITS = 4000
@@ -132,21 +130,6 @@ def _describe(value: object) -> str:
         return json.dumps(value)
     words = {dict: "an object", list: "a list", str: "a text"}
     return next((word for kind, word in words.items() if isinstance(value, kind)), "a number")
-
-
-def read_document(path: str, name: str, version: int) -> Node:
-    """The JSON document of a `bncli-<name>` file of at most this version."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-            found = recognise(head)
-            if found.kind not in (name, "json"):
-                raise BncliError(f"this is {found.description}, not a bncli {name} file", where=path)
-            document = parse(head + file.read(), path)
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    document.check_format(name, version)
-    return document
 
 
 def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:

@@ -142,7 +142,8 @@ def fit(
     if extras.log_p_quantiles:
         # UsageError for parameters that have no P(x).
         if recipe.param not in MARGINALIZED:
-            what = f"--log-p-quantiles has no effect with --param {recipe.param}: only a network with probabilities has P(x)"
+            what = f"--log-p-quantiles has no effect with --param {recipe.param}: "
+            what += "only a network with probabilities has P(x)"
             raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
         if recipe.calibrate is not None:
             what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no network any more"

@@ -21,7 +21,8 @@ from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.files.artifacts.counts import read_counts
-from bncli.files.artifacts.structure import content_json, dump_structure, write_structure
+from bncli.files.artifacts.structure import write_structure
+from bncli.files.exports.structure_json import content_json, dump_structure
 from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe

@@ -15,7 +15,8 @@ from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.errors import ModelError
 from bncli.files.artifacts.cuts import dump_cuts, write_cuts
 from bncli.files.artifacts.model import write_model
-from bncli.files.artifacts.structure import dump_structure, write_structure
+from bncli.files.artifacts.structure import write_structure
+from bncli.files.exports.structure_json import dump_structure
 from bncli.recipe import Recipe
 from bncli.steps.inspect import CutsReport, ModelReport, StructureReport, inspect
 

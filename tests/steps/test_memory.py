@@ -136,7 +136,8 @@ def assert_ends_well_or_with_a_line(command: tuple[str, ...], megabytes: int, tm
     told = done.stderr.decode()
     lines = [line for line in told.splitlines() if line.startswith("Error: ")]
     assert len(lines) == done.returncode, told
-    # A library that cannot start its threads may print a line of its own, before it gives up; jemalloc also at the exit.
+    # A library that cannot start its threads may print a line of its own, before it gives up; jemalloc also at the
+    # exit.
     last = [line for line in told.splitlines() if not line.startswith("<jemalloc>:")][-1:]
     assert done.returncode == 0 or (last == lines and "memory" in lines[0]), told
     assert "Traceback" not in told

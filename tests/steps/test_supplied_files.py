@@ -10,7 +10,8 @@ import pytest
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError, UsageError
-from bncli.files.artifacts.structure import dump_structure, write_structure
+from bncli.files.artifacts.structure import write_structure
+from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.inputs import Supplied, class_named_by, read_supplied

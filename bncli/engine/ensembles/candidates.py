@@ -21,8 +21,8 @@ below that of `additive_fit` is not asked, but an additive fit. (Measured, held-
 to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016; of its triples 0.042 to 0.003.)
 
 Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
-`bncli.engine.ensembles.candidates`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
-decade or more above that of single attributes, later candidates penalise larger sets so much more.
+`bncli.engine.ensembles.candidates`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs
+lies a decade or more above that of single attributes, later candidates penalise larger sets so much more.
 """
 
 from __future__ import annotations

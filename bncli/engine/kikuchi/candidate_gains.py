@@ -1,9 +1,9 @@
 """Candidate gains: what every candidate would add to the log-likelihood of the model as it is.
 
 Tables of candidates stay as they are until the model covers a subset of theirs, so they are kept, up to a budget, and
-a step costs one look-up a row and candidate (`bncli.engine.kikuchi.candidate_batches`), or, where upper bounds are cheap, one for
-each candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are not kept are
-counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
+a step costs one look-up a row and candidate (`bncli.engine.kikuchi.candidate_batches`), or, where upper bounds are
+cheap, one for each candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are
+not kept are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
 """
 
 from __future__ import annotations

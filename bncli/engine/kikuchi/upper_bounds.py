@@ -1,7 +1,8 @@
 """Upper bounds on what candidates would gain, from how often sets of unusual values are expected in the rows.
 
-With d and z[t] as `bncli.engine.kikuchi.candidate_batches` has them, and p[t, y] = P(y | x_t) of the model as it is, a candidate
-gains sum of n d - sum over t of w_t ln z_t. The first sum needs no row; and z being the mean of exp(d) under p,
+With d and z[t] as `bncli.engine.kikuchi.candidate_batches` has them, and p[t, y] = P(y | x_t) of the model as it is, a
+candidate gains sum of n d - sum over t of w_t ln z_t. The first sum needs no row; and z being the mean of exp(d) under
+p,
 
     ln z >= E d + phi(r) Var d,    phi(r) = (exp(-r) - 1 + r) / r^2
 

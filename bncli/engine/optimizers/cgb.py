@@ -2,8 +2,8 @@
 
 The CGB of Feelders & Ivanovs 2006: the minimum along a direction is found to a relative precision of 2e-4 (Brent 1973;
 Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer iterations than with acceptable points, of
-more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.descent_loop`. Cost: O(P) an iteration
-beside the evaluations.
+more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.descent_loop`. Cost: O(P) an
+iteration beside the evaluations.
 
 Conventions: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
 """

@@ -9,8 +9,8 @@ The i of highest H_i wins, the lowest of those within a share TIE; then the opti
 iterations (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, section 4). A fold whose optimizer has stopped keeps its
 last score.
 
-Random starts (`bncli.engine.parameters.restarts`) are cross-tuned one by one, each from the same point in all folds, and
-the start of the highest H_i is the one that runs on all rows: what is best for rows not seen decides here as well.
+Random starts (`bncli.engine.parameters.restarts`) are cross-tuned one by one, each from the same point in all folds,
+and the start of the highest H_i is the one that runs on all rows: what is best for rows not seen decides here as well.
 
 Conventions: runs are at first cut off after FIRST iterations, and made again with twice as many while the best i lies
 in the last third of those made and some fold has not arrived: a likelihood held out that has been falling for half as

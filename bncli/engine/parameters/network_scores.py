@@ -6,8 +6,8 @@ of all classes together. `acll` is the approximate conditional log-likelihood at
 
     aCLL = sum over families with the class, k, j, c of M_kjc ln theta_kjc - N gamma,
 
-constants included (see `bncli.engine.scores.acll_approximation`), so that it stands for the conditional log-likelihood CLL
-of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
+constants included (see `bncli.engine.scores.acll_approximation`), so that it stands for the conditional log-likelihood
+CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
 
 Conventions: where missing values are marginalized each node counts the rows that have its whole family, and there is no
 aCLL, which knows complete rows only. Cost: one counting pass for what is not known yet, and one pass for the CLL.

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import Encoded, encode_attributes
@@ -69,6 +68,8 @@ class Drift(NamedTuple):
 
 def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drift:
     """counts (k,) and training (k,) of each value, and how many new rows have a value that training never had."""
+    from scipy import special  # takes long to load: only where it is used
+
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
     unknown_p = unknown_probability(unknown, n + unknown, n_training)
     is_strange = unknown >= LEAST_UNKNOWN * (n + unknown) and unknown > 0 and unknown_p <= level
@@ -93,6 +94,8 @@ def homogeneity(counts: Array, training: Array) -> float:
     Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
     that they are not more.
     """
+    from scipy import special  # takes long to load: only where it is used
+
     n, n_training = counts.sum(), training.sum()
     often = (counts + training) * n / (n + n_training)
     rows = _pooled(np.stack([counts, training]), often)
@@ -113,6 +116,8 @@ def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> 
 
 
 def _log_choose(n: float, k: Array | float) -> Array:
+    from scipy import special  # takes long to load: only where it is used
+
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
@@ -129,6 +134,8 @@ def _pooled(rows: Array, expected: Array) -> Array:
 
 def unknown_probability(unknown: int, n: float, n_training: float) -> float:
     """That chance puts all of so many values that training lacks among the n new rows, and none among its own."""
+    from scipy import special  # takes long to load: only where it is used
+
     new, both = special.gammaln([n + 1, n + n_training + 1])
     log_p = new - special.gammaln(n - unknown + 1) - both + special.gammaln(n + n_training - unknown + 1)
     return float(np.exp(min(log_p, 0.0)))
@@ -136,8 +143,9 @@ def unknown_probability(unknown: int, n: float, n_training: float) -> float:
 
 # How surprising rows are: the distribution of ln P(x), which a generative model gives, over many rows.
 #
-# A row that is unlike all that the model has seen has a low one (`bncli.engine.prediction.joint_model`). A model may keep
-# the mean and the quantiles of its training rows, of MOST_ROWS at most, which lie at equal distances in their table.
+# A row that is unlike all that the model has seen has a low one (`bncli.engine.prediction.joint_model`). A model may
+# keep the mean and the quantiles of its training rows, of MOST_ROWS at most, which lie at equal distances in their
+# table.
 #
 # Conventions: the distribution is kept as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
 # DDSketch), so that a stream takes no memory, and sketches of several streams add up. Rows of

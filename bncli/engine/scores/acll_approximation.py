@@ -68,7 +68,8 @@ def dirichlet(n_labels: int, n: ArrayLike) -> Line:
 
 @cache
 def line_of(prior: str, n_labels: int) -> Line:
-    """The line under a distribution as it is typed (`bncli.catalogue.option_kinds.Prior`), for K = `n_labels`; two numbers.
+    """The line under a distribution as it is typed (`bncli.catalogue.option_kinds.Prior`), for K = `n_labels`; two
+    numbers.
 
     BncliError where its numbers are not those of K classes.
     """

@@ -42,8 +42,8 @@ from bncli.watch import Move, MoveKind, Progress, Watch, silent
 #
 # A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the
 # family
-# (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`). Columns
-# are
+# (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`).
+# Columns are
 # kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search met it.
 #
 # Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that

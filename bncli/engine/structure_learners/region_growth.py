@@ -1,7 +1,7 @@
 """Regions with cuts of their own: for each the grid that its attributes are cut to on the residuals of a fitted model.
 
-Growth (`bncli.engine.structure_learners.region_growth`) sees no rows, only the sums of g and h over all codes of a region,
-made in one pass over the rows for as many regions as memory allows:
+Growth (`bncli.engine.structure_learners.region_growth`) sees no rows, only the sums of g and h over all codes of a
+region, made in one pass over the rows for as many regions as memory allows:
 
     g[y, x] = sum over rows t with codes x of w_t (1[y_t = y] - P(y | x_t)),   h[y, x] = sum of w_t P (1 - P)
 

@@ -19,8 +19,9 @@ from bncli.catalogue.choices import flag_of
 from bncli.engine.data.schema import Cuts
 from bncli.files.artifacts.attributes import attribute_json, check_unique_names, read_attribute
 from bncli.files.artifacts.recipes import read_value
+from bncli.files.artifacts.recognition import read_document
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, dump, read_document
+from bncli.files.documents import Node, dump
 
 VERSION = 1
 SAMPLED = "sampled_rows"

@@ -60,9 +60,9 @@ from bncli.files.artifacts.predictors import (
     read_predictor,
 )
 from bncli.files.artifacts.recipes import read_recipe, recipe_json
-from bncli.files.artifacts.structure import graph_json, read_graph
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
+from bncli.files.exports.structure_json import graph_json, read_graph
 
 # The calibration of a model as JSON: the method, its numbers, and what it was learnt from.
 

@@ -31,8 +31,9 @@ from bncli.engine.prediction.monitoring import (
     Tally,
 )
 from bncli.files.artifacts.model import TRAINING_LOG_P, dump_model, read_training_log_p, training_log_p_json
+from bncli.files.artifacts.recognition import read_document
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, dump, read_document
+from bncli.files.documents import Node, dump
 
 VERSION = 1
 _TOLD = ("rows", "drift", "drifted", "attributes", "predictions", "mean_confidence", "mean_log_p", "no_log_p")

@@ -24,8 +24,8 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Component, Ensemble, Path, PathStep, Pool, Predictor, Tables, TriedCandidate
 from bncli.engine.structures.structure import Dag, Family, Structure
-from bncli.files.artifacts.structure import posterior_json
 from bncli.files.documents import Node
+from bncli.files.exports.structure_json import posterior_json
 
 # An ensemble in a model file, under the key `blend`: how its tables are shared out, and what was tried.
 #

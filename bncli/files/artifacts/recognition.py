@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from bncli.errors import BncliError
+from bncli.files.atomic import cannot_read
+from bncli.files.documents import Node, parse
 from bncli.files.exports import export_formats
 
 HEAD = 1 << 16
@@ -65,3 +68,18 @@ def _recognise_json(head: bytes) -> Recognised:
         return Recognised("json", "a JSON file of another kind")
     kind = named[1].decode()
     return Recognised(kind, f"a bncli {kind} file")
+
+
+def read_document(path: str, name: str, version: int) -> Node:
+    """The JSON document of a `bncli-<name>` file of at most this version."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+            found = recognise(head)
+            if found.kind not in (name, "json"):
+                raise BncliError(f"this is {found.description}, not a bncli {name} file", where=path)
+            document = parse(head + file.read(), path)
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    document.check_format(name, version)
+    return document

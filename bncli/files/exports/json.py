@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def _write(structure: NamedStructure) -> str:
-    from bncli.files.artifacts.structure import dump_structure
+    from bncli.files.exports.structure_json import dump_structure
 
     return dump_structure(structure)
 
 
 def _read(data: bytes, where: str) -> NamedStructure:
-    from bncli.files.artifacts.structure import parse_structure
+    from bncli.files.exports.structure_json import parse_structure
 
     return parse_structure(data, where)
 

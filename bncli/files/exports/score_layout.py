@@ -1,8 +1,8 @@
 """What a row of predictions is made of: which columns, in which order, and how their numbers look.
 
 Columns, in order: the input columns carried through, `prediction`, for each label y a column `p_y`, where something is
-decided those of `bncli.files.exports.score_layout`, and where rows are explained those of `bncli.files.exports.score_layout`;
-last what was asked beyond the prediction.
+decided those of `bncli.files.exports.score_layout`, and where rows are explained those of
+`bncli.files.exports.score_layout`; last what was asked beyond the prediction.
 """
 
 from __future__ import annotations

@@ -193,7 +193,8 @@ def _values(batch: Batch, want: Want) -> Values:
     try:
         as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
-            # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit int64.
+            # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit
+            # int64.
             if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
                 return array.cast(pa.int64()).to_numpy()
             if pa.types.is_duration(array.type):

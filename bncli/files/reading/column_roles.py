@@ -286,8 +286,8 @@ def are_codes(paths: Sequence[str]) -> bool:
 def read_coded(source: Source) -> Columns:
     """The rows of the `.codes` file that is the source; UsageError for what was said of it in vain."""
     plain = Source(source.paths)
-    for field, flag in _FLAGS.items():
-        if getattr(source, field) != getattr(plain, field):
+    for key, flag in _FLAGS.items():
+        if getattr(source, key) != getattr(plain, key):
             what = f"{flag} has no effect on {source.paths[0]}, whose rows are codes"
             raise UsageError(what, hint="say it when the table is encoded")
     found = read_codes(source.paths[0])

@@ -26,7 +26,7 @@ from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.attributes import attribute_json
 from bncli.files.artifacts.cuts import dump_cuts
-from bncli.files.artifacts.structure import dump_structure
+from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
-from bncli.files.artifacts.structure import dump_structure, read_structure, write_structure
+from bncli.files.artifacts.structure import read_structure, write_structure
+from bncli.files.exports.structure_json import dump_structure
 from tests.files.artifacts.test_structure import SCALARS, TEXTS
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

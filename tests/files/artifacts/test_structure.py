@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
-from bncli.files.artifacts.structure import dump_structure, read_structure, write_structure
+from bncli.files.artifacts.structure import read_structure, write_structure
 from bncli.files.exports.bif import write_bif
 from bncli.files.exports.dot import write_dot
+from bncli.files.exports.structure_json import dump_structure
 from bncli.files.exports.xmlbif import write_xmlbif
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -3,7 +3,7 @@
 import pytest
 
 from bncli.errors import BncliError
-from bncli.files.exports.xmlbif import parse_xml
+from bncli.files.exports.xmlbif_parser import parse_xml
 
 
 def test_a_tree_knows_its_texts_and_lines() -> None:

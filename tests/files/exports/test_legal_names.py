@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.exports.names import decoded, distinct, encoded, identifier, printed
+from bncli.files.exports.legal_names import decoded, distinct, encoded, identifier, printed
 from tests.networks import NASTY
 
 

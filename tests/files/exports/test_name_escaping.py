@@ -7,15 +7,8 @@ import pytest
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.exports.names import (
-    NameRules,
-    escape_names,
-    identifier,
-    origin,
-    origin_marks,
-    parse_property,
-    restore_names,
-)
+from bncli.files.exports.legal_names import identifier
+from bncli.files.exports.names import NameRules, escape_names, origin, origin_marks, parse_property, restore_names
 from tests.networks import assert_same
 
 RULES = NameRules(identifier, identifier, identifier, str.lower)
