@@ -17,7 +17,8 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.portable import portable, probe_rows
 from bncli.engine.prediction.portable_effects import portable_effects
 from bncli.errors import ModelError
-from bncli.files.exports.scorecard import _axes, _text, plain, run_scorecard, write_scorecard
+from bncli.files.exports.scorecard import plain, write_scorecard
+from bncli.files.exports.scorecard_reading import _axes, _text, run_scorecard
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.strategies import models, regrouped_models
 
