@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue.option_kinds import Whole
-from bncli.cli import options, pages
+from bncli.cli import options, pages, settings
 from bncli.cli import presets as learner_words
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -141,7 +141,7 @@ def command(**typed: Any) -> None:
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
     if typed["jobs"]:
-        options.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
+        settings.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bncli.cli import learning_options as learning
-from bncli.cli import options
+from bncli.cli import options, settings
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 
@@ -40,7 +40,7 @@ def command(**typed: Any) -> None:
             chosen.recipe,
             output=options.output_path(typed),
             supplied=chosen.supplied,
-            run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
+            run=Run(options.threads(typed), watch=console.watch, cluster=settings.cluster_of_files(typed, source)),
         )
         console.summary(
             [

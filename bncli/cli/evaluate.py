@@ -12,6 +12,7 @@ from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import SizesType, flag, whole
+from bncli.cli.settings import refuse_cluster
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
             "cross-validation: all rows are of DATA",
         )
     if typed["model"] or typed["test"]:
-        options.refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
+        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
     _refuse_idle_beside(typed)
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning_options as learning
-from bncli.cli import options, pages
+from bncli.cli import options, pages, settings
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_tables import (
@@ -81,7 +81,7 @@ def command(**typed: Any) -> None:
     """Learns a model and says what came of it."""
     counts = learning.counts_file(typed)
     if counts is not None:
-        options.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
+        settings.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     from bncli.steps.fit import Extras, fit, fit_counts

@@ -430,23 +430,6 @@ CLUSTER = flag(
 )
 
 
-def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
-    """UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
-    from bncli.cli.settings import settings_of_run
-
-    if typed["cluster"] and "cluster" not in settings_of_run():
-        raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
-
-
-def cluster_of_files(typed: Mapping[str, Any], source: Source) -> str | None:
-    """The cluster typed; one that is set is left aside for the standard input."""
-    if source.paths == ("-",):
-        refuse_cluster(typed, "the standard input, which its workers cannot read")
-        return None
-    address: str | None = typed["cluster"]
-    return address
-
-
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
 

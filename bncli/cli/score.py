@@ -9,7 +9,7 @@ import click
 
 from bncli.catalogue import DECISION_KEYS
 from bncli.cli import learning_options as learning
-from bncli.cli import options
+from bncli.cli import options, settings
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag, whole
@@ -142,7 +142,7 @@ def command(**typed: Any) -> None:
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
-            run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
+            run=Run(options.threads(typed), watch=console.watch, cluster=settings.cluster_of_files(typed, source)),
         )
         console.summary([closing_line(report), *monitor_lines(report.monitor, typed["fail_on_drift"])])
         if console.as_json:

@@ -21,6 +21,7 @@ from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
     from bncli.cli.options import Flag
+    from bncli.files.reading.source import Source
 
 PREFIX = "BNCLI_"
 _META, _FILE = "bncli.settings", "bncli.settings.file"
@@ -226,3 +227,18 @@ def near(word: str, words: Sequence[str]) -> str:
 
     hint = nearest(word, words)
     return hint if hint.startswith("did") else "'bncli config' shows them all"
+
+
+def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
+    """UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
+    if typed["cluster"] and "cluster" not in settings_of_run():
+        raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
+
+
+def cluster_of_files(typed: Mapping[str, Any], source: Source) -> str | None:
+    """The cluster typed; one that is set is left aside for the standard input."""
+    if source.paths == ("-",):
+        refuse_cluster(typed, "the standard input, which its workers cannot read")
+        return None
+    address: str | None = typed["cluster"]
+    return address

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bncli.errors import ModelError
 from bncli.files.exports import ProgramFormat
 from bncli.files.exports.programs import Target, text_of
-from bncli.files.exports.sql_dialects import BY_WORD, DIALECTS, Dialect, identifier, literal, number
+from bncli.files.exports.sql_dialects import BEGINNING, BY_WORD, DIALECTS, Dialect, identifier, literal, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 DEFAULTS = {"dialect": DIALECTS[0], "input": "input", "key": "id"}
-BEGINNING = "-- bncli: "
 ROWS = 500
 """Of a statement that inserts."""
 _OF_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'

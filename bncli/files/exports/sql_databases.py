@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bncli.errors import BncliError
-from bncli.files.exports.sql import BEGINNING
-from bncli.files.exports.sql_dialects import BY_WORD, Dialect, identifier
+from bncli.files.exports.sql_dialects import BEGINNING, BY_WORD, Dialect, identifier
 
 Rows = Sequence[dict[str, Any]]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+BEGINNING = "-- bncli: "
+
 DIALECTS = ("sqlite", "duckdb", "postgres")
 _BLANKS_SQLITE = "' ' || char(9, 13, 10)"
 
