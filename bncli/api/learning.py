@@ -47,7 +47,7 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
     TypeError for an unknown option.
     """
-    extras = fitting.Extras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
+    extras = fitting.FitExtras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
     columns, words = _parted(options)
     chosen = _learning(words)
     one_of("unseen", unseen)
@@ -86,7 +86,7 @@ def evaluate(
     reliability, unseen = bool(options.pop("reliability", False)), one_of("unseen", options.pop("unseen", "average"))
     columns, words = _parted(options)
     chosen = _learning(words)
-    outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
+    outputs = evaluating.EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
     with one_thread(), watching(progress) as watch, ExitStack() as files:
         how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run_of(threads, watch)}
         how["unseen"] = unseen
@@ -142,7 +142,7 @@ def simulate(
         else:
             origin = os.fspath(model)
         try:
-            simulating.simulate(origin, rows, simulating.Outputs(rows=drawn), seed=seed, missing=missing)
+            simulating.simulate(origin, rows, simulating.SimulateOutputs(rows=drawn), seed=seed, missing=missing)
         except BncliError as error:
             raise type(error)(error.what, where=error.where.replace(folder, "").lstrip("/"), hint=error.hint) from error
         return parquet.read_table(drawn, memory_map=False)

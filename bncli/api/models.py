@@ -32,7 +32,7 @@ from bncli.files.reading.rows_by_schema import Batches
 from bncli.steps.model_views import NamedEffect, effects_report
 from bncli.steps.score import rule_to_score, tell_unreached, wanted_of
 from bncli.steps.score_rows import ScoredBlock, ScoredRows
-from bncli.steps.what_if import Questions
+from bncli.steps.what_if import WhatIfQuestions
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -198,7 +198,7 @@ class Model:
     ) -> Array:
         """P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
         texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
-        answers = self._asked(table, Questions(changes=texts), allow_missing_columns, said)
+        answers = self._asked(table, WhatIfQuestions(changes=texts), allow_missing_columns, said)
         found = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
@@ -216,17 +216,19 @@ class Model:
         Decided is by the rule of the model, or where it has none for the most probable label. At most `changes` values
         of these columns, none: of all, may change.
         """
-        asked = Questions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
+        asked = WhatIfQuestions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
         return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns, said) for text in texts]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> list[str]:
         """The missing column of each row whose value is expected to tell most of the class; empty: none."""
-        answers = self._asked(table, Questions(next_best=True), allow_missing_columns, said)
+        answers = self._asked(table, WhatIfQuestions(next_best=True), allow_missing_columns, said)
         return [str(text) for (texts,) in answers for text in texts]
 
     def surprise(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> Array:
         """-ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
-        found = [column for (column,) in self._asked(table, Questions(surprise=True), allow_missing_columns, said)]
+        found = [
+            column for (column,) in self._asked(table, WhatIfQuestions(surprise=True), allow_missing_columns, said)
+        ]
         return np.concatenate(found) if found else np.empty(0)
 
     def monitor(
@@ -242,7 +244,7 @@ class Model:
         return monitor_json(Monitor(monitored(self._model), watcher.tally, watcher.no_log_p))
 
     def _asked(
-        self, table: Any, questions: Questions, allow_missing_columns: bool, said: Mapping[str, Any]
+        self, table: Any, questions: WhatIfQuestions, allow_missing_columns: bool, said: Mapping[str, Any]
     ) -> Iterator[tuple[Any, ...]]:
         """The columns of the answers, block by block."""
         rows = ScoredRows(self._model)
@@ -275,11 +277,11 @@ class Model:
         `drop_unlabelled`, `on_bad_row` and of a file how to read it, as to `fit`; of decisions what `decide` takes
         instead of those of the model. Raises BncliError.
         """
-        from bncli.steps.evaluate.evaluate import Outputs, evaluate_learnt
+        from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_learnt
 
         of_source = said_of({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
         of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
-        outputs = Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
+        outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
         wanted = wanted_of(said)
         with in_python(), one_thread(), watching(None) as watch, source_of(table, **of_source) as source:
             run = run_of(threads, watch)

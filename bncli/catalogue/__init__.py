@@ -99,7 +99,7 @@ KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
 
 DECISION_KEYS = tuple(key_of(option.flag) for option in decisions.OPTIONS)
-"""What a recipe says of decisions, in the order of `bncli.engine.prediction.decision_rules.Wanted`."""
+"""What a recipe says of decisions, in the order of `bncli.engine.prediction.decision_rules.DecisionOptions`."""
 
 TACIT = {
     key_of(option.flag): option.kind.read(option.default) if option.default else None

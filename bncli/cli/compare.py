@@ -146,7 +146,7 @@ def command(**typed: Any) -> None:
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.compare.compare import DEFAULT_METRICS, Outputs, Question, compare
+    from bncli.steps.compare.compare import DEFAULT_METRICS, CompareOutputs, ComparisonSettings, compare
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -155,13 +155,13 @@ def command(**typed: Any) -> None:
             sources,
             who,
             Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
-            question=Question(
+            question=ComparisonSettings(
                 [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
                 typed["baseline"],
                 _bounds(typed["groups"]),
             ),
             unseen=typed["unseen"] or "average",
-            outputs=Outputs(
+            outputs=CompareOutputs(
                 csv=options.named(typed["csv"]),
                 latex=options.named(typed["latex"]),
                 diagram=options.named(typed["diagram"]),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
 from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
-from bncli.steps.compare.analysis import CompareReport, Figure, Summary, told
+from bncli.steps.compare.analysis import ComparedFigure, CompareReport, Summary, told
 from bncli.steps.compare.entries import COSTS, COUNTS
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     yield from fitted_tables(told(metric), TextColumn("data", data), columns, "further learners")
 
 
-def _cell(figure: Figure | None, metric: str, spread: bool) -> str:
+def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
     """The mean, its mark, and the standard deviation."""
     if figure is None:
         return "-"

@@ -87,10 +87,10 @@ def command(**typed: Any) -> None:
     """Reads, draws, and shows the tables."""
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="say --lag NAME")
-    from bncli.steps.convergence import Outputs, Question, convergence
+    from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, convergence
 
-    question = Question(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
-    outputs = Outputs(options.named(typed["svg"]), options.named(typed["histogram"]))
+    question = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
+    outputs = ConvergencePlots(options.named(typed["svg"]), options.named(typed["histogram"]))
     report = convergence([_path(text) for text in typed["traces"]], question, outputs)
     console = Console(as_json=typed["as_json"])
     if console.as_json:

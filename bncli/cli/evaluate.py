@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.parameters.network_scores import ScoredNetwork
-    from bncli.engine.prediction.decision_rules import Wanted
+    from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.files.pictures.page import Page
     from bncli.files.reading.source import Source
     from bncli.recipe import Recipe
-    from bncli.steps.evaluate.evaluate import Outputs
+    from bncli.steps.evaluate.evaluate import EvaluateOutputs
     from bncli.steps.evaluate.report import EvaluateReport
 
 EXAMPLES = """\
@@ -189,21 +189,21 @@ def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, test
     return evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
 
 
-def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
+def _decisions_of_model(typed: Mapping[str, Any]) -> DecisionOptions | None:
     """What is typed of decisions instead of those that the model of --model records; None without --model."""
     if not typed["model"]:
         return None
     from bncli.cli.settings import settings_of_run
-    from bncli.engine.prediction.decision_rules import Wanted
+    from bncli.engine.prediction.decision_rules import DecisionOptions
 
     settings = settings_of_run()  # what is set rather than typed is for learning
-    return Wanted(*(None if key in settings else typed[key] for key in DECISION_KEYS))
+    return DecisionOptions(*(None if key in settings else typed[key] for key in DECISION_KEYS))
 
 
-def _outputs(typed: Mapping[str, Any]) -> Outputs:
-    from bncli.steps.evaluate.evaluate import Outputs
+def _outputs(typed: Mapping[str, Any]) -> EvaluateOutputs:
+    from bncli.steps.evaluate.evaluate import EvaluateOutputs
 
-    return Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
+    return EvaluateOutputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
 
 
 def _measured(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bncli.cli.settings import Setting
     from bncli.recipe import Recipe
-    from bncli.steps.inputs import Supplied
+    from bncli.steps.inputs import SuppliedFiles
 
 
 CUTS_FILE = flag(
@@ -83,7 +83,7 @@ class Learning(NamedTuple):
     """The recipe, what the supplied files hold, which stands in for some of its methods, and notes about settings."""
 
     recipe: Recipe
-    supplied: Supplied
+    supplied: SuppliedFiles
     notes: tuple[str, ...] = ()
 
 
@@ -128,7 +128,7 @@ def _check(settings: Mapping[str, Setting]) -> None:
 def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> Learning:
     """The recipe of the words with all the settings that go with them."""
     from bncli.recipe import Recipe
-    from bncli.recipe.defaults import Files
+    from bncli.recipe.defaults import SuppliedKinds
     from bncli.steps.inputs import read_supplied
 
     structure = words.get("structure")
@@ -138,10 +138,12 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     if cuts is not None and counts is None:
         # What needs no file to be known is refused before one is read.
         names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
-        Recipe.of(files=Files(cuts, coded=coded), **{key: words[key] for key in map(key_of, names) if key in words})
+        Recipe.of(
+            files=SuppliedKinds(cuts, coded=coded), **{key: words[key] for key in map(key_of, names) if key in words}
+        )
     supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts, coded)
+    files = SuppliedKinds(cuts, file, supplied.kind, typed.get("trace"), counts, coded)
 
     def recipe(keys: Iterable[str]) -> Recipe:
         return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})

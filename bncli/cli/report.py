@@ -53,7 +53,7 @@ def command(**typed: Any) -> None:
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     from bncli.files.paths import beside
-    from bncli.steps.report.report import Others, report
+    from bncli.steps.report.report import Comparisons, report
     from bncli.watch import Run
 
     idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not typed["data"] else []
@@ -63,7 +63,7 @@ def command(**typed: Any) -> None:
     source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
-        others = Others(typed["by"], typed["beside"])
+        others = Comparisons(typed["by"], typed["beside"])
         found = report(
             typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], others=others, run=run
         )

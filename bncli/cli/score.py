@@ -119,11 +119,11 @@ def command(**typed: Any) -> None:
         raise UsageError(what, hint="name a file with -o, or pipe it on")
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
-    from bncli.engine.prediction.decision_rules import Wanted
+    from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
-    decisions = Wanted(*(typed[key] for key in DECISION_KEYS))
+    decisions = DecisionOptions(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],

@@ -10,8 +10,8 @@ from bncli.cli.options import flag, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.steps.score import Monitored
-    from bncli.steps.what_if import Questions
+    from bncli.steps.score import MonitorSummary
+    from bncli.steps.what_if import WhatIfQuestions
 
 
 _GROUP = "What if"
@@ -69,11 +69,11 @@ def refuse_idle_questions(typed: Mapping[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
 
 
-def questions(typed: Mapping[str, Any]) -> Questions:
+def questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
     """What was typed; UsageError for a --set that is no COLUMN=VALUE."""
-    from bncli.steps.what_if import Questions
+    from bncli.steps.what_if import WhatIfQuestions
 
-    return Questions(
+    return WhatIfQuestions(
         next_best=typed["next_best"],
         changes=tuple(_changes(typed["set"])),
         flip=typed["flip"],
@@ -119,6 +119,6 @@ def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
         raise UsageError("--monitor needs a file, not the standard output", hint="say --monitor FILE.json")
 
 
-def monitor_lines(found: Monitored | None, fails: bool) -> list[str]:
+def monitor_lines(found: MonitorSummary | None, fails: bool) -> list[str]:
     """Whether anything has drifted, and what; left to the error where drift is one."""
     return [] if found is None or (fails and found.monitor.drifted) else [found.sentence()]

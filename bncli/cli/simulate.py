@@ -15,7 +15,7 @@ from bncli.cli.options import Paths, flag, real, share, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.networks.simulation import Range, Spec
+    from bncli.engine.networks.simulation import RandomNetworkKind, Range
     from bncli.steps.simulate import SimulateReport
 
 EXAMPLES = """\
@@ -141,13 +141,13 @@ def command(**typed: Any) -> None:
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     _refuse_mixing(typed)
     origin, rows = _origin(typed, given)
-    from bncli.steps.simulate import Outputs, simulate
+    from bncli.steps.simulate import SimulateOutputs, simulate
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = simulate(
             origin,
             rows,
-            Outputs(
+            SimulateOutputs(
                 typed["output"],
                 typed["output_format"],
                 options.named(typed["network_out"]),
@@ -176,7 +176,7 @@ def _refuse_mixing(typed: Mapping[str, Any]) -> None:
         raise UsageError("--output-format parquet is nothing for a terminal", hint="name a file with -o, or pipe it on")
 
 
-def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | Spec | float, int]:
+def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | RandomNetworkKind | float, int]:
     """What the rows are drawn from, and how many."""
     word, rows = typed["network"], typed["rows"] or _DEFAULT_ROWS
     if word is None:
@@ -202,9 +202,9 @@ def _unknown(word: str) -> UsageError:
     return UsageError(f"--network knows no {word!r}", hint=f"did you mean {near[0]}?" if near else choices)
 
 
-def _made(typed: Mapping[str, Any], word: str) -> Spec | float:
+def _made(typed: Mapping[str, Any], word: str) -> RandomNetworkKind | float:
     """A network by its word, with the options that were typed and the defaults of the others."""
-    from bncli.engine.networks.simulation import Spec
+    from bncli.engine.networks.simulation import RandomNetworkKind
 
     if word == "conditioning":
         return float(1.0 if typed["exponent"] is None else typed["exponent"])
@@ -212,7 +212,7 @@ def _made(typed: Mapping[str, Any], word: str) -> Spec | float:
     classes = typed["classes"] or 2
     attributes, values = typed["attributes"] or 10, typed["values"] or (3, 3)
     said: dict[str, int | float | str | bool] = {"network": word} | ({"k": k} if word == "kdb" else {})
-    return Spec(word, k, attributes, values, (classes, classes), options=said)
+    return RandomNetworkKind(word, k, attributes, values, (classes, classes), options=said)
 
 
 def summary(report: SimulateReport) -> list[str]:

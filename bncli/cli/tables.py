@@ -22,7 +22,7 @@ from bncli.errors import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.evaluation.groups import Fairness, Gap, Group, Rate
+    from bncli.engine.evaluation.groups import Fairness, Group, GroupGap, Rate
     from bncli.engine.evaluation.reliability import CalibrationFigures
     from bncli.steps.evaluate.report import EvaluateReport
 
@@ -402,7 +402,7 @@ def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
     yield from fitted_tables(f"{what} over the groups of {fairness.by}", names, columns)
 
 
-def _gap(gap: Gap | None, name: str) -> str:
+def _gap(gap: GroupGap | None, name: str) -> str:
     return "-" if gap is None else _group_tables_number(getattr(gap, name))
 
 

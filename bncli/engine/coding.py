@@ -8,13 +8,13 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.monotone_directions import directed
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
+from bncli.engine.data.schema import Cuts, MissingPolicy, ReadingRules, Schema
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Run, Stage
 
 
-def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
+def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingRules, run: Run) -> Dataset:
     """The rows under the schema learnt from them."""
     run.watch(Stage("discretize"))
     data = learn_dataset(
@@ -47,9 +47,9 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     if recipe.param == "auto":
         from bncli.engine.ensembles.grids import fine_dataset
 
-        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
+        schema = fine_dataset(columns, ReadingRules(), run, recipe.group_levels).schema
     else:
-        schema = coded(columns, recipe, None, Reading(), run).schema
+        schema = coded(columns, recipe, None, ReadingRules(), run).schema
     return cuts_learnt(schema, recipe)
 
 

@@ -21,7 +21,7 @@ from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Reading
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Parameters
 from bncli.engine.parameters.arc_cv import choose_arcs
 from bncli.engine.parameters.memory_estimate import refuse_large, refuse_wide
@@ -38,7 +38,7 @@ from bncli.engine.parameters.penalty_cv import (
     shrunk,
 )
 from bncli.engine.parameters.restarts import Starts
-from bncli.engine.prediction.decision_rules import Wanted, rule_of
+from bncli.engine.prediction.decision_rules import DecisionOptions, rule_of
 from bncli.engine.prediction.held_out_rows import learn_with_rule
 from bncli.engine.prediction.monitoring import plain_frequencies
 from bncli.engine.structures.named_structure import NamedStructure
@@ -124,7 +124,7 @@ def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Given:
+class SuppliedParts:
     """What is supplied instead of being learnt; None: it is learnt.
 
     It is taken as it is, but for a recipe whose `arcs` are to be chosen among those of the structure.
@@ -135,7 +135,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class FittedModel:
     """A model, and how its parameters were reached.
 
     `missing` counts the missing values of informative attributes that are marginalized.
@@ -150,10 +150,10 @@ def learn(
     columns: Columns,
     recipe: Recipe,
     *,
-    given: Given = Given(),
-    reading: Reading = Reading(),
+    given: SuppliedParts = SuppliedParts(),
+    reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
-) -> Learnt:
+) -> FittedModel:
     """Learn a model from labelled rows; where cuts or a structure are given, the recipe names what made them.
 
     What speaks against the model is told as warnings. Raises BncliError where there are no rows to learn from, or
@@ -165,18 +165,20 @@ def learn(
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     rows = [columns]  # popped, so that nothing holds the table here
     del columns
-    wanted = Wanted(*(getattr(recipe, key) for key in DECISION_KEYS))
-    if wanted == Wanted():
+    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
+    if wanted == DecisionOptions():
         return _weighted(rows, recipe, given, reading, run)
 
-    def fit(some: Columns, watch: Watch) -> Learnt:
+    def fit(some: Columns, watch: Watch) -> FittedModel:
         return _weighted([some], recipe, given, reading, run._replace(watch=watch))
 
     learnt, rule = learn_with_rule(rows.pop(), wanted, fit, seed=recipe.seed or 0, watch=run.watch)
     return replace(learnt, model=replace(learnt.model, rule=rule))
 
 
-def _weighted(rows: list[Columns], recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
+def _weighted(
+    rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
+) -> FittedModel:
     """What is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
     class_weights = class_weights_of(recipe.class_weights, rows[0])
     if class_weights is None:
@@ -187,7 +189,9 @@ def _weighted(rows: list[Columns], recipe: Recipe, given: Given, reading: Readin
     return replace(learnt, model=replace(learnt.model, class_weights=weights, plain_frequencies=plain))
 
 
-def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
+def _calibrated(
+    rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
+) -> FittedModel:
     """What is learnt from the only table of the list, its probabilities corrected by rows held out if that is said."""
     if recipe.calibrate is None:
         return _learn(rows.pop(), recipe, given, reading, run)
@@ -207,13 +211,13 @@ def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Read
     return replace(learnt, model=calibrated_out_of_fold(learnt.model, columns, fit, run.watch))
 
 
-def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
+def _learn(columns: Columns, recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run) -> FittedModel:
     sampled = _sampled_rows(columns, given.cuts)
     if recipe.param == "auto":
         from bncli.engine.ensembles.auto import learn_auto  # many modules that no other method needs
 
         model, parameters = learn_auto(columns, recipe, reading, run)
-        return _doubted(Learnt(_recorded(model, sampled), parameters, missing=0), run.watch)
+        return _doubted(FittedModel(_recorded(model, sampled), parameters, missing=0), run.watch)
     data = coded(columns, recipe, given.cuts, reading, run)
     data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
@@ -235,7 +239,9 @@ def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
     return None if columns.origin is None else columns.origin.sampled_rows
 
 
-def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Given(), run: Run = Run()) -> Learnt:
+def learn_from_counts(
+    tables: StoredTables, recipe: Recipe, *, given: SuppliedParts = SuppliedParts(), run: Run = Run()
+) -> FittedModel:
     """The model that `learn` makes of the rows behind these tables, under the same recipe and structure.
 
     Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
@@ -246,7 +252,7 @@ def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Gi
     refuse_large(structure, tables.schema, recipe, run.memory)
     sampled = None if given.cuts is None else given.cuts.sampled_rows
     learnt = _learnt(counts, structure, recipe, None, sampled, run.watch)
-    wanted = Wanted(*(getattr(recipe, key) for key in DECISION_KEYS))
+    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
     rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
     return replace(learnt, model=replace(learnt.model, rule=rule))
 
@@ -258,14 +264,14 @@ def _learnt(
     penalty: ChosenPenalty | None,
     sampled: int | None,
     watch: Watch,
-) -> Learnt:
+) -> FittedModel:
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
     found, n_rows = parameters.predictor, counts.source.n_rows
     model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(Learnt(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
+    return _doubted(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
 
 
-def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
+def _given(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
     """The structure that was given; regions that no search on these rows finds are handwork, whatever they began as."""
     assert given.structure is not None
     structure = given.structure.resolve(counts.schema)
@@ -276,7 +282,7 @@ def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
     return structure if same else replace(structure, method="file")
 
 
-def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
+def _doubted(learnt: FittedModel, watch: Watch) -> FittedModel:
     check_directions(learnt.model)
     for doubt in doubts_about(learnt.model, learnt.parameters):
         watch(Note(doubt, warning=True))
@@ -313,7 +319,7 @@ def _drawn(origin: Origin, seed: int) -> Columns | None:
 
 
 def _folds(
-    data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: Reading, run: Run
+    data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: ReadingRules, run: Run
 ) -> list[HeldOutFold]:
     """The folds by whose held-out rows the penalty is chosen; none where it is not to be chosen."""
     if recipe.penalty != "cv":

@@ -17,7 +17,7 @@ from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
 from bncli.catalogue.choices import Choice, Method, Option, flag_of, key_of
 from bncli.catalogue.option_kinds import Switch, Word
 from bncli.errors import BncliError
-from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
+from bncli.recipe.defaults import BY_FLAG, NOTHING, ChosenMethods, SuppliedKinds, arcs_of, read, values
 from bncli.recipe.refusals import refuse
 
 
@@ -39,7 +39,7 @@ class Recipe:
         object.__setattr__(self, "_values", _resolved(words, NOTHING, CHOICES))
 
     @classmethod
-    def of(cls, *, files: Files = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
+    def of(cls, *, files: SuppliedKinds = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
         """The recipe that these words mean; None is not typed, numbers may be text.
 
         `choices` are those that the asking command has: errors speak of no others. Raises UsageError.
@@ -136,12 +136,12 @@ def _typical(option: Option) -> object:
     return True if isinstance(option.kind, Switch) else option.default or "1"
 
 
-def _resolved(words: Mapping[str, Any], files: Files, choices: Collection[Choice]) -> dict[str, Any]:
+def _resolved(words: Mapping[str, Any], files: SuppliedKinds, choices: Collection[Choice]) -> dict[str, Any]:
     """A value for every key, from what was typed, the catalogue's defaults and the rules."""
     typed = read(words)
     seed = typed.pop("--seed", 0)
     if typed.get("--class-pair-prior", "").count(":") == 1:
         typed["--class-pair-prior"] += f":{seed}"  # draws: the same whatever else is random
-    chosen = Chosen.of(typed, files)
+    chosen = ChosenMethods.of(typed, files)
     refuse(chosen, files, choices)
     return values(chosen, seed)

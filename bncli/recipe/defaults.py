@@ -30,7 +30,7 @@ _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch
 _SEED = Whole()
 
 
-class Files(NamedTuple):
+class SuppliedKinds(NamedTuple):
     """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
 
     `trace` is no stand-in: it is a file that only parameters with an optimizer can write. `counts` stand in for the
@@ -45,7 +45,7 @@ class Files(NamedTuple):
     coded: bool = False
 
 
-NOTHING = Files()
+NOTHING = SuppliedKinds()
 
 
 def kind_of(structure: str) -> str:
@@ -112,7 +112,7 @@ def near(word: str, words: Iterable[str], also: str = "") -> str:
     return f"did you mean {found[0]}?" if found else f"the choices are {', '.join(words)}{also}"
 
 
-class Chosen(NamedTuple):
+class ChosenMethods(NamedTuple):
     """The methods that are chosen, and what they make of the other options."""
 
     typed: Mapping[str, Any]
@@ -124,7 +124,7 @@ class Chosen(NamedTuple):
     kind: str
 
     @classmethod
-    def of(cls, typed: Mapping[str, Any], files: Files) -> Chosen:
+    def of(cls, typed: Mapping[str, Any], files: SuppliedKinds) -> ChosenMethods:
         word = typed.get("--structure") or ("auto" if typed.get("--param") == "auto" else STRUCTURES.default)
         structure = None if files.structure else STRUCTURES.method(word)
         kind = files.kind if structure is None else kind_of(word)
@@ -214,7 +214,7 @@ def _method(choice: Choice, word: str) -> Method:
     return method
 
 
-def score(chosen: Chosen) -> str | None:
+def score(chosen: ChosenMethods) -> str | None:
     """The structure score written out, the number of --pseudo-counts included; None where there is none."""
     structure = chosen.structure
     if structure is None or "--structure-score" not in structure.options:
@@ -229,7 +229,7 @@ def score(chosen: Chosen) -> str | None:
     return rule if prior is None else f"{rule}/{prior}"
 
 
-def optimization(chosen: Chosen) -> dict[str, Any]:
+def optimization(chosen: ChosenMethods) -> dict[str, Any]:
     """The missing policy, and what the penalty, the start and the stop are by default."""
     typed = chosen.typed
     policy = typed.get("--missing-policy") or ("marginalize" if chosen.param.incomplete else MISSING_POLICIES.default)
@@ -245,7 +245,7 @@ def optimization(chosen: Chosen) -> dict[str, Any]:
     return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init, "arcs": arcs}
 
 
-def values(chosen: Chosen, seed: int) -> dict[str, Any]:
+def values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     """The value of every key of a recipe."""
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}

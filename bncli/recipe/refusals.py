@@ -18,10 +18,10 @@ from bncli.catalogue import (
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
 from bncli.catalogue.option_kinds import decimal, written
 from bncli.errors import UsageError
-from bncli.recipe.defaults import Chosen, Files, alone, optimization, params_of, read, score
+from bncli.recipe.defaults import ChosenMethods, SuppliedKinds, alone, optimization, params_of, read, score
 
 
-def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
+def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
     """UsageError for what has no effect, or cannot go together."""
     typed = chosen.typed
     given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
@@ -63,7 +63,7 @@ def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
         raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")
 
 
-def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
+def _refuse_uncounted(chosen: ChosenMethods, choices: Collection[Choice]) -> None:
     """UsageError for what asks for more than counts hold: single rows, or tables that nobody can name beforehand."""
     asked = [(STRUCTURES, chosen.of_kind), *([(PARAMETERS, chosen.param)] if PARAMETERS in choices else [])]
     for choice, method in asked:
@@ -84,7 +84,7 @@ def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint:
             raise UsageError(f"{flag} has no effect {why}", hint=hint)
 
 
-def _refuse_needless(chosen: Chosen) -> None:
+def _refuse_needless(chosen: ChosenMethods) -> None:
     """Options that need larger families, or more parents, than the structure can have."""
     structure, typed = chosen.structure, chosen.typed
     if structure is None:
@@ -100,7 +100,7 @@ def _refuse_needless(chosen: Chosen) -> None:
                 raise UsageError(what, hint="leave it out: every table there has one attribute")
 
 
-def _refuse_unfit(chosen: Chosen) -> None:
+def _refuse_unfit(chosen: ChosenMethods) -> None:
     """UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param.word
     if kind and param not in params_of(kind):
@@ -140,7 +140,7 @@ _NAMES = {
 }
 
 
-def _refuse_policy(chosen: Chosen) -> None:
+def _refuse_policy(chosen: ChosenMethods) -> None:
     """UsageError where missing values cannot be what the policy says with these parameters."""
     param, policy = chosen.param, chosen.typed.get("--missing-policy")
     if param.incomplete and policy == "level":
@@ -152,7 +152,7 @@ def _refuse_policy(chosen: Chosen) -> None:
         raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
-def _refuse_optimization(chosen: Chosen) -> None:
+def _refuse_optimization(chosen: ChosenMethods) -> None:
     """Rules of the penalty, the start and the stop."""
     typed, resolved = chosen.typed, optimization(chosen)
     if resolved["early_stop"] == "cv" and typed.get("--penalty") == "cv":

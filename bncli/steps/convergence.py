@@ -48,7 +48,7 @@ class TracePath(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class ConvergenceSettings:
     """What is asked: the unit of effort, what is looked at, the share of the lowest that counts as having arrived.
 
     `lag` names the baseline that the others are compared with, after `at` iterations; None: they are not.
@@ -68,7 +68,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Outputs:
+class ConvergencePlots:
     """Drawings to write; None: not this one."""
 
     svg: str | None = None
@@ -130,7 +130,7 @@ class Lags:
 class ConvergenceReport:
     """All traces in the order of the command line, and the lags behind the baseline, if one was named."""
 
-    question: Question
+    question: ConvergenceSettings
     traces: tuple[TraceReport, ...]
     lags: tuple[Lags, ...]
 
@@ -163,7 +163,9 @@ class _Run:
 
 
 def convergence(
-    traces: Sequence[TracePath], question: Question = Question(), outputs: Outputs = Outputs()
+    traces: Sequence[TracePath],
+    question: ConvergenceSettings = ConvergenceSettings(),
+    outputs: ConvergencePlots = ConvergencePlots(),
 ) -> ConvergenceReport:
     """Reads the traces, draws what is asked for, and tells how each converged."""
     _check(traces, question, outputs)
@@ -186,7 +188,7 @@ def convergence(
     return ConvergenceReport(question, tuple(told[source] for source in traces), lags)
 
 
-def _check(traces: Sequence[TracePath], question: Question, outputs: Outputs) -> None:
+def _check(traces: Sequence[TracePath], question: ConvergenceSettings, outputs: ConvergencePlots) -> None:
     """All that can be known to be wrong before a file is read."""
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
@@ -250,7 +252,7 @@ def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[
     return found
 
 
-def _lags(by_table: Mapping[str, Mapping[str, _Run]], question: Question) -> tuple[Lags, ...]:
+def _lags(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> tuple[Lags, ...]:
     if question.lag is None:
         return ()
     found: dict[str, list[TableLag]] = {}
@@ -271,7 +273,7 @@ def _lag(table: str, baseline: _Run, other: _Run, at: int) -> TableLag:
     return TableLag(table, (1 if is_behind else -1) * max(0, last - at), reached is not None)
 
 
-def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: Question) -> str:
+def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> str:
     names = list(dict.fromkeys(name for runs in by_table.values() for name in runs))
     panels = [
         CurvesPanel(table, {name: [*zip(run.efforts, run.values, strict=True)] for name, run in runs.items()})
@@ -283,6 +285,6 @@ def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: Question) -> s
     return convergence_plots("Convergence", question.by, upwards, names, panels)
 
 
-def _histograms(lags: Sequence[Lags], question: Question) -> str:
+def _histograms(lags: Sequence[Lags], question: ConvergenceSettings) -> str:
     panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [found.lag for found in each.tables]) for each in lags]
     return lag_histograms(question.heading_of_lags, panels)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.counting.counted_rows import CountedRows, Part, Wanted, added, count_rows, no_rows, relabelled
+from bncli.engine.counting.counted_rows import CountedRows, CountsPart, Wanted, added, count_rows, no_rows, relabelled
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
 from bncli.engine.parameters.memory_estimate import needed_and_free
@@ -25,7 +25,7 @@ from bncli.files.reading.column_roles import are_codes
 from bncli.files.reading.columns import sorted_texts
 from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, EncodedBatches
 from bncli.files.reading.source import Source
-from bncli.steps.inputs import Supplied, class_named_by
+from bncli.steps.inputs import SuppliedFiles, class_named_by
 from bncli.steps.run import Stopwatch, limited
 from bncli.watch import Note, Run, Stage, Watch
 
@@ -55,7 +55,7 @@ class CountReport:
 
 
 def count(
-    source: Source, supplied: Supplied, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
+    source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
 ) -> CountReport:
     """Counts `source` under the cuts supplied, for the structure supplied (None: all pairs), and writes `output`.
 
@@ -78,7 +78,7 @@ def count(
     return CountReport(path, counted, stopwatch.seconds())
 
 
-def _opened(source: Source, supplied: Supplied, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
+def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
     """The rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
     if are_codes(source.paths):
         encoded = EncodedBatches(source)
@@ -169,10 +169,10 @@ class _Parts:
                 known[path].add(batch)
             yield batch
 
-    def found(self, watch: Watch) -> tuple[Part, ...]:
+    def found(self, watch: Watch) -> tuple[CountsPart, ...]:
         """All of them, in the order of a merge; a note names the first whose rows are those of another."""
         labels, first = self._batches.labels, dict[str, str]()
-        parts = [(path, Part(one.digest(labels), one.n_rows)) for path, one in self._found.items()]
+        parts = [(path, CountsPart(one.digest(labels), one.n_rows)) for path, one in self._found.items()]
         twice = [(path, first[p.fingerprint]) for path, p in parts if first.setdefault(p.fingerprint, path) != path]
         if twice:
             watch(Note(f"{twice[0][0]} has the same rows as {twice[0][1]}, which are counted twice", warning=True))

@@ -12,7 +12,7 @@ import numpy as np
 from bncli.engine.data.forms import NumberForm
 from bncli.files.paths import check_outputs
 from bncli.files.reading.assembly import are_measured, are_too_many_labels
-from bncli.files.reading.column_roles import Said, read_schema_file, write_schema_file
+from bncli.files.reading.column_roles import DeclaredRoles, read_schema_file, write_schema_file
 from bncli.files.reading.column_summaries import Summary, summarise
 from bncli.files.reading.source import Source
 from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, told_same
@@ -105,7 +105,7 @@ def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str
     return flags + ([] if source.weights is None else ["--weights", source.weights])
 
 
-def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> Said:
+def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> DeclaredRoles:
     """Every column under the role that `fit` would give it, or that is advised.
 
     What is found by its form (dates, national numbers, numbers but for a mark) is left to be found again.
@@ -122,7 +122,7 @@ def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> Said:
         elif not found.finding.meant and found.finding.form is None:
             lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
-    return Said(None, class_name, summary.roles.weights, **roles)
+    return DeclaredRoles(None, class_name, summary.roles.weights, **roles)
 
 
 @dataclass(frozen=True)

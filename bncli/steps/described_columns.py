@@ -60,14 +60,14 @@ class ClassCounts:
         return table
 
 
-class Learnt(NamedTuple):
+class DiscretizedAttribute(NamedTuple):
     """An attribute as learning by default cuts or pools it; its information in bits."""
 
     attribute: Attribute
     bits: float
 
 
-def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Learnt]:
+def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, DiscretizedAttribute]:
     """The attributes that the column becomes, learnt from its kept values as rows of their weight."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
@@ -80,7 +80,7 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Learn
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
     data = learn_dataset(cells, group_levels=_default_rule() if summary.counted.exact else "off")
     return {
-        attribute.name: Learnt(attribute, _bits(codes, label, weights, len(of_class.labels)))
+        attribute.name: DiscretizedAttribute(attribute, _bits(codes, label, weights, len(of_class.labels)))
         for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
     }
 
@@ -92,7 +92,9 @@ def _default_rule() -> Rule:
     return rule
 
 
-def information(summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, Learnt] | None) -> float:
+def information(
+    summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, DiscretizedAttribute] | None
+) -> float:
     """Of names and few numbers that of the values, else of the cuts, of a date that of its best part."""
     if isinstance(summary.column, CategoricalColumn):
         return _bits_of_names(summary, of_class)
@@ -244,7 +246,7 @@ def _verdict(
     report: ColumnReport,
     summary: ColumnSummary,
     n_rows: int,
-    learnt: Mapping[str, Learnt] | None,
+    learnt: Mapping[str, DiscretizedAttribute] | None,
     of_class: ClassCounts | None,
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
@@ -281,7 +283,7 @@ def _without_name(note: str, name: str) -> str:
     return note.removeprefix("left out as ").replace(f": {name} (", " (")
 
 
-def _made(learnt: Mapping[str, Learnt] | None) -> str:
+def _made(learnt: Mapping[str, DiscretizedAttribute] | None) -> str:
     """Into how many intervals or groups learning brings a column of numbers or names."""
     for found in (learnt or {}).values():
         if isinstance(found.attribute, NumericAttribute) and found.attribute.cuts:

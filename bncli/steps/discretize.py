@@ -15,7 +15,7 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 
@@ -51,7 +51,7 @@ def discretize(
     source: Source,
     recipe: Recipe,
     *,
-    supplied: Supplied = Supplied(),
+    supplied: SuppliedFiles = SuppliedFiles(),
     cuts_out: str | None = None,
     output: str | None = None,
     run: Run = Run(),

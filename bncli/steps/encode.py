@@ -15,15 +15,15 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.errors import UsageError
-from bncli.files.artifacts.codes import CodedRows, Fingerprint, Heading, Sample, write_codes
+from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes
 from bncli.files.paths import beside, check_outputs, refuse_ending
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, find_inputs
 from bncli.files.reading.column_roles import are_codes, read_schema_file
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import Sampled
+from bncli.files.reading.training_rows import SampledTable
 from bncli.recipe import Recipe
 from bncli.steps.cluster.tasks import reading
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
 from bncli.watch import Note, Run, Stage, Watch
 
@@ -57,7 +57,7 @@ def encode(
     recipe: Recipe,
     *,
     output: str | None = None,
-    supplied: Supplied = Supplied(),
+    supplied: SuppliedFiles = SuppliedFiles(),
     run: Run = Run(),
 ) -> EncodeReport:
     """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
@@ -86,7 +86,7 @@ def encode(
         sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
         schema = data.schema
         weights = source.weights or read_schema_file(source).weights or "weight"
-        heading = Heading(
+        heading = CodesHeader(
             cuts,
             schema.labels,
             data.n_rows,
@@ -96,7 +96,7 @@ def encode(
             sources=_fingerprint(source.paths),
         )
         run.watch(Stage("write"))
-        if isinstance(found, Sampled):
+        if isinstance(found, SampledTable):
             sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
             cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
             heading = replace(heading, cuts=cuts, rows=found.count())
@@ -130,7 +130,7 @@ def _blocks(data: Dataset) -> Iterator[CodedRows]:
         yield CodedRows(block.codes, block.labels, block.weights)
 
 
-def _report(path: str, heading: Heading, seconds: dict[str, float]) -> EncodeReport:
+def _report(path: str, heading: CodesHeader, seconds: dict[str, float]) -> EncodeReport:
     cuts = sum(len(a.cuts) for a in heading.cuts.attributes if isinstance(a, NumericAttribute))
     return EncodeReport(
         path,

@@ -37,9 +37,9 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.exports import NetworkFormat, ProgramFormat, StructureFormat, export_format
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.reading.source import Tokens
+from bncli.files.reading.source import MissingTokens
 from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
@@ -217,13 +217,13 @@ def _refuse_other_decisions(
         raise BncliError(message, hint="this is a fault of bncli: report it")
 
 
-def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> Target:
-    tokens = Tokens.of(model.schema.missing_tokens)
+def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> ProgramTarget:
+    tokens = MissingTokens.of(model.schema.missing_tokens)
     name = PurePath(path).name.removesuffix(".bnc")
-    return Target(name, tokens.text, tokens.number, options, partial(portable_effects, model, scorer.inputs))
+    return ProgramTarget(name, tokens.text, tokens.number, options, partial(portable_effects, model, scorer.inputs))
 
 
-def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str | bytes:
+def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget, path: str) -> str | bytes:
     """The program; ModelError, with the path, where the format cannot hold the model."""
     try:
         return form.write(scorer, target)

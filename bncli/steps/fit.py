@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
 from bncli.engine.coding import missing_policy
-from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
-from bncli.engine.learn import Learnt, learn, learn_from_counts
+from bncli.engine.data.schema import NumericAttribute, ReadingRules, Schema, Unseen
+from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.monitoring import even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
@@ -30,7 +30,7 @@ from bncli.files.reading.assembly import check_labels, tell_numbers
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import placing, refuse_on_cluster
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.model_views import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
 from bncli.watch import Note, Run, Stage
@@ -110,7 +110,7 @@ class FitReport:
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
-class Extras(NamedTuple):
+class FitExtras(NamedTuple):
     """What is made beside the model: a file of the optimizer's iterations; quantiles of ln P(x) of training rows."""
 
     trace: str | None = None
@@ -122,8 +122,8 @@ def fit(
     recipe: Recipe,
     *,
     output: str | None = None,
-    supplied: Supplied = Supplied(),
-    extras: Extras = Extras(),
+    supplied: SuppliedFiles = SuppliedFiles(),
+    extras: FitExtras = FitExtras(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
@@ -165,8 +165,8 @@ def fit(
 
 
 def _learnt(
-    source: Source, recipe: Recipe, supplied: Supplied, unseen: Unseen, run: Run, log_p_quantiles: bool
-) -> Learnt:
+    source: Source, recipe: Recipe, supplied: SuppliedFiles, unseen: Unseen, run: Run, log_p_quantiles: bool
+) -> FittedModel:
     run.watch(Stage("read"))
     columns = [supplied.read(source, run, recipe)]
     sample = even_sample(columns[0]) if log_p_quantiles else None
@@ -174,7 +174,7 @@ def _learnt(
         columns.pop(),  # nothing holds the table here, so that it may be freed on the way
         recipe,
         given=supplied,
-        reading=Reading(source.missing_tokens, unseen),
+        reading=ReadingRules(source.missing_tokens, unseen),
         run=limited(run),
     )
     if sample is None:
@@ -192,7 +192,7 @@ def fit_counts(
     recipe: Recipe,
     *,
     output: str | None = None,
-    supplied: Supplied = Supplied(),
+    supplied: SuppliedFiles = SuppliedFiles(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
@@ -209,7 +209,7 @@ def fit_counts(
     tell_numbers(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
     supplied = replace(supplied, cuts=counted.cuts)
     recipe = supplied.recipe(recipe)
-    tables = counted.stored(missing_policy(recipe), Reading(counted.missing_tokens, unseen))
+    tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
     del counted
     learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
     stopwatch(Stage("write"))
@@ -218,7 +218,7 @@ def fit_counts(
     return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
 
 
-def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Callable[..., FitReport]:
+def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> Callable[..., FitReport]:
     """The report without what was heard while learning: moves, warnings, seconds."""
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from bncli.engine.structures.named_structure import NamedDag
-from bncli.files.artifacts.codes import Heading, read_codes
+from bncli.files.artifacts.codes import CodesHeader, read_codes
 from bncli.files.reading.column_roles import are_codes, assign_roles
 from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import Head, read_head
+from bncli.files.reading.table import TableHead, read_head
 from bncli.recipe import Recipe
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 
 BASE_BYTES = 250 << 20
 """Of the program and its libraries."""
@@ -69,7 +69,7 @@ class Forecast:
         return {"dry_run": fields | {"tables": listed}}
 
 
-def forecast(source: Source, recipe: Recipe, supplied: Supplied = Supplied()) -> Forecast:
+def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
     """What `fit` would do with these; nothing but heads and footers is read."""
     recipe = supplied.recipe(recipe)
     coded = read_codes(source.paths[0]).heading if are_codes(source.paths) else None
@@ -96,14 +96,14 @@ def forecast(source: Source, recipe: Recipe, supplied: Supplied = Supplied()) ->
     )
 
 
-def _head_of_codes(heading: Heading) -> Head:
+def _head_of_codes(heading: CodesHeader) -> TableHead:
     names = tuple(name for name, _, _ in heading.columns)
     width = sum(np.dtype(kind).itemsize for _, kind, _ in heading.columns)
-    return Head(names, heading.rows, True, heading.rows * width)
+    return TableHead(names, heading.rows, True, heading.rows * width)
 
 
 def _tables(
-    names: list[str], recipe: Recipe, supplied: Supplied, sizes: Mapping[str, int]
+    names: list[str], recipe: Recipe, supplied: SuppliedFiles, sizes: Mapping[str, int]
 ) -> tuple[ExpectedTable, ...] | None:
     """Known for naive Bayes and for a graph from a file; `sizes`: the codes of each attribute, empty if not known."""
     if isinstance(supplied.structure, NamedDag):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from bncli.catalogue import STRUCTURES
 from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import Columns, Origin
-from bncli.engine.learn import Given
+from bncli.engine.learn import SuppliedParts
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.errors import BncliError, UsageError
@@ -23,7 +23,7 @@ from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.artifacts.structure import read_structure
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import Sampled, read_columns, read_table
+from bncli.files.reading.training_rows import SampledTable, read_columns, read_table
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import kind_of
 from bncli.steps.run import limited
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Supplied(Given):
+class SuppliedFiles(SuppliedParts):
     """What the supplied files hold, and their paths; None: no such file."""
 
     cuts_path: str | None = None
@@ -87,12 +87,12 @@ class Supplied(Given):
         found = self.first_round(source, recipe, run)
         return found if isinstance(found, Columns) else self._coded(found, recipe, run)
 
-    def first_round(self, source: Source, recipe: Recipe, run: Run) -> Columns | Sampled:
+    def first_round(self, source: Source, recipe: Recipe, run: Run) -> Columns | SampledTable:
         """The table, or what a first reading found in one past the budget."""
         run = run._replace(memory=limited(run).memory)
         return self._reading(source, partial(read_table, given=self.cuts, seed=recipe.seed or 0, run=run))
 
-    def _coded(self, found: Sampled, recipe: Recipe, run: Run) -> Columns:
+    def _coded(self, found: SampledTable, recipe: Recipe, run: Run) -> Columns:
         """Its rows in codes, by the supplied cuts or those learnt from the sample."""
         seed = recipe.seed or 0
         cuts = self.cuts or replace(learn_cuts(found.rows, recipe, run), sampled_rows=found.rows.n_rows)
@@ -135,7 +135,7 @@ def class_named_by(path: str | None, class_name: str | None) -> Iterator[None]:
         raise UsageError(error.what, where=error.where, hint=hint) from error
 
 
-def refuse_scores(recipe: Recipe, supplied: Supplied) -> None:
+def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
     """UsageError where what is learnt is no Bayesian network, whose scores these are."""
     kind = supplied.kind or kind_of(recipe.structure)
     if kind:
@@ -143,7 +143,7 @@ def refuse_scores(recipe: Recipe, supplied: Supplied) -> None:
         raise UsageError(what, hint="choose another structure, or leave --scores out")
 
 
-def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> Supplied:
+def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> SuppliedFiles:
     """The content of both files, each checked for itself and read once, so that it may be a pipe."""
     cuts = (
         None
@@ -151,4 +151,4 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
         else (read_codes(cuts_path).heading.cuts if is_codes(cuts_path) else read_cuts(cuts_path))
     )
     structure = None if structure_path is None else read_structure(structure_path)
-    return Supplied(cuts, structure, cuts_path, structure_path)
+    return SuppliedFiles(cuts, structure, cuts_path, structure_path)

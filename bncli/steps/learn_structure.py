@@ -12,7 +12,7 @@ from bncli.engine.coding import missing_policy
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Reading
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.parameters.generative import only_network
@@ -27,7 +27,7 @@ from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.report import scored_json
-from bncli.steps.inputs import Supplied, refuse_scores
+from bncli.steps.inputs import SuppliedFiles, refuse_scores
 from bncli.steps.model_views import RegionsReport, report_of_search
 from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
 from bncli.watch import Run, Stage, silent
@@ -75,7 +75,7 @@ def learn_structure(
     recipe: Recipe,
     *,
     output: str | None = None,
-    supplied: Supplied = Supplied(),
+    supplied: SuppliedFiles = SuppliedFiles(),
     check: Resampling | None = None,
     scores: bool = False,
     run: Run = Run(),
@@ -111,8 +111,8 @@ def learn_structure_from_counts(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
     counted = read_counts(path)
-    recipe = Supplied(cuts=counted.cuts).recipe(recipe)
-    counts = Counts(counted.stored(missing_policy(recipe), Reading(counted.missing_tokens)))
+    recipe = SuppliedFiles(cuts=counted.cuts).recipe(recipe)
+    counts = Counts(counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens)))
     stopwatch(Stage("structure"))
     found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
     return _written(found, counts, output)(moves=(), seconds=stopwatch.seconds())
@@ -128,7 +128,7 @@ def _written(found: Structure, counts: Counts, output: str | None) -> Callable[.
     return partial(StructureReport, output, counts.source.n_rows, len(counts.schema.attributes), used, arcs, structure)
 
 
-def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:
+def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Dataset:
     """The rows in codes."""
     run.watch(Stage("read"))
     columns = supplied.read(source, run, recipe)

@@ -23,13 +23,13 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, Model, Rule
 from bncli.engine.prediction.contributions import Explanation
-from bncli.engine.prediction.decision_rules import Decider, Wanted, rule_of
-from bncli.engine.prediction.monitoring import Monitor, Watcher
+from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, rule_of
+from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
 from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import DriftError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored, write_monitor
-from bncli.files.exports.score_layout import Layout
+from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.label_numbers import costs_stated
 from bncli.files.paths import check_outputs, refuse_ending
@@ -42,23 +42,23 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.run import PipelineStage, Stopwatch, limited
 from bncli.steps.score_on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.score_rows import ScoredRows
-from bncli.steps.what_if import Questions
+from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Note, Run, Stage, Watch
 
 # By which rule rows are decided that a model scores.
 
 
-def wanted_of(words: Mapping[str, Any]) -> Wanted:
+def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
     """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = costs_stated(typed["costs"])
-    return Wanted(**{key_of(flag): value for flag, value in read(typed).items()})
+    return DecisionOptions(**{key_of(flag): value for flag, value in read(typed).items()})
 
 
-def rule_to_score(model: Model, wanted: Wanted, other_prior: bool, watch: Watch) -> Rule | None:
+def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:
     """That of the model, with what is wanted instead; None: nothing is decided.
 
     A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
@@ -94,7 +94,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Monitored:
+class MonitorSummary:
     """A monitor as it was written to `file`."""
 
     file: str
@@ -135,7 +135,7 @@ def _size(psi: float | None) -> str:
     return "no value of training" if psi is None else f"PSI {psi:.2f}"
 
 
-def write_found(path: str, model: Model, watcher: Watcher | None, watch: Watch) -> Monitored:
+def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Watch) -> MonitorSummary:
     """Writes what was counted, and notes what it lacks."""
     assert watcher is not None
     if model.class_weights is not None and model.plain_frequencies is None:
@@ -144,7 +144,7 @@ def write_found(path: str, model: Model, watcher: Watcher | None, watch: Watch) 
         watch(Note(f"no ln P(x): {watcher.no_log_p}"))
     monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
     write_monitor(path, monitor)
-    return Monitored(path, monitor)
+    return MonitorSummary(path, monitor)
 
 
 Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
@@ -169,8 +169,8 @@ class Output:
     digits: int | None = None
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
-    decisions: Wanted = Wanted()
-    questions: Questions = field(default_factory=Questions)
+    decisions: DecisionOptions = DecisionOptions()
+    questions: WhatIfQuestions = field(default_factory=WhatIfQuestions)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class ScoreReport:
     missing_values: int
     missing: dict[str, int]
     absent_columns: tuple[str, ...]
-    monitor: Monitored | None
+    monitor: MonitorSummary | None
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def score(
         rows.absent = batches.absent
         kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
         wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
-        layout = Layout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
+        layout = ScoreLayout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
@@ -282,7 +282,7 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _plan(model: Model, source: Source, layout: Layout, output: Output, rows: ScoredRows) -> ScorePlan:
+def _plan(model: Model, source: Source, layout: ScoreLayout, output: Output, rows: ScoredRows) -> ScorePlan:
     """What the workers must know."""
     path = None if output.path == "-" else output.path
     how = (rows.strict, rows.shift, rows.watcher is not None, output.questions)
@@ -321,7 +321,7 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
 
 
 def _report(
-    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: Monitored | None
+    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: MonitorSummary | None
 ) -> Callable[..., ScoreReport]:
     return partial(
         ScoreReport,

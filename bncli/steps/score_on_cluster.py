@@ -17,7 +17,7 @@ from typing import NamedTuple
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.errors import BncliError
-from bncli.files.exports.score_layout import Layout
+from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.exports.scores import PieceMaker
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batches
@@ -27,7 +27,7 @@ from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import as_typed, in_turn, tell_idle
 from bncli.steps.run import limited
 from bncli.steps.score_rows import Counts, ScoredRows
-from bncli.steps.what_if import Questions
+from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Progress, Run, Watch
 
 
@@ -40,16 +40,16 @@ class ScorePlan:
 
     model: Model
     source: Source
-    layout: Layout
+    layout: ScoreLayout
     output: str | None
     output_format: str | None
     strict: bool
     shift: Array | None = None
     monitored: bool = False
-    questions: Questions = field(default_factory=Questions)
+    questions: WhatIfQuestions = field(default_factory=WhatIfQuestions)
 
 
-class Block(NamedTuple):
+class RowsBlock(NamedTuple):
     """Some consecutive rows: the malformed ones met before or among them, and the others as they are written."""
 
     bad: tuple[BadRow, ...]
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 class ScoredFile(NamedTuple):
     """A file's rows in order, what was counted in them, and what ended them before their time."""
 
-    blocks: list[Block]
+    blocks: list[RowsBlock]
     counts: Counts
     error: BncliError | None
 
@@ -91,7 +91,7 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
         rows.count, rows.unseen, rows.missing, rows.highest = 0, Counter(), Counter(), -math.inf
         if rows.watcher is not None:
             rows.watcher.begin()
-        found: list[Block] = []
+        found: list[RowsBlock] = []
         error = None
         try:
             for block in _blocks(plan, paths, rows, maker):
@@ -106,7 +106,7 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
     return score_file
 
 
-def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: PieceMaker) -> Iterator[Block]:
+def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: PieceMaker) -> Iterator[RowsBlock]:
     n_kept = len(plan.layout.kept)
     with Batches(
         replace(plan.source, paths=paths),
@@ -121,7 +121,7 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
             if rows.strict:
                 rows.refuse_unseen(batch, batches.kept_names)
             scored = rows.score(batch) if batch.columns.n_rows else ()
-            yield Block(
+            yield RowsBlock(
                 bad,
                 [
                     maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why, added)
@@ -132,6 +132,8 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
 
 def _as_typed(scored: ScoredFile, names: dict[str, str]) -> ScoredFile:
     """With every path in the words of the command line."""
-    blocks = [Block(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks]
+    blocks = [
+        RowsBlock(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks
+    ]
     error = None if scored.error is None else as_typed(scored.error, names)
     return scored._replace(blocks=blocks, error=error)

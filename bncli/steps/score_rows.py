@@ -19,14 +19,14 @@ from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model, Rule
 from bncli.engine.prediction.contributions import Explainer, Explanation
-from bncli.engine.prediction.monitoring import Tally, Watcher
+from bncli.engine.prediction.monitoring import MonitorCounts, ScoreMonitor
 from bncli.engine.prediction.prior import shifted
 from bncli.engine.prediction.purification import contrasts
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batch
-from bncli.steps.what_if import Asked, Questions
+from bncli.steps.what_if import PreparedQuestions, WhatIfQuestions
 
 NUMBERS_PER_BLOCK = 1 << 21
 _PER_REASON = 16
@@ -43,7 +43,7 @@ class Counts(NamedTuple):
     unseen: Counter[str]
     missing: Counter[str]
     highest: float
-    tally: Tally | None = None
+    tally: MonitorCounts | None = None
 
 
 class ScoredBlock(NamedTuple):
@@ -77,23 +77,23 @@ class ScoredRows:
         self._explain = explain
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
-        self.watcher: Watcher | None = None
-        self.asked: Asked | None = None
+        self.watcher: ScoreMonitor | None = None
+        self.asked: PreparedQuestions | None = None
         self.needed = tuple(attribute.name for attribute in self._attributes)
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def watch(self, model: Model) -> None:
         """Counts all that goes through for a monitor as well, the class too where it is there."""
-        self.watcher = Watcher(model, self._scorer.used)
+        self.watcher = ScoreMonitor(model, self._scorer.used)
         self.needed = (*self.needed, model.schema.class_name)
 
-    def ask(self, model: Model, questions: Questions, rule: Rule | None) -> None:
+    def ask(self, model: Model, questions: WhatIfQuestions, rule: Rule | None) -> None:
         """Answers these of every row, decided by this rule."""
 
         def score(codes: Sequence[Codes]) -> Array:
             return self._final(uncalibrated(self._scorer, codes))
 
-        self.asked = Asked(model, self._scorer.used, questions, score, self.shift, rule)
+        self.asked = PreparedQuestions(model, self._scorer.used, questions, score, self.shift, rule)
 
     def add(self, others: Counts) -> None:
         """Counts rows that were scored elsewhere."""

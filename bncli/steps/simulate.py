@@ -19,7 +19,7 @@ from bncli.engine.kernels.arrays import Index
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.simulation import (
     MissingCompletelyAtRandom,
-    Spec,
+    RandomNetworkKind,
     conditioning_network,
     count_missing,
     missing_shares,
@@ -38,7 +38,7 @@ from bncli.watch import Note, Progress, Stage, Watch, silent
 
 
 @dataclass(frozen=True)
-class Outputs:
+class SimulateOutputs:
     """The files to write: rows (None or `-`: standard output) and their format, the network, the model of the truth."""
 
     rows: str | None = None
@@ -78,9 +78,9 @@ class SimulateReport:
 
 
 def simulate(
-    origin: str | Spec | float,
+    origin: str | RandomNetworkKind | float,
     rows: int,
-    outputs: Outputs = Outputs(),
+    outputs: SimulateOutputs = SimulateOutputs(),
     *,
     seed: int = 0,
     missing: float | Literal["model"] | None = None,
@@ -125,8 +125,8 @@ def simulate(
     return _report(network, paths, tally, missing, stopwatch.seconds())
 
 
-def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
-    if isinstance(origin, Spec):
+def _network(origin: str | RandomNetworkKind | float, rng: np.random.Generator) -> Network:
+    if isinstance(origin, RandomNetworkKind):
         return random_network(origin, rng)
     if not isinstance(origin, str):
         return conditioning_network(origin)

@@ -38,7 +38,7 @@ class Decisions(NamedTuple):
     others: int
 
 
-class Compared(NamedTuple):
+class LargestDifference(NamedTuple):
     """On how many rows, and the largest difference of a probability there."""
 
     rows: int
@@ -61,14 +61,14 @@ class VerifyReport:
     bncli_version: str
     against: str | None
     format: str | None
-    self_test: Compared | None
-    export: Compared | None
+    self_test: LargestDifference | None
+    export: LargestDifference | None
     rounded: bool = False
     decisions: Decisions | None = None
     own_rule: bool = False
 
     @property
-    def compared(self) -> tuple[Compared, ...]:
+    def compared(self) -> tuple[LargestDifference, ...]:
         return tuple(one for one in (self.self_test, self.export) if one is not None)
 
     @property
@@ -113,7 +113,7 @@ class VerifyReport:
 _ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
 
 
-def _far(compared: Compared) -> str:
+def _far(compared: LargestDifference) -> str:
     return f"max |dP| {compared.max_dp:.1e} on {compared.rows:,} made-up rows"
 
 
@@ -128,7 +128,11 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
     if model.self_test is None and against is None:
         hint = "fit it again, or compare an export of it: --against FILE"
         raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
-    own = None if model.self_test is None else Compared(model.self_test.n_rows, largest_change(model, model.self_test))
+    own = (
+        None
+        if model.self_test is None
+        else LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
+    )
     if against is None or form is None:
         return VerifyReport(model_path, model.version, None, None, own, None)
     try:
@@ -167,7 +171,9 @@ def _format(path: str) -> NetworkFormat | ProgramFormat:
     return next(form for form in formats if form.word == word)
 
 
-def _network(model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator) -> Compared:
+def _network(
+    model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator
+) -> LargestDifference:
     """Against the network in a file; ModelError where it has other nodes than that of the model."""
     assert form.read is not None
     found = form.read(content, where)
@@ -177,13 +183,13 @@ def _network(model: Model, form: NetworkFormat, content: bytes, where: str, rng:
         raise ModelError(f"this model is no network: {error.what}", where=where, hint=error.hint) from error
     if not same_nodes(own, found):
         raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT)
-    return Compared(EXPORT_ROWS, largest_difference(model, found, EXPORT_ROWS, rng))
+    return LargestDifference(EXPORT_ROWS, largest_difference(model, found, EXPORT_ROWS, rng))
 
 
 _EXPORT = "name an export of this model, or export it again"
 
 
-def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: str) -> Compared:
+def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: str) -> LargestDifference:
     """Against a program; ModelError where it fails or tells of other labels."""
     found = _ran(form.run, text, probes, where)
     if found is None:
@@ -192,7 +198,7 @@ def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: s
     if said.shape != probes.probabilities.shape:
         n_labels = len(probes.probabilities)
         raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT)
-    return Compared(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
+    return LargestDifference(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
 
 
 def _text(content: bytes, where: str) -> str:

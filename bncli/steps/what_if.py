@@ -21,13 +21,13 @@ from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.joint_model import JointModel
 from bncli.engine.prediction.what_if import Flips, NextBest
 from bncli.errors import UsageError
-from bncli.files.exports.score_layout import Added, most_probable
+from bncli.files.exports.score_layout import ExtraColumn, most_probable
 
 _NAMED = 10
 
 
 @dataclass(frozen=True)
-class Questions:
+class WhatIfQuestions:
     """changes: (column, value) that is set in every row beside the row as it is, the empty value for missing.
 
     flip: tell the fewest changes, of `flip_changes` values at most, of these columns (none: of all), that lead to
@@ -47,7 +47,7 @@ class Questions:
         return self.next_best or bool(self.changes) or self.flip or self.surprise
 
 
-class Asked:
+class PreparedQuestions:
     """A model made ready for questions; UsageError or ModelError where one cannot be asked.
 
     used: the schema's attributes of the codes; score(codes) is what is said in the end, log P(y | x_t) (K, N).
@@ -58,7 +58,7 @@ class Asked:
         self,
         model: Model,
         used: Sequence[int],
-        questions: Questions,
+        questions: WhatIfQuestions,
         score: Callable[[Sequence[Codes]], Array],
         shift: Array | None = None,
         rule: Rule | None = None,
@@ -77,17 +77,17 @@ class Asked:
             self._flips = Flips(model.schema, used, allowed, questions.flip_changes, score, decide)
 
     @property
-    def added(self) -> tuple[Added, ...]:
+    def added(self) -> tuple[ExtraColumn, ...]:
         """The columns of the answers."""
-        columns: list[Added] = []
+        columns: list[ExtraColumn] = []
         if self._questions.changes:
-            columns.append(Added("prediction_if", "text"))
+            columns.append(ExtraColumn("prediction_if", "text"))
             columns += (
-                [] if self._questions.labels_only else [Added(f"p_if_{label}", "log_p") for label in self._labels]
+                [] if self._questions.labels_only else [ExtraColumn(f"p_if_{label}", "log_p") for label in self._labels]
             )
-        columns += [Added("flip", "text")] if self._flips else []
-        columns += [Added("next_best", "text")] if self._next_best else []
-        columns += [Added("surprise", "number")] if self._joint else []
+        columns += [ExtraColumn("flip", "text")] if self._flips else []
+        columns += [ExtraColumn("next_best", "text")] if self._next_best else []
+        columns += [ExtraColumn("surprise", "number")] if self._joint else []
         return tuple(columns)
 
     def answers(

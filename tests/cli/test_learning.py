@@ -11,7 +11,7 @@ from bncli.cli.learning_options import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import rule as rule_of
-from bncli.steps.inputs import Supplied, read_supplied
+from bncli.steps.inputs import SuppliedFiles, read_supplied
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:
@@ -122,7 +122,7 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "nb").touch()
     (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
     plain = Recipe(structure="nb")
-    assert learning({"structure": "nb"}) == (plain, Supplied(), ())
+    assert learning({"structure": "nb"}) == (plain, SuppliedFiles(), ())
     assert learning({"structure": "mine"}) == (plain.replaced(structure="file"), read_supplied(None, "mine"), ())
 
 

@@ -13,8 +13,8 @@ from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
-from bncli.engine.data.schema import Attribute, Reading
-from bncli.engine.learn import Given, Learnt, learn, learn_structure
+from bncli.engine.data.schema import Attribute, ReadingRules
+from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_structure
 from bncli.engine.model import StoppedBy
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.binning import coarse
@@ -54,7 +54,7 @@ def mixed(n: int = 300, seed: int = 0, weighted: bool = False) -> Columns:
     )
 
 
-def cells_of(learnt: Learnt) -> np.ndarray:
+def cells_of(learnt: FittedModel) -> np.ndarray:
     tables = learnt.model.tables
     return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
@@ -123,7 +123,7 @@ def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
 def test_given_cuts_are_taken_as_they_are() -> None:
     first, other = mixed(seed=1), mixed(seed=2)
     cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
-    model = learn(other, Recipe.of(structure="tan", param="map"), given=Given(cuts)).model
+    model = learn(other, Recipe.of(structure="tan", param="map"), given=SuppliedParts(cuts)).model
     assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
     for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
         assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
@@ -133,14 +133,14 @@ def test_given_cuts_are_taken_as_they_are() -> None:
 
 def test_a_given_structure_is_taken_as_it_is() -> None:
     named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("rare",), "same": ("class",)})
-    model = learn(mixed(), Recipe(penalty=1), given=Given(structure=named)).model
+    model = learn(mixed(), Recipe(penalty=1), given=SuppliedParts(structure=named)).model
     assert model.structure == Dag(((), (), (0,), (), (), (), ()), (0, 2), (4,))
     assert [f.attributes for f in model.tables.families] == [(0,), (2, 0), (4,)]
     assert model.tables.bias.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_unseen_and_missing_tokens_are_written_down() -> None:
-    schema = learn(mixed(), MAP, reading=Reading(("?",), "error")).model.schema
+    schema = learn(mixed(), MAP, reading=ReadingRules(("?",), "error")).model.schema
     assert (schema.missing_tokens, schema.unseen) == (("?",), "error")
 
 
@@ -271,7 +271,7 @@ def test_regions_with_bins_of_their_own() -> None:
     """Fine singles and coarse pairs: the same model as over a table in which the pair's columns are cut coarsely."""
     named = NamedRegions("class", (("size",), ("age",), ("size", "age")), bins=(None, 3))
     recipe = Recipe(discretize="equal-frequency", bins=9, param="discriminative").replaced(structure="file")
-    found = learn(mixed(), recipe, given=Given(structure=named))
+    found = learn(mixed(), recipe, given=SuppliedParts(structure=named))
     families = found.model.tables.families
     assert [family.shape for family in families] == [(9,), (10,), (3, 4)], "age has a missing level"
     columns = mixed()
@@ -281,7 +281,7 @@ def test_regions_with_bins_of_their_own() -> None:
     merged = [coarse_attribute(wanted[name], families[2].groupings[i]) for i, name in enumerate(("size", "age"))]
     cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
     plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
-    other = learn(copied, recipe, given=Given(cuts, plain))
+    other = learn(copied, recipe, given=SuppliedParts(cuts, plain))
     np.testing.assert_allclose(cells_of(found), cells_of(other), atol=1e-6)
     assert name_structure(found.model.structure, found.model.schema) == named
 
@@ -322,7 +322,7 @@ def test_regions_that_were_edited_are_handwork_in_every_fold() -> None:
     singles = NamedRegions("class", tuple((f"x{i}",) for i in range(3)))
     tried = []
     for method in ("interactions", "file"):
-        fit = learn(columns, recipe, given=Given(structure=replace(singles, method=method)))
+        fit = learn(columns, recipe, given=SuppliedParts(structure=replace(singles, method=method)))
         assert fit.parameters.penalty_cv is not None
         tried.append(fit.parameters.penalty_cv.tried)
     assert tried[0] == tried[1]

@@ -25,7 +25,7 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset, block_bounds
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.structures.structure import Dag
-from bncli.files.artifacts.codes import CodedRows, Heading, write_codes
+from bncli.files.artifacts.codes import CodedRows, CodesHeader, write_codes
 from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.fitting import placed
 from bncli.watch import silent
@@ -53,7 +53,7 @@ def coded(n_rows: int) -> Dataset:
 def written(data: Dataset, path: Path) -> None:
     """The rows as a file of codes."""
     cuts = cuts_of(data.schema, "mdl", {})
-    heading = Heading(cuts, data.schema.labels, data.n_rows)
+    heading = CodesHeader(cuts, data.schema.labels, data.n_rows)
     blocks = (CodedRows([c[a:b] for c in data.codes], data.labels[a:b]) for a, b in block_bounds(data.n_rows))
     write_codes(str(path), heading, blocks)
 

@@ -18,7 +18,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
-from bncli.engine.learn import Given, learn, learn_structure
+from bncli.engine.learn import SuppliedParts, learn, learn_structure
 from bncli.engine.networks.simulation import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
@@ -133,7 +133,7 @@ def _cases(
     recipe, sums = recipe_of(way), {kind: np.zeros(3) for kind in predicted}
     for (training, test), network in zip(parts, networks, strict=True):
         given = network if way.startswith("GBN") else None
-        model = learn(columns.take(training), recipe, given=Given(structure=given)).model
+        model = learn(columns.take(training), recipe, given=SuppliedParts(structure=given)).model
         for kind, rows in predicted.items():
             found = examine(model, rows.take(test)).metrics
             sums[kind] += len(test) * np.array([found.accuracy, found.log_loss, 1.0])

@@ -21,7 +21,7 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.significance import paired_t
 from bncli.engine.evaluation.validate import Protocol, Split, examine, folds_of, samples_of, split_of
-from bncli.engine.learn import Given, learn
+from bncli.engine.learn import SuppliedParts, learn
 from bncli.recipe import Recipe
 from tests.published.greiner import SHARE, general_network, recipe_of, with_missing
 from tests.published.pages import read_csv, table, write_csv
@@ -84,11 +84,11 @@ def cases(complete: Columns, repeat: int, fold: int, sizes: Sequence[int] = SIZE
     """All ways and sizes in one fold; the general network is that of all its rows to learn from."""
     learnt_from = {"complete": complete, "holes": with_missing(complete, SHARE)}
     whole = split_of(folds_of(complete, PROTOCOL, repeat), repeat, fold)
-    network = Given(structure=general_network(complete.take(whole.others)))
+    network = SuppliedParts(structure=general_network(complete.take(whole.others)))
     smaller = list(samples_of(complete, whole, sizes, PROTOCOL.seed))
     for rows, way in {(panel.rows, way): None for panel in PANELS for way in panel.ways}:
         for size, split in zip(sizes, [*smaller, whole], strict=False):
-            given = network if way.startswith("GBN") else Given()
+            given = network if way.startswith("GBN") else SuppliedParts()
             error, log_loss = _measured(learnt_from[rows], complete, split, _recipe(way), given)
             yield Case(rows, way, size, repeat, fold, error, log_loss)
 
@@ -97,7 +97,9 @@ def _recipe(way: str) -> Recipe:
     return recipe_of("NB+ELR").replaced(init="zero") if way == ZERO else recipe_of(way)
 
 
-def _measured(columns: Columns, complete: Columns, split: Split, recipe: Recipe, given: Given) -> tuple[float, float]:
+def _measured(
+    columns: Columns, complete: Columns, split: Split, recipe: Recipe, given: SuppliedParts
+) -> tuple[float, float]:
     model = learn(columns.take(split.others), recipe, given=given).model
     found = examine(model, complete.take(split.rows)).metrics
     return found.error, found.log_loss

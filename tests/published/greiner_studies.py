@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
-from bncli.engine.learn import Given, learn
+from bncli.engine.learn import SuppliedParts, learn
 from bncli.engine.structures.named_structure import NamedDag
 from tests.published.greiner import recipe_of, with_missing
 from tests.published.pages import read_csv
@@ -116,7 +116,7 @@ def _error(truth: Truth, rows: Columns, way: str) -> float:
     parameters, *unsmoothed = way.split(" ")
     recipe = recipe_of(f"NB+{parameters}")
     recipe = recipe.replaced(smoothing="mle") if unsmoothed else recipe
-    model = learn(rows, recipe, given=Given(structure=CHAIN if truth.study == "chain" else None)).model
+    model = learn(rows, recipe, given=SuppliedParts(structure=CHAIN if truth.study == "chain" else None)).model
     possible = np.flatnonzero(truth.probabilities)
     queries = _table(all_combinations(truth.k + 1)[possible])
     return examine(model, replace(queries, weights=truth.probabilities[possible])).metrics.error

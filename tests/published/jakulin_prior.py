@@ -19,7 +19,7 @@ from bncli.engine.kikuchi.bootstrap import Resampling, bootstrap_log_losses
 from bncli.engine.kikuchi.search_trace import follow, log_prior
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
-from bncli.files.pictures.curves import Panel, scatter_plots
+from bncli.files.pictures.curves import ScatterPanel, scatter_plots
 from tests.published.jakulin import PAGE, SETS, THETA_SETS, columns_of, losses, printed, recipes
 from tests.published.pages import read_csv, table, write_csv
 
@@ -102,7 +102,7 @@ def drawing() -> str:
     for name, found in by_set().items():
         pairs = [(p.model, p.other_rows / p.rows, -p.log_posterior / p.rows) for p in found]
         above = sum(upwards > across for _, across, upwards in pairs)
-        panels.append(Panel(name, pairs, len(pairs) - above, 0, above))
+        panels.append(ScatterPanel(name, pairs, len(pairs) - above, 0, above))
     title = "Minus the log posterior (upwards) beside the log-loss by the bootstrap"
     return scatter_plots(title, "bootstrap", panels, lower_is_better=True).source()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bncli.steps.convergence import Outputs, Question, TracePath, convergence
+from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, TracePath, convergence
 from tests.published.climbs import Climb
 from tests.published.zaidi_runs import AFTER, SPACES, STARTS, STRUCTURES, Case, Way
 
@@ -31,15 +31,15 @@ def _curves(cases: Sequence[Case], start: str) -> str:
     with TemporaryDirectory() as folder:
         ways = [Way(space, start, optimizer) for optimizer in WORLDS for space in SPACES]
         traces = [*_traces(Path(folder), cases, ways)]
-        convergence(traces, Question(of="nll"), Outputs(svg=f"{folder}/c.svg"))
+        convergence(traces, ConvergenceSettings(of="nll"), ConvergencePlots(svg=f"{folder}/c.svg"))
         return Path(folder, "c.svg").read_text()
 
 
 def _lags(cases: Sequence[Case], start: str, optimizer: str) -> str:
     with TemporaryDirectory() as folder:
         traces = [*_traces(Path(folder), cases, [Way(space, start, optimizer) for space in SPACES])]
-        question = Question(lag=f"w{WORLDS[optimizer]}", at=AFTER)
-        convergence(traces, question, Outputs(histogram=f"{folder}/h.svg"))
+        question = ConvergenceSettings(lag=f"w{WORLDS[optimizer]}", at=AFTER)
+        convergence(traces, question, ConvergencePlots(histogram=f"{folder}/h.svg"))
         return Path(folder, "h.svg").read_text()
 
 

@@ -12,7 +12,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.recipe.defaults import Files
+from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.fit import FitReport, fit
 from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
@@ -86,7 +86,7 @@ def test_a_structure_file_gives_the_same_bytes(tmp_path: Path, kind: str, words:
     expected = Path(once.model).read_bytes()
     data, structure = table(tmp_path, kind), str(tmp_path / "s.json")
     learn_structure(data, Recipe.of(**words), output=structure)
-    from_file = Recipe.of(files=Files(structure=structure))
+    from_file = Recipe.of(files=SuppliedKinds(structure=structure))
     again = fit(data, from_file, output=str(tmp_path / "again.bnc"), supplied=read_supplied(None, structure))
     assert Path(again.model).read_bytes() == expected
 
@@ -96,7 +96,7 @@ def test_a_hand_made_structure_stays_as_it_is_unless_asked(tmp_path: Path, arcs:
     path = tmp_path / "hand.json"
     parents = '{"a": ["class"], "b": ["class", "a"], "c": ["class"]}'
     path.write_text(f'{{"format": "bncli-structure", "version": 1, "class": "class", "parents": {parents}}}')
-    supplied, recipe = read_supplied(None, str(path)), Recipe.of(files=Files(structure=str(path)), arcs=arcs)
+    supplied, recipe = read_supplied(None, str(path)), Recipe.of(files=SuppliedKinds(structure=str(path)), arcs=arcs)
     report = fit(table(tmp_path, NOISE), recipe, output=str(tmp_path / "m.bnc"), supplied=supplied)
     assert report.arcs == kept
     assert read_model(report.model).recipe.arcs == (arcs or "all")

@@ -13,7 +13,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.source import Source
 from bncli.steps.compare import compare as module
 from bncli.steps.compare.analysis import CompareReport
-from bncli.steps.compare.compare import Outputs, Question, compare
+from bncli.steps.compare.compare import CompareOutputs, ComparisonSettings, compare
 from bncli.steps.evaluate.evaluate import evaluate
 from bncli.watch import Event, Run, Stage
 from tests.steps.compare.tables import IMPROBABLE, NB, TAN, write_table
@@ -25,7 +25,9 @@ def sources(tmp_path: Path) -> list[Source]:
 
 
 def test_the_figures_are_those_of_evaluate(sources: list[Source]) -> None:
-    report = compare(sources, [NB, TAN], Protocol(4, 2, 7), question=Question(metrics=["rmse", "auc", "rmse"]))
+    report = compare(
+        sources, [NB, TAN], Protocol(4, 2, 7), question=ComparisonSettings(metrics=["rmse", "auc", "rmse"])
+    )
     assert report.metrics[:2] == ("rmse", "auc")
     for source, data in zip(sources, "abc", strict=True):
         for learner in (NB, TAN):
@@ -39,7 +41,7 @@ def test_the_figures_are_those_of_evaluate(sources: list[Source]) -> None:
 
 def test_all_outputs(sources: list[Source], tmp_path: Path) -> None:
     paths = {name: str(tmp_path / f"out.{name}") for name in ("csv", "latex", "diagram", "scatter")}
-    report = compare(sources, [NB, TAN], Protocol(2, 1, 0), outputs=Outputs(**paths))
+    report = compare(sources, [NB, TAN], Protocol(2, 1, 0), outputs=CompareOutputs(**paths))
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * 2 * 2
     assert all((tmp_path / f"out.{name}").stat().st_size for name in paths)
@@ -55,7 +57,12 @@ def test_it_is_shown_before_it_is_written(sources: list[Source], tmp_path: Path)
     shown: list[CompareReport] = []
     path = tmp_path / "d.svg"
     with pytest.raises(BncliError, match="average ranks"):
-        compare(sources[:2], [NB, IMPROBABLE], Protocol(2, 1, 0), outputs=Outputs(diagram=str(path), show=shown.append))
+        compare(
+            sources[:2],
+            [NB, IMPROBABLE],
+            Protocol(2, 1, 0),
+            outputs=CompareOutputs(diagram=str(path), show=shown.append),
+        )
     assert len(shown) == 1
     assert not path.exists()
 
@@ -71,18 +78,18 @@ def test_gaps_are_in_the_report(sources: list[Source]) -> None:
 
 def test_a_run_goes_on_with_processes(sources: list[Source], tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
-    first = compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
+    first = compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))
     lines = path.read_text().splitlines(keepends=True)
     assert len(lines) == 1 + 3 * 2 * 3
     path.write_text("".join(lines[:-5]) + lines[-5][:9])
-    again = compare(sources, [NB, TAN], Protocol(3, 1, 0), run=Run(2), outputs=Outputs(resume=str(path)))
+    again = compare(sources, [NB, TAN], Protocol(3, 1, 0), run=Run(2), outputs=CompareOutputs(resume=str(path)))
     assert again.figures == first.figures
     assert len(path.read_text().splitlines()) == len(lines)
     with pytest.raises(BncliError, match="a run with other learners"):
-        compare(sources, [TAN, NB], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
+        compare(sources, [TAN, NB], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))
     Path(sources[1].paths[0]).write_text(Path(sources[1].paths[0]).read_text().replace(",a,", ",b,", 1))
     with pytest.raises(BncliError, match="a run with other data"):
-        compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
+        compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))
 
 
 def test_wrong_words_are_found_before_a_table_is_read(
@@ -94,21 +101,21 @@ def test_wrong_words_are_found_before_a_table_is_read(
     monkeypatch.setattr(module, "read_entries", never)
     here = str(tmp_path)
     with pytest.raises(UsageError, match="no metric 'logloss'; did you mean log-loss"):
-        compare(sources, [NB], question=Question(metrics=["error", "logloss"]))
+        compare(sources, [NB], question=ComparisonSettings(metrics=["error", "logloss"]))
     with pytest.raises(UsageError, match="no learner 'tam'; did you mean tan"):
-        compare(sources, [NB, TAN], question=Question(baseline="tam"))
+        compare(sources, [NB, TAN], question=ComparisonSettings(baseline="tam"))
     with pytest.raises(UsageError, match="two learners are called 'nb'"):
         compare(sources, [NB, NB])
     with pytest.raises(UsageError, match="bad rows"):
         compare([Source(sources[0].paths, on_bad_row="bad.csv")], [NB])
     with pytest.raises(BncliError, match="there is no folder"):
-        compare(sources, [NB], outputs=Outputs(latex=f"{here}/no/x.tex"))
+        compare(sources, [NB], outputs=CompareOutputs(latex=f"{here}/no/x.tex"))
     with pytest.raises(UsageError, match="it is read from"):
-        compare(sources, [NB, TAN], outputs=Outputs(resume=sources[2].paths[0]))
+        compare(sources, [NB, TAN], outputs=CompareOutputs(resume=sources[2].paths[0]))
     with pytest.raises(UsageError, match="it is written as"):
-        compare(sources, [NB, TAN], outputs=Outputs(csv=f"{here}/x", resume=f"{here}/x"))
+        compare(sources, [NB, TAN], outputs=CompareOutputs(csv=f"{here}/x", resume=f"{here}/x"))
     with pytest.raises(UsageError, match="--diagram"):
-        compare(sources[:1], [NB, TAN], outputs=Outputs(diagram=f"{here}/x.svg"))
+        compare(sources[:1], [NB, TAN], outputs=CompareOutputs(diagram=f"{here}/x.svg"))
 
 
 def test_what_the_watch_hears(sources: list[Source]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError
-from bncli.steps.convergence import Outputs, Question, TracePath, convergence
+from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, TracePath, convergence
 from bncli.steps.run import TRACED
 
 HEADER = ",".join(TRACED)
@@ -29,7 +29,7 @@ def write(path: Path, *nlls: float, penalty: float = 0.0, likelihood: str = "cll
 def test_effort_and_arrival(tmp_path: Path) -> None:
     a = write(tmp_path / "t/a.csv", 100, 50, 11, 10)
     b = write(tmp_path / "t/b.csv", 100, 90, 80, 30, 11.5, penalty=1.0)
-    found = convergence([b, a], Question(by="passes", of="nll", within=0.1)).traces
+    found = convergence([b, a], ConvergenceSettings(by="passes", of="nll", within=0.1)).traces
     assert [(t.table, t.name, t.iterations, t.passes, t.flops, t.arrived) for t in found] == [
         ("t", "b", 4, 9, None, None),
         ("t", "a", 3, 7, None, 5.0),
@@ -40,7 +40,7 @@ def test_effort_and_arrival(tmp_path: Path) -> None:
 def test_the_penalty_counts_unless_the_likelihood_alone_is_asked_for(tmp_path: Path) -> None:
     a, b = write(tmp_path / "t/a.csv", 100, 10), write(tmp_path / "t/b.csv", 100, 10, penalty=5.0)
     assert [t.arrived for t in convergence([a, b]).traces] == [1, None]
-    assert [t.arrived for t in convergence([a, b], Question(of="nll")).traces] == [1, 1]
+    assert [t.arrived for t in convergence([a, b], ConvergenceSettings(of="nll")).traces] == [1, 1]
 
 
 def test_every_folder_is_a_table_of_its_own(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_every_folder_is_a_table_of_its_own(tmp_path: Path) -> None:
 
 def test_folders_of_one_name_are_two_tables(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{one}/iris/{name}.csv", 9, 8, 7) for one in "ab" for name in ("w", "d")]
-    report = convergence(paths, Question(lag="w", at=1))
+    report = convergence(paths, ConvergenceSettings(lag="w", at=1))
     tables = [str(tmp_path / one / "iris") for one in "ab"]
     assert [trace.table for trace in report.traces] == [tables[0]] * 2 + [tables[1]] * 2
     assert [each.table for each in report.lags[0].tables] == tables
@@ -60,7 +60,7 @@ def test_folders_of_one_name_are_two_tables(tmp_path: Path) -> None:
 
 def lag_of(tmp_path: Path, baseline: list[float], other: list[float], at: int) -> tuple[int, bool]:
     paths = [write(tmp_path / "t/w.csv", *baseline), write(tmp_path / "t/d.csv", *other)]
-    (lags,) = convergence(paths, Question(lag="w", at=at)).lags
+    (lags,) = convergence(paths, ConvergenceSettings(lag="w", at=at)).lags
     assert (lags.name, lags.mean, lags.median) == ("d", lags.tables[0].lag, lags.tables[0].lag)
     return lags.tables[0][1:]
 
@@ -106,7 +106,7 @@ def test_lags_over_tables_and_drawings(tmp_path: Path) -> None:
         paths.append(write(tmp_path / folder / "d.csv", 9, *[5] * i, 4, 3))
     paths.append(write(tmp_path / "x/d.csv", 9, 8))
     curves, bars = tmp_path / "c.svg", tmp_path / "h.svg"
-    report = convergence(paths, Question(lag="w", at=1), Outputs(str(curves), str(bars)))
+    report = convergence(paths, ConvergenceSettings(lag="w", at=1), ConvergencePlots(str(curves), str(bars)))
     (lags,) = report.lags
     assert [(each.table, each.lag) for each in lags.tables] == [("t", 0), ("u", 1), ("v", 2)]
     told = report.as_json()["lag"]
@@ -121,15 +121,17 @@ def test_lags_count_iterations_whatever_the_unit(tmp_path: Path) -> None:
     paths = [write(tmp_path / "t/w.csv", 9, 4, 3), write(tmp_path / "t/d.csv", 9, 5, 4, 3)]
     bars = tmp_path / "h.svg"
     for unit, heading in (("iterations", "Iterations behind"), ("passes", "Iterations, not passes, behind")):
-        report = convergence(paths, Question(by=unit, lag="w", at=1), Outputs(histogram=str(bars)))
+        report = convergence(paths, ConvergenceSettings(by=unit, lag="w", at=1), ConvergencePlots(histogram=str(bars)))
         assert report.lags[0].tables[0].lag == 1
         assert report.question.heading_of_lags == f"{heading} w after 1"
         assert f"{heading} w after 1" in bars.read_text()
 
 
-def fails(paths: list[TracePath], question: Question | None = None, outputs: Outputs | None = None) -> str:
+def fails(
+    paths: list[TracePath], question: ConvergenceSettings | None = None, outputs: ConvergencePlots | None = None
+) -> str:
     with pytest.raises(BncliError) as caught:
-        convergence(paths, question or Question(), outputs or Outputs())
+        convergence(paths, question or ConvergenceSettings(), outputs or ConvergencePlots())
     return str(caught.value)
 
 
@@ -139,17 +141,17 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "a.csv tells cll" in fails([a, b])
     assert "two traces of a folder are called 'a'" in fails([a, TracePath(b.path, "a")])
     assert "two traces of a folder are called 'a'" in fails([a, a])
-    assert "does not tell flops" in fails([a], Question(by="flops"))
-    assert "say --by passes" in fails([a], Question(by="flops"))
-    assert "there is no trace 'w'; the names are a, c" in fails([a, alone], Question(lag="w"))
-    assert "all traces have its name" in fails([a, other], Question(lag="a"))
-    assert "no folder has 'a' beside another" in fails([a, alone], Question(lag="a"))
-    assert "--histogram draws lags" in fails([a], outputs=Outputs(histogram="h.svg"))
-    assert "drawings are written as SVG" in fails([a], outputs=Outputs(svg="h.png"))
-    assert "it is read from" in fails([a], outputs=Outputs(svg=a.path))
+    assert "does not tell flops" in fails([a], ConvergenceSettings(by="flops"))
+    assert "say --by passes" in fails([a], ConvergenceSettings(by="flops"))
+    assert "there is no trace 'w'; the names are a, c" in fails([a, alone], ConvergenceSettings(lag="w"))
+    assert "all traces have its name" in fails([a, other], ConvergenceSettings(lag="a"))
+    assert "no folder has 'a' beside another" in fails([a, alone], ConvergenceSettings(lag="a"))
+    assert "--histogram draws lags" in fails([a], outputs=ConvergencePlots(histogram="h.svg"))
+    assert "drawings are written as SVG" in fails([a], outputs=ConvergencePlots(svg="h.png"))
+    assert "it is read from" in fails([a], outputs=ConvergencePlots(svg=a.path))
     assert "traces are files, and not read from standard input; name" in fails([a, TracePath("-", "b")])
     many = [TracePath(a.path, f"n{i}") for i in range(19)]
-    assert "at most 18 names" in fails(many, outputs=Outputs(svg=str(tmp_path / "c.svg")))
+    assert "at most 18 names" in fails(many, outputs=ConvergencePlots(svg=str(tmp_path / "c.svg")))
 
 
 def test_a_report_without_lags(tmp_path: Path) -> None:

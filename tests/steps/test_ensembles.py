@@ -20,7 +20,7 @@ from bncli.steps.export import export
 from bncli.steps.fit import fit
 from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import ModelReport, inspect
-from bncli.steps.simulate import Outputs, simulate
+from bncli.steps.simulate import SimulateOutputs, simulate
 from bncli.watch import Event, Note
 from tests.engine.ensembles.rows import ensemble_of, recipe
 from tests.files.artifacts.test_ensembles import COMPONENTS, MODEL, SCHEMA
@@ -78,7 +78,7 @@ def test_an_ensemble_is_no_network(tmp_path: Path, form: str) -> None:
     with pytest.raises(ModelError, match="the model is an ensemble"):
         export(str(tmp_path / "m.bnc"), form)
     with pytest.raises(ModelError, match="the model is an ensemble"):
-        simulate(str(tmp_path / "m.bnc"), 3, outputs=Outputs(rows=str(tmp_path / "rows.csv")))
+        simulate(str(tmp_path / "m.bnc"), 3, outputs=SimulateOutputs(rows=str(tmp_path / "rows.csv")))
 
 
 def test_the_structure_of_the_heaviest_component_is_written_and_named(path: str) -> None:

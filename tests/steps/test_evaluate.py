@@ -19,7 +19,7 @@ from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate.evaluate import METRICS, EvaluateOutputs, evaluate, evaluate_model, evaluate_on
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.inputs import read_supplied
 from bncli.watch import Event, Note, Run, Stage
@@ -72,7 +72,7 @@ def check_json(report: EvaluateReport) -> dict[str, object]:
 
 def test_cross_validation(source: Source, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
-    report = evaluate(source, RECIPE, Protocol(3, 2, 4), outputs=Outputs(str(output)))
+    report = evaluate(source, RECIPE, Protocol(3, 2, 4), outputs=EvaluateOutputs(str(output)))
     values = check_json(report)
     assert report.protocol == "2 x 3-fold cross-validation, stratified, seed 4"
     assert report.rows == 90
@@ -107,10 +107,10 @@ def test_the_same_seed_gives_the_same_report(source: Source) -> None:
 def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: Path) -> None:
     test = write_table(tmp_path / "test.csv", 40, 1, words="abd")
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    trained = evaluate_on(source, test, RECIPE, outputs=Outputs(str(one)))
+    trained = evaluate_on(source, test, RECIPE, outputs=EvaluateOutputs(str(one)))
     model_path = str(tmp_path / "m.bnc")
     write_model(model_path, learn(read_columns(source), RECIPE).model)
-    tested = evaluate_model(model_path, test, outputs=Outputs(str(other)))
+    tested = evaluate_model(model_path, test, outputs=EvaluateOutputs(str(other)))
     assert trained.metrics == tested.metrics
     assert trained.confusion == tested.confusion
     assert one.read_bytes() == other.read_bytes()
@@ -165,7 +165,7 @@ def test_stages_are_told(source: Source) -> None:
 
 def test_what_cannot_be_asked(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, outputs=Outputs(source.paths[0]))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(source.paths[0]))
     with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
         evaluate(source, RECIPE, Protocol(91))
 
@@ -234,7 +234,7 @@ def test_the_baseline_of_a_test_set_is_of_the_table_learnt_from_or_of_the_rows_t
 def test_figures_of_labels_and_curves_come_from_the_predictions_of_all_rows(source: Source, tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     out = tmp_path / "out.csv"
-    values = evaluate(source, RECIPE, Protocol(3), outputs=Outputs(str(out))).as_json()
+    values = evaluate(source, RECIPE, Protocol(3), outputs=EvaluateOutputs(str(out))).as_json()
     _, predicted, p = read_predictions(out)
     truth = labels_of(source.paths[0])
     expected = zip(*metrics.precision_recall_fscore_support(truth, predicted, labels=["x", "y", "z"]), strict=True)
@@ -323,33 +323,33 @@ def test_a_model_that_is_no_better_than_the_frequencies_is_a_warning(informative
 def test_pictures(source: Source, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "pictures"
     with pytest.raises(BncliError, match="there is no folder"):
-        evaluate(source, RECIPE, outputs=Outputs(svg=str(folder)))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(folder)))
     folder.parent.mkdir()
-    evaluate(source, RECIPE, outputs=Outputs(svg=f"{folder}/"))
+    evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=f"{folder}/"))
     assert sorted(path.name for path in folder.iterdir()) == ["precision_recall.svg", "reliability.svg", "roc.svg"]
     for path in folder.iterdir():
         texts = [element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
         assert {"x", "y", "z"} <= set(texts)
     before = (folder / "roc.svg").read_bytes()
-    evaluate(source, RECIPE, outputs=Outputs(svg=str(folder)))
+    evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(folder)))
     assert (folder / "roc.svg").read_bytes() == before
 
 
 def test_where_pictures_cannot_go(source: Source, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--svg needs a folder .*data\.csv"):
-        evaluate(source, RECIPE, outputs=Outputs(svg=source.paths[0]))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=source.paths[0]))
     with pytest.raises(UsageError, match="name a folder"):
-        evaluate(source, RECIPE, outputs=Outputs(svg="-"))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(svg="-"))
     (tmp_path / "p").mkdir()
     os.link(source.paths[0], tmp_path / "p" / "roc.svg")
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, outputs=Outputs(svg=str(tmp_path / "p")))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(tmp_path / "p")))
 
 
 def test_many_labels_are_drawn_by_their_rows(tmp_path: Path) -> None:
     rows = [f"{i % 7},c{min(i // 4, 29):02}" for i in range(126)]
     (tmp_path / "t.csv").write_text("\n".join(["a,class", *rows]))
-    evaluate(Source((str(tmp_path / "t.csv"),)), RECIPE, Protocol(2), outputs=Outputs(svg=str(tmp_path / "p")))
+    evaluate(Source((str(tmp_path / "t.csv"),)), RECIPE, Protocol(2), outputs=EvaluateOutputs(svg=str(tmp_path / "p")))
     root = ElementTree.parse(tmp_path / "p" / "roc.svg")
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "the 24 commonest of 30 labels" in texts[0]

@@ -14,7 +14,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import Head
+from bncli.files.reading.table import TableHead
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.encode import encode
@@ -86,7 +86,7 @@ def test_more_rows_and_more_work_take_more(tmp_path: Path, monkeypatch: pytest.M
     """Memory and seconds: by rows, by an optimizer, by choosing a penalty; seconds by a second reading, too."""
     found = []
     for n in (1_000_000, 2_000_000, 20_000_000):
-        monkeypatch.setattr("bncli.steps.forecast.read_head", lambda _, n=n: Head(("a", "b", "class"), n, True, 1))
+        monkeypatch.setattr("bncli.steps.forecast.read_head", lambda _, n=n: TableHead(("a", "b", "class"), n, True, 1))
         found.append([forecast(Source((HOLES,)), recipe) for recipe in RECIPES])
     for fewer, more in itertools.pairwise(found):
         for one, other in zip(fewer, more, strict=True):

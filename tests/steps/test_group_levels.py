@@ -14,7 +14,7 @@ from bncli.engine.data.schema import CategoricalAttribute
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.recipe.defaults import Files
+from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.discretize import discretize
 from bncli.steps.evaluate.evaluate import evaluate
 from bncli.steps.export import export
@@ -23,7 +23,7 @@ from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.score import Output, score
-from bncli.steps.simulate import Outputs, simulate
+from bncli.steps.simulate import SimulateOutputs, simulate
 from bncli.watch import Event, Note, Run
 
 HEADER = ("town", "street", "age", "side", "class")
@@ -61,7 +61,10 @@ def test_step_by_step_is_one_fit(table: Source, tmp_path: Path) -> None:
     learn_structure(table, Recipe(), supplied=read_supplied(cuts), output=structure)
     supplied = read_supplied(cuts, structure)
     fit(
-        table, Recipe.of(param="map", files=Files(cuts, structure)), supplied=supplied, output=str(tmp_path / "two.bnc")
+        table,
+        Recipe.of(param="map", files=SuppliedKinds(cuts, structure)),
+        supplied=supplied,
+        output=str(tmp_path / "two.bnc"),
     )
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
     model = read_model(str(tmp_path / "one.bnc"))
@@ -124,7 +127,7 @@ def test_what_others_read_has_the_names_of_groups(table: Source, tmp_path: Path)
 def test_rows_drawn_from_a_model_are_read_by_it(table: Source, tmp_path: Path) -> None:
     model, drawn = str(tmp_path / "m.bnc"), str(tmp_path / "drawn.csv")
     fit(table, Recipe(param="map"), output=model)
-    simulate(model, 50, Outputs(drawn))
+    simulate(model, 50, SimulateOutputs(drawn))
     report = score(model, Source((drawn,)), Output(path=str(tmp_path / "out.csv")))
     assert sum(report.unseen.values()) == 0
 

@@ -12,7 +12,7 @@ from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import run
-from bncli.steps.evaluate.evaluate import Outputs, evaluate
+from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace
@@ -82,7 +82,7 @@ TIC_TAC_TOE = Source((str(Path(__file__).parents[2] / "sample_data" / "tic_tac_t
 
 LEARNING: dict[str, Callable[[str], object]] = {
     "fit": lambda path: fit(TIC_TAC_TOE, Recipe(), output=path),
-    "evaluate": lambda path: evaluate(TIC_TAC_TOE, Recipe(), outputs=Outputs(f"{path}.csv")),
+    "evaluate": lambda path: evaluate(TIC_TAC_TOE, Recipe(), outputs=EvaluateOutputs(f"{path}.csv")),
     "learn-structure": lambda path: learn_structure(TIC_TAC_TOE, Recipe(), output=f"{path}.json"),
 }
 

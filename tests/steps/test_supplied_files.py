@@ -14,7 +14,7 @@ from bncli.files.artifacts.structure import write_structure
 from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.inputs import Supplied, class_named_by, read_supplied
+from bncli.steps.inputs import SuppliedFiles, class_named_by, read_supplied
 from bncli.watch import Event, Note, Run
 
 
@@ -63,25 +63,25 @@ def test_a_pipe_is_read_once() -> None:
 
 def test_nothing_supplied_changes_nothing() -> None:
     recipe = Recipe.of(param="map")
-    assert read_supplied() == Supplied()
-    assert Supplied().recipe(recipe) is recipe
-    assert Supplied().kind == ""
+    assert read_supplied() == SuppliedFiles()
+    assert SuppliedFiles().recipe(recipe) is recipe
+    assert SuppliedFiles().kind == ""
 
 
 def test_the_recipe_names_what_made_the_structure() -> None:
     recipe = Recipe.of(param="map")
-    made = Supplied(structure=GRAPH).recipe(recipe)
+    made = SuppliedFiles(structure=GRAPH).recipe(recipe)
     assert (made.structure, made.k, made.theta) == ("kdb", 2, None)
-    made = Supplied(structure=REGIONS).recipe(recipe)
+    made = SuppliedFiles(structure=REGIONS).recipe(recipe)
     assert (made.structure, made.max_order, made.theta) == ("kikuchi", 3, 2.0)
 
 
 def test_the_theta_of_regions_is_typed_or_of_the_file_or_the_default() -> None:
     recipe, plain = Recipe.of(param="map"), replace(REGIONS, options={})
-    assert Supplied(structure=REGIONS).recipe(recipe.replaced(theta=0.5)).theta == 0.5
-    assert Supplied(structure=plain).recipe(recipe).theta == 1.0
+    assert SuppliedFiles(structure=REGIONS).recipe(recipe.replaced(theta=0.5)).theta == 0.5
+    assert SuppliedFiles(structure=plain).recipe(recipe).theta == 1.0
     with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it should exceed 0"):
-        Supplied(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).recipe(recipe)
+        SuppliedFiles(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).recipe(recipe)
 
 
 def test_regions_of_an_ensemble_are_not_taken_for_the_ensemble(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts, Set, StoredTables, stored_tables
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
+from bncli.engine.data.schema import Cuts, MissingPolicy, ReadingRules, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
@@ -39,7 +39,7 @@ Wanted = tuple[Set, ...] | None
 
 
 @dataclass(frozen=True)
-class Layout:
+class CountsLayout:
     """The tables one after the other in one array: the class, each attribute, then the wanted sets, by size and order.
 
     radices: codes of each attribute; those with one code take no part.
@@ -86,7 +86,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Part:
+class CountsPart:
     """Rows that went into the counts: their fingerprint, how many they were, and what each counts for."""
 
     fingerprint: str
@@ -108,11 +108,11 @@ class CountedRows:
     n_missing: tuple[int, ...]
     numbers: Numbers
     missing_tokens: tuple[str, ...] | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CountsPart, ...] = ()
 
     @cached_property
-    def layout(self) -> Layout:
-        return Layout(tuple(a.cardinality for a in self.cuts.attributes), len(self.labels), self.wanted)
+    def layout(self) -> CountsLayout:
+        return CountsLayout(tuple(a.cardinality for a in self.cuts.attributes), len(self.labels), self.wanted)
 
     @property
     def is_decayed(self) -> bool:
@@ -124,7 +124,7 @@ class CountedRows:
         """The weight of the rows of each class, shape (K,)."""
         return self.layout.table(self.numbers, ())
 
-    def stored(self, policy: MissingPolicy, reading: Reading) -> StoredTables:
+    def stored(self, policy: MissingPolicy, reading: ReadingRules) -> StoredTables:
         """What learners ask for; BncliError where there are no rows."""
         if self.n_rows == 0:
             what = "there are no rows behind these counts"
@@ -145,7 +145,7 @@ class CountedRows:
 
 def no_rows(cuts: Cuts, wanted: Wanted) -> CountedRows:
     """The counts of nothing."""
-    layout = Layout(tuple(a.cardinality for a in cuts.attributes), 0, wanted)
+    layout = CountsLayout(tuple(a.cardinality for a in cuts.attributes), 0, wanted)
     return CountedRows(cuts, (), wanted, 0, (0,) * len(cuts.attributes), np.zeros(layout.n_entries, np.int64))
 
 
@@ -157,7 +157,7 @@ def count_rows(data: Dataset, cuts: Cuts, wanted: Wanted) -> CountedRows:
     pairs = zip(cuts.attributes, n_missing, strict=True)
     attributes = tuple(replace(a, missing=a.missing or n > 0) for a, n in pairs)
     data = replace(data, schema=replace(data.schema, attributes=attributes))
-    layout = Layout(data.schema.cardinalities, data.n_labels, wanted)
+    layout = CountsLayout(data.schema.cardinalities, data.n_labels, wanted)
     numbers = np.zeros(layout.n_entries, np.int64)
     for s, table in _tables(Counts(data), layout):
         layout.table(numbers, s)[...] = table
@@ -166,7 +166,7 @@ def count_rows(data: Dataset, cuts: Cuts, wanted: Wanted) -> CountedRows:
     )
 
 
-def _tables(counts: Counts, layout: Layout) -> Iterator[tuple[Set, Array]]:
+def _tables(counts: Counts, layout: CountsLayout) -> Iterator[tuple[Set, Array]]:
     sets = layout.sets
     if layout.wanted is None:
         several = [s[0] for s in sets if len(s) == 1]
@@ -210,7 +210,7 @@ def added(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float 
     )
 
 
-def _all_parts(counted: Sequence[CountedRows], decay: float | None) -> tuple[Part, ...]:
+def _all_parts(counted: Sequence[CountedRows], decay: float | None) -> tuple[CountsPart, ...]:
     """Those of all, in an order of their own."""
     factors = [1.0 if decay is None else decay**age for age in range(len(counted))][::-1]
     weighed = (replace(p, weight=p.weight * f) for one, f in zip(counted, factors, strict=True) for p in one.parts)
@@ -222,7 +222,7 @@ def _spread(one: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...])
     own = one.layout
     if own.radices == radices and one.labels == labels:
         return one.numbers
-    wide = Layout(radices, len(labels), one.wanted)
+    wide = CountsLayout(radices, len(labels), one.wanted)
     numbers = np.zeros(wide.n_entries, one.numbers.dtype)
     kept = [k for k, label in enumerate(one.labels) if label in labels]
     place = [labels.index(one.labels[k]) for k in kept]

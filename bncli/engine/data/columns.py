@@ -26,16 +26,16 @@ ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Parts:
+class ChunkedColumn:
     """One column: its parts (n_p,) in row order, all of one type; `let_go` of the pages if they are a mapped file's."""
 
     parts: tuple[Codes, ...]
     let_go: Callable[[], None] | None = None
 
     @staticmethod
-    def of(codes: Codes) -> Parts:
+    def of(codes: Codes) -> ChunkedColumn:
         """A column in one part."""
-        return Parts((codes,))
+        return ChunkedColumn((codes,))
 
     def __len__(self) -> int:
         return self._edges[-1]
@@ -74,10 +74,10 @@ class Parts:
         return counted
 
 
-class Joined(Sequence[Codes]):
+class ColumnsJoinedOnDemand(Sequence[Codes]):
     """Columns in parts, as if they were arrays: one is joined when it is asked for, and not kept."""
 
-    def __init__(self, columns: Sequence[Parts]) -> None:
+    def __init__(self, columns: Sequence[ChunkedColumn]) -> None:
         self.columns = tuple(columns)
 
     def __len__(self) -> int:
@@ -139,11 +139,11 @@ class CodedColumn:
     A missing value has the code that follows those of the values, whether rows have any or not.
     """
 
-    codes: Parts
+    codes: ChunkedColumn
     attribute: Attribute
 
     def take(self, rows: Index) -> CodedColumn:
-        return CodedColumn(Parts.of(self.codes.whole()[rows]), self.attribute)
+        return CodedColumn(ChunkedColumn.of(self.codes.whole()[rows]), self.attribute)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, Joined, NumericColumn, Parts
+from bncli.engine.data.columns import (
+    CategoricalColumn,
+    ChunkedColumn,
+    CodedColumn,
+    Column,
+    Columns,
+    ColumnsJoinedOnDemand,
+    NumericColumn,
+)
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import (
@@ -37,7 +45,7 @@ from bncli.engine.data.schema import (
     Cuts,
     MissingPolicy,
     NumericAttribute,
-    Reading,
+    ReadingRules,
     Schema,
 )
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
@@ -172,7 +180,7 @@ def learn_dataset(
     group_levels: Rule = "off",
     given: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
-    reading: Reading = Reading(),
+    reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
     **options: Any,
 ) -> Dataset:
@@ -204,18 +212,20 @@ def learn_dataset(
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
     levels = columns.label.levels
-    frequencies = tuple(Parts.of(labels).count(len(levels), columns.weights).tolist())
+    frequencies = tuple(ChunkedColumn.of(labels).count(len(levels), columns.weights).tolist())
     schema = Schema(
         columns.class_name, levels, attributes, tokens, reading.unseen, missing_policy, label_frequencies=frequencies
     )
     return Dataset(schema, _side_by_side(rows), labels, columns.weights, run.threads)
 
 
-def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | Joined:
+def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | ColumnsJoinedOnDemand:
     """Arrays, or what stands for them where any column lies in parts."""
-    if not any(isinstance(column.codes, Parts) for column in rows):
+    if not any(isinstance(column.codes, ChunkedColumn) for column in rows):
         return tuple(column.codes for column in rows)  # type: ignore[misc]
-    return Joined([c.codes if isinstance(c.codes, Parts) else Parts.of(c.codes) for c in rows])
+    return ColumnsJoinedOnDemand(
+        [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn.of(c.codes) for c in rows]
+    )
 
 
 def _coder(
@@ -245,7 +255,7 @@ class _Coded(NamedTuple):
     """An attribute, and the code of every row, shape (N,)."""
 
     attribute: Attribute
-    codes: Codes | Parts
+    codes: Codes | ChunkedColumn
 
 
 def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:
@@ -389,7 +399,7 @@ def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = Fal
 
     They are where they have weight, or are said to be a `level`.
     """
-    sums = Parts.of(codes).count(n + 1, weights)  # type: ignore[arg-type]
+    sums = ChunkedColumn.of(codes).count(n + 1, weights)  # type: ignore[arg-type]
     # rows of weight 0 do not make a level
     missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())

@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from bncli.engine.data.columns import Joined, Parts
+from bncli.engine.data.columns import ChunkedColumn, ColumnsJoinedOnDemand
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
@@ -68,7 +68,7 @@ class Dataset:
     """
 
     schema: Schema
-    codes: tuple[Codes, ...] | Joined
+    codes: tuple[Codes, ...] | ColumnsJoinedOnDemand
     labels: Codes
     weights: Array | None = None
     threads: int = 1
@@ -89,7 +89,7 @@ class Dataset:
     @cached_property
     def class_counts(self) -> Array:
         """The weight of the rows of each class (K,)."""
-        return Parts.of(self.labels).count(self.n_labels, self.weights)
+        return ChunkedColumn.of(self.labels).count(self.n_labels, self.weights)
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ class Dataset:
         ]
 
     def _rows(self, start: int, stop: int) -> tuple[Codes, ...]:
-        if isinstance(self.codes, Joined):
+        if isinstance(self.codes, ColumnsJoinedOnDemand):
             return tuple(column.rows(start, stop) for column in self.codes.columns)
         return tuple(codes[start:stop] for codes in self.codes)
 
@@ -157,7 +157,7 @@ class Dataset:
         return total
 
     def _let_go(self) -> None:
-        if isinstance(self.codes, Joined):
+        if isinstance(self.codes, ColumnsJoinedOnDemand):
             self.codes.let_go()
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:

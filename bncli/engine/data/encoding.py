@@ -26,7 +26,7 @@ from bncli.errors import ModelError
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedAttributes:
     """Codes (N,) of each attribute asked for; in how many rows its value was never seen, in how many it is missing."""
 
     codes: tuple[Codes, ...]
@@ -43,7 +43,9 @@ class EncodedColumn:
     missing: int
 
 
-def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False) -> Encoded:
+def encode_attributes(
+    columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False
+) -> EncodedAttributes:
     """The attributes with these indices, for scoring; no class is needed.
 
     A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor missing.
@@ -55,7 +57,9 @@ def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, 
         else encode_column(_column(columns, attribute), attribute)
         for attribute in attributes
     ]
-    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.missing for e in encoded))
+    return EncodedAttributes(
+        tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.missing for e in encoded)
+    )
 
 
 def _unknown(attribute: Attribute, n_rows: int) -> EncodedColumn:

@@ -97,7 +97,7 @@ Unseen = Literal["average", "error"]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingRules:
     """How a model is to read rows to come; stored in its schema, and of no effect on what is learnt.
 
     `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never

@@ -28,7 +28,7 @@ from bncli import __version__
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.monotone_directions import directed
-from bncli.engine.data.schema import Reading
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.ensembles import grids
 from bncli.engine.ensembles.boosted_candidate import MOST_MEMBERS, NAME, Bag, bagged, wanted_members
@@ -37,7 +37,7 @@ from bncli.engine.ensembles.budget import FOLDS, ComputeBudget, Effort, effort_o
 from bncli.engine.ensembles.candidates import BELOW, Candidate, Fit, Rows, candidate, capacity
 from bncli.engine.ensembles.choice import (
     FREQUENCIES,
-    Judged,
+    HeldOutEvaluation,
     Losses,
     PenaltyPath,
     held_out_weights,
@@ -48,7 +48,7 @@ from bncli.engine.ensembles.choice import (
     space_of,
 )
 from bncli.engine.ensembles.choice import PRUNING_SLACK as SLACK
-from bncli.engine.ensembles.trials import Fold, Plan, Trials
+from bncli.engine.ensembles.trials import Fold, TrialPlan, Trials
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 from bncli.engine.model import (
     Component,
@@ -207,7 +207,7 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
 
 
-def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> tuple[Model, Parameters]:
+def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run) -> tuple[Model, Parameters]:
     """The ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
@@ -234,7 +234,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     as_long = recipe.time_limit is not None and recipe.effort is None
     wanted = MOST_MEMBERS if as_long else wanted_members(effort, data.n_rows)
     bag = Bag(wanted, effort.member_rows, effort.trees, recipe.seed or 0, budget)
-    judged = Trials(data, folds, recipe, Plan(effort, budget, bag, run.memory), watch).run() if folds else []
+    judged = Trials(data, folds, recipe, TrialPlan(effort, budget, bag, run.memory), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     judged, weights = _weighted(folds, judged, recipe.metric or "", budget)
     watch(Stage("parameters"))
@@ -283,7 +283,7 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
 
 MORE = 1.1
 """Times the rows of candidates that boosted trees have learnt from, from which on others are fitted to as many."""
-_UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
+_UNTRIED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Where there is nothing to hold out."""
 
 
@@ -300,8 +300,8 @@ class _HeldOutRows(NamedTuple):
 
 
 def _weighted(
-    folds: Sequence[Fold], judged: list[Judged], metric: str, budget: ComputeBudget
-) -> tuple[list[Judged], Array]:
+    folds: Sequence[Fold], judged: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
+) -> tuple[list[HeldOutEvaluation], Array]:
     """The weights, and the candidates by which they were found.
 
     Boosted trees have learnt from all rows but those held out. Where other candidates have seen fewer, those that
@@ -318,7 +318,7 @@ def _weighted(
     return judged, shrunk(weights, len(outside.labels))
 
 
-def _close(fold: Fold, judged: Sequence[Judged], weights: Array) -> set[str]:
+def _close(fold: Fold, judged: Sequence[HeldOutEvaluation], weights: Array) -> set[str]:
     """Beside trees of more rows: what has a weight, and the best of the others where it loses little more."""
     losses = {one.name: one.losses.log_loss for one in judged if one.path is not None}
     if fold.others.n_rows <= MORE * fold.rows.data.n_rows or not any(one.members for one in judged) or not losses:
@@ -328,13 +328,13 @@ def _close(fold: Fold, judged: Sequence[Judged], weights: Array) -> set[str]:
     return weighty | ({best} if losses[best] <= (1 + SLACK) * least else set())
 
 
-def _seconds_of(fold: Fold, judged: Sequence[Judged]) -> float:
+def _seconds_of(fold: Fold, judged: Sequence[HeldOutEvaluation]) -> float:
     """That their fits to all rows of the fold are expected to take."""
     likelihoods = [one.path.space.likelihood for one in judged if one.path is not None]
     return sum(fit_seconds(likelihood, fold.others.n_rows) for likelihood in likelihoods)
 
 
-def _refitted(fold: Fold, judged: Judged, path: PenaltyPath) -> Judged:
+def _refitted(fold: Fold, judged: HeldOutEvaluation, path: PenaltyPath) -> HeldOutEvaluation:
     """On all rows of the fold, from the optimum of those that were drawn."""
     space = _space_like(fold.others, path)
     point = find_optimum_from(space, _settings(judged.penalty), path.parameters).point
@@ -345,7 +345,7 @@ def _refitted(fold: Fold, judged: Judged, path: PenaltyPath) -> Judged:
     return replace(judged, logs=logs, losses=losses, path=found)
 
 
-def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut:
+def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOut:
     """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
     outside = _HeldOutRows.of(folds)
     losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
@@ -366,7 +366,7 @@ class _Fitted:
 def _fit_components(
     data: Dataset,
     folds: Sequence[Fold],
-    judged: Sequence[Judged],
+    judged: Sequence[HeldOutEvaluation],
     weights: Array,
     watch: Watch,
     bag: Bag,
@@ -418,7 +418,7 @@ def _without_tables(data: Dataset, weight: float) -> _Fitted:
     return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias))
 
 
-def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
+def _fit(rows: Rows, judged: HeldOutEvaluation, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
@@ -429,7 +429,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     return _fitted(judged.name, weight, found, space, optimum, cells)
 
 
-def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _Fitted:
+def _refit(data: Dataset, judged: HeldOutEvaluation, path: PenaltyPath, weight: float) -> _Fitted:
     """What was found in the first fold, from its optimum there."""
     space = _space_like(data, path)
     optimum = find_optimum_from(space, _settings(judged.penalty), path.parameters)

@@ -24,7 +24,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_probabilities
 from bncli.engine.ensembles.budget import FOLDS, TREES, ComputeBudget, Effort, boosted_seconds
-from bncli.engine.ensembles.choice import Judged, losses_of
+from bncli.engine.ensembles.choice import HeldOutEvaluation, losses_of
 from bncli.engine.ensembles.joint_fit import are_enough, jointly_fitted
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried
@@ -48,7 +48,9 @@ class Bag(NamedTuple):
     budget: ComputeBudget
 
 
-def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: Callable[[int], None]) -> Judged:
+def judge_boosted(
+    parts: Sequence[Part], weights: Array | None, bag: Bag, tell: Callable[[int], None]
+) -> HeldOutEvaluation:
     """A member for each part, and what it says of its rows held out; `weights` of these rows, None: 1 each."""
     members, said = list[Boosted](), []
     for fold, part in enumerate(parts):
@@ -59,7 +61,7 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: 
     logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
     losses = losses_of(logs, labels, weights)
     tried = (Tried(Settings.penalty, losses.log_loss),)
-    return Judged(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
+    return HeldOutEvaluation(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
 def member_seconds(data: Dataset, n_rows: int, like: Sequence[Boosted] = ()) -> float:

@@ -172,7 +172,7 @@ class Losses(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class HeldOutEvaluation:
     """A candidate's best penalty, losses and ln P(y | x) of the rows held out (K, rows) there; all that was tried."""
 
     name: str
@@ -193,7 +193,7 @@ def judge(
     tell: Tell,
     first: float,
     is_late: Callable[[], bool] = lambda: False,
-) -> Judged:
+) -> HeldOutEvaluation:
     """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold.
 
     Once it `is_late`, no further penalty is tried.
@@ -211,7 +211,7 @@ def judge(
             search.advance(penalty)
             if search.penalty != penalty or is_late():
                 break
-    return Judged(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
+    return HeldOutEvaluation(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
 
 
 class _Search:
@@ -253,14 +253,14 @@ class _Search:
         return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
 
 
-def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> Judged:
+def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
     """The class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
     logs = np.concatenate(
         [np.repeat(log_frequencies(a.class_counts)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1
     )
     held_out = [rows for _, rows in parts]
     losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
-    return Judged(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
+    return HeldOutEvaluation(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
 
 
 def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
@@ -311,7 +311,7 @@ _ALONE = ("singles", "lines", "sharp singles")
 _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 
-def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], prunes: bool) -> bool:
+def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[HeldOutEvaluation], prunes: bool) -> bool:
     """Whether there is something left to gain, and what the candidate builds on did not lose by more than SLACK."""
     if not judged:
         return True
@@ -341,20 +341,24 @@ def _is_promising(name: str, builds_on: Mapping[str, str], losses: Mapping[str, 
     return not told or min(told) <= (1 - GAIN) * alone
 
 
-def is_outdone(name: str, judged: Sequence[Judged]) -> bool:
+def is_outdone(name: str, judged: Sequence[HeldOutEvaluation]) -> bool:
     """Whether boosted trees have lowered the loss so much that other cuts and slopes of few attributes help no more."""
     losses = {one.name: one.losses.log_loss for one in judged}
     return name in _SHALLOW and losses.get("boosted", math.inf) <= (1 - DEEP) * losses["singles"]
 
 
 def has_lost_its_base(
-    name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], prunes: bool, left_out: Collection[str]
+    name: str,
+    builds_on: Mapping[str, str],
+    judged: Sequence[HeldOutEvaluation],
+    prunes: bool,
+    left_out: Collection[str],
 ) -> bool:
     """Whether nothing speaks against the candidate but that the one it builds on was left out."""
     return builds_on.get(name) in left_out and may_improve(name, {}, judged, prunes)
 
 
-def is_better(name: str, other: str, judged: Sequence[Judged]) -> bool:
+def is_better(name: str, other: str, judged: Sequence[HeldOutEvaluation]) -> bool:
     """Whether one candidate lost less than the other, or the other was not tried."""
     losses = {one.name: one.losses.log_loss for one in judged}
     return losses[name] < losses.get(other, math.inf)

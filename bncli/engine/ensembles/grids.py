@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import COLUMNS_AT_ONCE, Rule, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import NumericAttribute, Reading
+from bncli.engine.data.schema import NumericAttribute, ReadingRules
 from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.structures.binning import coarse, coarse_codes, finer, grouping_of
@@ -38,7 +38,7 @@ Binnings = tuple[Grouping | None, ...]
 """By attribute, the coarser binning of its codes; None: as cut."""
 
 
-def fine_dataset(columns: Columns, reading: Reading, run: Run, group_levels: Rule = "off") -> Dataset:
+def fine_dataset(columns: Columns, reading: ReadingRules, run: Run, group_levels: Rule = "off") -> Dataset:
     """The rows in codes, every column cut by the union of all grids; the levels of categories pooled by the rule."""
     cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
     return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading, run=run)

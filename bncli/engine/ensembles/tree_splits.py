@@ -69,7 +69,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Block:
+class ColumnGroup:
     """Some columns (`first` and its neighbours), each with room for `width` bins.
 
     places (columns, 2 N): column * width + bin of the shuffled rows, laid twice: any window of them is a slice.
@@ -102,7 +102,7 @@ class BinnedColumns:
     """All columns, by falling number of bins, in blocks; order (N,): the row of the data at each shuffled place."""
 
     columns: tuple[Column, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[ColumnGroup, ...]
     order: Index
 
 
@@ -138,14 +138,14 @@ def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
     return np.asarray(np.append(np.diff(edges) > 0, True) | heavy)
 
 
-def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[Block]:
+def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[ColumnGroup]:
     for first, stop in _spans([column.n_bins for column in columns], data.n_rows):
         some, width = columns[first:stop], columns[first].n_bins
         places = np.empty((len(some), 2 * data.n_rows), code_dtype(len(some) * width))
         for c, column in enumerate(some):
             places[c, : data.n_rows] = (column.binning + c * width)[data.codes[column.attribute][order]]
         places[:, data.n_rows :] = places[:, : data.n_rows]
-        yield Block(first, some, width, places)
+        yield ColumnGroup(first, some, width, places)
 
 
 def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
@@ -266,7 +266,7 @@ class _Fewer(NamedTuple):
 class _Level:
     """Packed sums (nodes, columns, width) over the rows of every node and bin of a block, level after level."""
 
-    def __init__(self, block: Block, places: Codes, packed: Array) -> None:
+    def __init__(self, block: ColumnGroup, places: Codes, packed: Array) -> None:
         self.block, self._places = block, places
         self.packed = packed[: places.size]
         self._size = len(block.columns) * block.width
@@ -314,7 +314,7 @@ def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
     return g, h
 
 
-def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinSplit:
+def _best_of(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
     """The block's question of the highest gain, from packed sums (nodes, columns, width)."""
     order = _order(block, counted, units, penalty)
     if order is not None:
@@ -352,7 +352,7 @@ def _triangle(width: int) -> Array:
     return triangle
 
 
-def _question(block: Block, best: int, gain: float, order: Index | None) -> BinSplit:
+def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -> BinSplit:
     """The bins beyond the best place."""
     c, end = divmod(best, block.width)
     right = np.zeros(block.width, bool)
@@ -361,7 +361,7 @@ def _question(block: Block, best: int, gain: float, order: Index | None) -> BinS
     return BinSplit(block.first + c, right[: block.columns[c].n_bins], gain)
 
 
-def _order(block: Block, counted: Array, units: Units, penalty: float) -> Index | None:
+def _order(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> Index | None:
     """The bins of every column (columns, width), levels by their gradients; None where there are none to order."""
     if block.all_stay:
         return None

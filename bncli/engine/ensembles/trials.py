@@ -27,7 +27,7 @@ from bncli.engine.ensembles.choice import (
     FIRST,
     GRID,
     MANY,
-    Judged,
+    HeldOutEvaluation,
     Tell,
     has_lost_its_base,
     held_out_weights,
@@ -53,7 +53,7 @@ class Fold:
     held_out: Dataset
 
 
-class Plan(NamedTuple):
+class TrialPlan(NamedTuple):
     """What may be tried, and spent."""
 
     effort: Effort
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
 class Trials:
     """Candidates in their order, as long as the budget allows; the first in any case."""
 
-    def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: Plan, watch: Watch) -> None:
+    def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: TrialPlan, watch: Watch) -> None:
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._seed = recipe.metric or "log-loss", recipe.seed or 0
         self._effort, self._budget, self._bag, self._memory = plan
@@ -76,12 +76,12 @@ class Trials:
         self._below = folds[0].rows.below
         self._budget.begin_candidates(self._effort, data)
         self._costs: dict[str, float] = {}
-        self._judged: list[Judged] = []
+        self._judged: list[HeldOutEvaluation] = []
         self._left_out: list[str] = []
         self._met, self._late = set[str](), set[str]()
         self._too_large: list[str] = []
 
-    def run(self) -> list[Judged]:
+    def run(self) -> list[HeldOutEvaluation]:
         """What came of those that were tried: the promising ones, then, of what is left to spend, the others."""
         if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
             self._tell("it cannot keep directions", [BOOSTED])

@@ -178,7 +178,7 @@ class Group:
     decided: dict[str, float | None]
 
 
-class Gap(NamedTuple):
+class GroupGap(NamedTuple):
     """Over the groups of a column: highest - lowest, and lowest / highest (None where the highest is 0)."""
 
     difference: float
@@ -191,16 +191,16 @@ class Fairness:
 
     by: str
     label: str
-    gaps: dict[str, Gap | None]
+    gaps: dict[str, GroupGap | None]
 
     @property
-    def equalized_odds(self) -> Gap | None:
+    def equalized_odds(self) -> GroupGap | None:
         """The larger difference and the smaller ratio of the true and the false positive rate."""
         odds = [gap for name in RATES[1:] if (gap := self.gaps[name]) is not None]
         if len(odds) < 2:
             return None
         ratios = [gap.ratio for gap in odds if gap.ratio is not None]
-        return Gap(max(gap.difference for gap in odds), min(ratios, default=None))
+        return GroupGap(max(gap.difference for gap in odds), min(ratios, default=None))
 
 
 def told_labels(labels: Sequence[str]) -> tuple[int, ...]:
@@ -266,8 +266,8 @@ def fairness_of(groups: Sequence[Group]) -> list[Fairness]:
     return found
 
 
-def _gap(shares: list[float]) -> Gap | None:
+def _gap(shares: list[float]) -> GroupGap | None:
     if len(shares) < 2:
         return None
     low, high = min(shares), max(shares)
-    return Gap(high - low, low / high if high > 0 else None)
+    return GroupGap(high - low, low / high if high > 0 else None)

@@ -25,12 +25,12 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import told
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, label_codes
-from bncli.engine.data.schema import Reading
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import nested_order, stratified_folds
 from bncli.engine.evaluation.decision_figures import DecisionFigures, measure_decisions
 from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.learn import Given, learn
+from bncli.engine.learn import SuppliedParts, learn
 from bncli.engine.model import Model, StoppedBy
 from bncli.engine.parameters.generative import only_network
 from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
@@ -61,7 +61,7 @@ class Protocol:
 
 
 @dataclass(frozen=True)
-class Examined:
+class ScoredRows:
     """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is.
 
     decided: how good its decisions are, None where it does not say how to decide.
@@ -85,7 +85,7 @@ class Fold:
     repeat: int
     number: int
     rows: Index
-    examined: Examined
+    examined: ScoredRows
     penalty: float | None
     base: Baseline
     pooled: tuple[str, ...] = ()
@@ -111,8 +111,8 @@ def cross_validate(
     recipe: Recipe,
     protocol: Protocol = Protocol(),
     *,
-    given: Given = Given(),
-    reading: Reading = Reading(),
+    given: SuppliedParts = SuppliedParts(),
+    reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
     sizes: Sequence[int] = (),
 ) -> Iterator[Fold]:
@@ -120,20 +120,20 @@ def cross_validate(
 
     What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
     """
-    asked = Asked(recipe, protocol, given, reading, tuple(sizes))
+    asked = FoldTask(recipe, protocol, given, reading, tuple(sizes))
     for whole in _splits(columns, protocol):
         yield from hold_out_all(columns, asked, whole, run)
     run.watch(Progress(asked.total, asked.total))
 
 
 @dataclass(frozen=True)
-class Asked:
+class FoldTask:
     """What is learnt in every fold, with what is given, and from samples of which sizes too."""
 
     recipe: Recipe
     protocol: Protocol
-    given: Given = Given()
-    reading: Reading = Reading()
+    given: SuppliedParts = SuppliedParts()
+    reading: ReadingRules = ReadingRules()
     sizes: tuple[int, ...] = ()
 
     @property
@@ -142,7 +142,7 @@ class Asked:
         return self.protocol.folds * self.protocol.repeats
 
 
-def hold_out_all(columns: Columns, asked: Asked, whole: Split, run: Run) -> Iterator[Fold]:
+def hold_out_all(columns: Columns, asked: FoldTask, whole: Split, run: Run) -> Iterator[Fold]:
     """One fold of one repeat, then the same fold learnt from samples."""
     protocol, number = asked.protocol, whole.repeat * asked.protocol.folds + whole.number
     units = len(whole.others) + sum(n for n in asked.sizes if n < len(whole.others))
@@ -197,8 +197,8 @@ def hold_out(
     recipe: Recipe,
     split: Split,
     *,
-    given: Given = Given(),
-    reading: Reading = Reading(),
+    given: SuppliedParts = SuppliedParts(),
+    reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
     inside: Watch = silent,
 ) -> Fold:
@@ -210,7 +210,14 @@ def hold_out(
 
 
 def _hold_out(
-    columns: Columns, recipe: Recipe, split: Split, *, given: Given, reading: Reading, run: Run, inside: Watch
+    columns: Columns,
+    recipe: Recipe,
+    split: Split,
+    *,
+    given: SuppliedParts,
+    reading: ReadingRules,
+    run: Run,
+    inside: Watch,
 ) -> tuple[Fold, Model]:
     quiet = run._replace(watch=inside)
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
@@ -262,12 +269,12 @@ def samples_of(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) 
         yield replace(whole, others=whole.others[np.sort(order[:size])], size=size)
 
 
-def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> Examined:
+def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> ScoredRows:
     """The model's predictions for labelled rows, measured; `allow_missing`: columns that are not there are unknown."""
     labels = label_codes(columns, model.schema)
     predictions = predict(model, columns, allow_missing=allow_missing)
     decided = measure_decisions(model, predictions, labels, columns.weights)
-    return Examined(predictions, measure(predictions, labels, columns.weights), decided)
+    return ScoredRows(predictions, measure(predictions, labels, columns.weights), decided)
 
 
 def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.inference.program import UNIT, Contract, Join, Look, Place, Program, Side
+from bncli.engine.inference.program import UNIT, CellRange, Contract, Join, ProductOperand, Program, SlotRange
 from bncli.engine.kernels.arrays import Array, Index
 
 # Products of two tables with the first attribute marginalized, and their derivatives.
@@ -139,7 +139,7 @@ class Forward:
         """Scores by class and configuration of every score slot, each (K, configurations)."""
         return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
-    def scale(self, sides: Sequence[Side | None]) -> Array | None:
+    def scale(self, sides: Sequence[ProductOperand | None]) -> Array | None:
         """Logs carried along by a product of tables, (K, configurations)."""
         total = None
         for side in sides:
@@ -149,7 +149,7 @@ class Forward:
                 total = found if total is None else total + found
         return total
 
-    def keep_scale(self, place: Place, scale: Array | None) -> None:
+    def keep_scale(self, place: SlotRange, scale: Array | None) -> None:
         if scale is None:
             return
         slot = self.slots[place.slot]
@@ -179,7 +179,7 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> Forward:
         np.exp(looked, out=looked)
     for operation in program.operations:
         out = _at(slots, operation.to)
-        if isinstance(operation, Look):
+        if isinstance(operation, CellRange):
             out[...] = looked[:, operation.first : operation.last].reshape(out.shape)
         elif isinstance(operation, Join):
             (_join_logs if in_logs else _join)(operation, run, out)
@@ -188,7 +188,7 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> Forward:
     return run
 
 
-def _at(slots: Sequence[Array], place: Place) -> Array:
+def _at(slots: Sequence[Array], place: SlotRange) -> Array:
     return slots[place.slot][..., place.first : place.last]
 
 
@@ -213,12 +213,12 @@ def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
     ]
 
 
-def _factor(side: Side, slots: Sequence[Array], *, single: bool) -> Factor:
+def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
     table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _taken(side, slots)
     return Factor(table, side.axes, single)
 
 
-def _taken(side: Side, slots: Sequence[Array]) -> Array:
+def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
     """The side's tables by configuration of the product; a view where that does."""
     slot = slots[side.slot]
     found: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
@@ -282,7 +282,7 @@ def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
     looked = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
         out = _at(sums, operation.to)
-        if isinstance(operation, Look):
+        if isinstance(operation, CellRange):
             looked[:, operation.first : operation.last] = out.reshape(len(out), -1)
         elif isinstance(operation, Join):
             _collect(sums, operation.left, operation.n_axes, out)
@@ -303,7 +303,7 @@ def _pull_back(operation: Contract, product: _Product, sums: Sequence[Array], ou
         _add(sums[operation.right.slot], operation.right, to_right)
 
 
-def _collect(sums: Sequence[Array], side: Side, n_axes: int, adjoint: Array) -> None:
+def _collect(sums: Sequence[Array], side: ProductOperand, n_axes: int, adjoint: Array) -> None:
     """Adds adjoints of a product to those of one of its sides: over the axes that it lacks, and by configuration."""
     if side.slot == UNIT:
         return
@@ -311,7 +311,7 @@ def _collect(sums: Sequence[Array], side: Side, n_axes: int, adjoint: Array) -> 
     _add(sums[side.slot], side, adjoint.sum(axis=lacks) if lacks else adjoint)
 
 
-def _add(slot: Array, side: Side, adjoint: Array) -> None:
+def _add(slot: Array, side: ProductOperand, adjoint: Array) -> None:
     """Adjoints by configuration; those of a single one may be summed already."""
     if side.single:
         slot[..., side.ids[0]] += adjoint if adjoint.ndim < slot.ndim else adjoint.sum(axis=-1)

@@ -27,7 +27,7 @@ UNIT = 0
 """The slot of a table that is 1 everywhere, for rows that lack one side of a join."""
 
 
-class Place(NamedTuple):
+class SlotRange(NamedTuple):
     """Configurations first, first + 1, ..., last - 1 of a slot."""
 
     slot: int
@@ -36,15 +36,15 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
+class CellRange:
     """Entries `first` to `last` of the program's cells, in the order of the slot."""
 
-    to: Place
+    to: SlotRange
     first: int
     last: int
 
 
-class Side(NamedTuple):
+class ProductOperand(NamedTuple):
     """Configurations ids[u] of a slot; `axes` are the axes of the product that it has, 1 for the first attribute.
 
     `single`: all ids are equal. `run`: they are so many consecutive ones, or None.
@@ -61,9 +61,9 @@ class Side(NamedTuple):
 class Join:
     """The product of two tables with `n_axes` attributes in all; divided by its largest entries if `rescale`."""
 
-    to: Place
-    left: Side
-    right: Side
+    to: SlotRange
+    left: ProductOperand
+    right: ProductOperand
     n_axes: int
     rescale: bool
 
@@ -75,9 +75,9 @@ class Contract:
     The logarithm of that if it is the `last`, for a score slot.
     """
 
-    to: Place
-    left: Side
-    right: Side | None
+    to: SlotRange
+    left: ProductOperand
+    right: ProductOperand | None
     n_axes: int
     rescale: bool
     last: bool
@@ -96,7 +96,7 @@ class Program:
 
     n_rows: int
     shapes: Sequence[tuple[int, ...]]
-    operations: Sequence[Look | Join | Contract]
+    operations: Sequence[CellRange | Join | Contract]
     cells: Index
     score_slots: Sequence[ScoreSlot]
     work: int
@@ -150,12 +150,12 @@ class StoredTable(NamedTuple):
     ids: Index
 
 
-class Pair(NamedTuple):
+class TablePair(NamedTuple):
     """A product: configurations of two stored tables that rows show together (`right` None: of one alone)."""
 
     scope: Scope
-    left: Side
-    right: Side | None
+    left: ProductOperand
+    right: ProductOperand | None
     depth: int
 
 
@@ -166,7 +166,7 @@ class BucketTable(NamedTuple):
     size: int
     rows: Index
     ids: Index
-    content: Index | Pair
+    content: Index | TablePair
 
 
 Source = list[StoredTable]
@@ -182,7 +182,7 @@ class Builder:
     limits: Limits
     shapes: list[tuple[int, ...]] = field(default_factory=lambda: [(1,)])
     depths: list[int] = field(default_factory=lambda: [0])
-    operations: list[Look | Join | Contract] = field(default_factory=list)
+    operations: list[CellRange | Join | Contract] = field(default_factory=list)
     cells: list[Index] = field(default_factory=list)
     n_cells: int = 0
     entries: int = 1
@@ -228,16 +228,16 @@ class Builder:
         """Operations that fill the slot table after table; where each starts."""
         starts = []
         for table in tables:
-            to = Place(slot, start, start + table.size)
+            to = SlotRange(slot, start, start + table.size)
             starts.append(start)
             start = to.last
-            if isinstance(table.content, Pair):
+            if isinstance(table.content, TablePair):
                 scope, left, right, depth = table.content
                 deep = depth > MAX_DEPTH and not last
                 self.operations.append(Contract(to, left, right, len(scope), deep, last))
                 self._deepen(slot, 1 if deep else depth)
             else:
-                self.operations.append(Look(to, self.n_cells, self.n_cells + len(table.content)))
+                self.operations.append(CellRange(to, self.n_cells, self.n_cells + len(table.content)))
                 self.cells.append(table.content)
                 self.n_cells += len(table.content)
                 self._deepen(slot, 1)
@@ -256,7 +256,7 @@ class Builder:
         left, right = (heapq.heappop(heap)[-1] if heap else [] for _ in range(2))
         tables = self._pairs(left, right)
         for table in tables:
-            assert isinstance(table.content, Pair)
+            assert isinstance(table.content, TablePair)
             # Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers.
             pair = table.content
             self._check(pair.scope)
@@ -294,7 +294,7 @@ class Builder:
         """The products in slots, one for each scope."""
         by_scope: dict[Scope, list[BucketTable]] = {}
         for table in self._pairs(left, right):
-            assert isinstance(table.content, Pair)
+            assert isinstance(table.content, TablePair)
             by_scope.setdefault(table.content.scope, []).append(table)
         return [self._joined(scope, tables) for scope, tables in by_scope.items()]
 
@@ -302,11 +302,11 @@ class Builder:
         slot = self._slot(scope, sum(table.size for table in tables))
         start, ids = 0, []
         for table in tables:
-            assert isinstance(table.content, Pair)
+            assert isinstance(table.content, TablePair)
             _, left, right, depth = table.content
-            to = Place(slot, start, start + table.size)
+            to = SlotRange(slot, start, start + table.size)
             deep = depth > MAX_DEPTH
-            unit = Side(UNIT, np.zeros(table.size, np.intp), (), single=True)
+            unit = ProductOperand(UNIT, np.zeros(table.size, np.intp), (), single=True)
             self.operations.append(Join(to, left, right or unit, len(scope), deep))
             self._deepen(slot, 1 if deep else depth)
             ids.append(table.ids + start)
@@ -340,7 +340,7 @@ class Builder:
 
     def _alone(self, stored: StoredTable, rows: Index, ids: Index) -> BucketTable:
         found, ids = distinct(ids, self.shapes[stored.slot][-1])
-        pair = Pair(stored.scope, _side(stored, found, stored.scope), None, self.depths[stored.slot])
+        pair = TablePair(stored.scope, _side(stored, found, stored.scope), None, self.depths[stored.slot])
         return BucketTable(stored.scope[1:], len(found), rows, ids, pair)
 
     def _together(self, a: StoredTable, b: StoredTable, rows: Index, a_ids: Index, b_ids: Index) -> BucketTable:
@@ -351,15 +351,15 @@ class Builder:
         a_found, b_found = np.divmod(found, radix)
         depth = self.depths[a.slot] + self.depths[b.slot]
         left, right = _side(a, a_found, scope), _side(b, b_found, scope)
-        pair = Pair(scope, right, left, depth) if left.single else Pair(scope, left, right, depth)
+        pair = TablePair(scope, right, left, depth) if left.single else TablePair(scope, left, right, depth)
         return BucketTable(scope[1:], len(found), rows, ids, pair)
 
 
-def _side(stored: StoredTable, ids: Index, scope: Scope) -> Side:
+def _side(stored: StoredTable, ids: Index, scope: Scope) -> ProductOperand:
     axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in stored.scope)
     first, last = int(ids[0]), int(ids[-1])
     run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
-    return Side(stored.slot, ids, axes, bool((ids == first).all()), run)
+    return ProductOperand(stored.slot, ids, axes, bool((ids == first).all()), run)
 
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:

@@ -159,7 +159,7 @@ NANOSECONDS = 8.0
 """An entry takes so long, forward and backward."""
 
 
-class Work(NamedTuple):
+class PassSize(NamedTuple):
     """Entries of all tables and products of a pass, and the attributes of the largest of them."""
 
     entries: int
@@ -185,13 +185,13 @@ class CompiledBlocks:
     blocks: list[list[CompiledRows]]
 
     @property
-    def work(self) -> Work:
+    def work(self) -> PassSize:
         programs = [p.program for block in self.blocks for p in block]
         cardinalities = self.data.schema.cardinalities
         widest = max(
             (p.widest for p in programs), key=lambda scope: math.prod(cardinalities[a] for a in scope), default=()
         )
-        return Work(self.data.n_labels * sum(program.work for program in programs), widest)
+        return PassSize(self.data.n_labels * sum(program.work for program in programs), widest)
 
     @property
     def pass_work(self) -> float:
@@ -326,12 +326,12 @@ class IncompleteLikelihood:
         return self._conditional.pass_work
 
     @property
-    def work(self) -> Work:
+    def work(self) -> PassSize:
         """What one `value_and_gradient` fills with numbers beyond look-ups; known before it is asked for."""
         return self._conditional.work
 
     @property
-    def joint_work(self) -> Work:
+    def joint_work(self) -> PassSize:
         """The same of one `joint`."""
         return self._joint.work
 

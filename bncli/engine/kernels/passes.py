@@ -31,7 +31,7 @@ MOST_ENTRIES = 1 << 19
 """Of one matrix, about: of many groups fewer rows are taken at a time."""
 
 
-class Block(NamedTuple):
+class SparseRows(NamedTuple):
     """Some rows of Z in compressed rows, and the transpose over the same memory."""
 
     rows: slice
@@ -62,10 +62,10 @@ class Indicators:
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[SparseRows]:
         return self._made() if self._kept is None else iter(self._kept)
 
-    def _made(self) -> Iterator[Block]:
+    def _made(self) -> Iterator[SparseRows]:
         from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
         for start in range(0, self.n_rows, self.at_a_time):
@@ -73,7 +73,7 @@ class Indicators:
             ones, offsets, starts = _in_common(len(codes), self._sizes)
             columns = np.add(codes.reshape(-1), offsets, dtype=np.int32)
             z = csr_array((ones, columns, starts), shape=(len(codes), sum(self._sizes)))
-            yield Block(slice(start, start + len(codes)), z, z.T)
+            yield SparseRows(slice(start, start + len(codes)), z, z.T)
 
 
 @lru_cache(maxsize=4)

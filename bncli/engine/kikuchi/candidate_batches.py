@@ -41,7 +41,7 @@ CODES = 1 << 19
 
 
 @dataclass(frozen=True)
-class Group:
+class CandidateGroup:
     """Candidates (*shared, k) for k in lasts, ascending, and which they are among all; values each attribute has."""
 
     shared: tuple[int, ...]
@@ -72,14 +72,16 @@ class Batch:
     slots: the candidates, by their place in the group, that are to be scored.
     """
 
-    group: Group
+    group: CandidateGroup
     tables: Array
     sums: Array
     steep: bool
     slots: Index
 
 
-def count(block: RowBlock, groups: Sequence[Group], offsets: Index, n_labels: int) -> list[NDArray[np.generic]]:
+def count(
+    block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
+) -> list[NDArray[np.generic]]:
     """n[place, y] of every group, flat; offsets[i]: where the values of attribute i begin among those of all."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
@@ -147,14 +149,14 @@ def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
     return (slots[start : start + step] for start in range(0, len(slots), step))
 
 
-def _shared(block: RowBlock, rows: slice, group: Group) -> Index | int:
+def _shared(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
     """cell_t(shared) B of the rows."""
     if not group.shared:
         return 0
     return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
 
 
-def _places(values: Index, offsets: Index, group: Group, slots: Index, shared: Index | int) -> Index:
+def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
     """The places of the rows in the tables of these candidates, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
@@ -195,7 +197,7 @@ def _sum(logs: Array, weights: Array | None) -> Array:
     return np.asarray(logs.sum(axis=1) if weights is None else logs @ weights)
 
 
-def tabulate(group: Group, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
+def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
     """The tables of a group from its counts; changes (candidates, subsets) as `Candidates.changes` numbers them."""
     n_labels = counted.size // group.n_cells
     n = counted.astype(np.float64).reshape(*group.radices, group.width, n_labels)
@@ -208,7 +210,7 @@ def tabulate(group: Group, counted: NDArray[np.generic], changes: Array, total: 
     return Batch(group, tables if steep else np.exp(tables, out=tables), sums, steep, np.arange(len(sums)))
 
 
-def _additions(group: Group, n: Array, changes: Array, total: float, theta: float) -> Array:
+def _additions(group: CandidateGroup, n: Array, changes: Array, total: float, theta: float) -> Array:
     """D of all candidates side by side: sum over subsets R of dc_R ln P(v_R), every submodel a margin of its own."""
     cells = np.repeat(group.last_radices, group.last_radices) * float(math.prod(group.radices) * n.shape[-1])
     joint = (n + (theta / cells)[:, np.newaxis]) / (total + theta)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from bncli.engine.kikuchi.candidate_batches import Batch, Group, count, sum_logs, tabulate
+from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count, sum_logs, tabulate
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.kikuchi.upper_bounds import Contrasts, UpperBounds, upper_bounds
 from bncli.engine.structures.region_graph import Region
@@ -226,7 +226,7 @@ class CandidateGains:
             elif scored.any():
                 yield replace(batch, slots=np.flatnonzero(scored))
 
-    def _grouped(self, wanted: Index) -> Iterator[Group]:
+    def _grouped(self, wanted: Index) -> Iterator[CandidateGroup]:
         """These candidates, ascending, grouped by all attributes but the last, under the limit of a group."""
         sets = self.candidates.sets[wanted]
         cardinalities = np.array(self._data.schema.cardinalities, np.intp)
@@ -240,9 +240,9 @@ class CandidateGains:
                 shared = tuple(sets[first, :-1].tolist())
                 shape = tuple(radices[first, :-1].tolist())
                 here = slice(first, last)
-                yield Group(shared, sets[here, -1], wanted[here], shape, radices[here, -1])
+                yield CandidateGroup(shared, sets[here, -1], wanted[here], shape, radices[here, -1])
 
-    def _tabulate(self, group: Group, counted: NDArray[np.generic]) -> Batch:
+    def _tabulate(self, group: CandidateGroup, counted: NDArray[np.generic]) -> Batch:
         """The tables of a group, kept where the budget allows."""
         changes = self.candidates.changes(group.which)
         batch = tabulate(group, counted, changes, self._data.total_weight, self._model.theta)

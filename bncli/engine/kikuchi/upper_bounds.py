@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kikuchi.candidate_batches import Batch, Group, log_probabilities
+from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, log_probabilities
 
 SETS = 1 << 24
 """Sets of unusual values of all rows, at most: they take 8 bytes each."""
@@ -89,7 +89,7 @@ class UnusualValues:
         numbers[usual] = -1
         return np.asarray(numbers)
 
-    def of_cells(self, group: Group) -> Index:
+    def of_cells(self, group: CandidateGroup) -> Index:
         """Q of every cell of a group, in their order."""
         size = np.zeros((), np.intp)
         numbers = np.zeros((), np.intp)
@@ -141,7 +141,7 @@ class UpperBounds:
 class Contrasts(NamedTuple):
     """c (moments, cells) of a group, the sets of its cells, and the sums of n d with what additions may round off."""
 
-    group: Group
+    group: CandidateGroup
     c: Array
     sets: Index
     sums: Array

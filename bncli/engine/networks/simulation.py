@@ -64,7 +64,7 @@ _NAME = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9]+))?\.([0-9]+)")
 
 
 @dataclass(frozen=True)
-class Spec:
+class RandomNetworkKind:
     """A kind of random network: `k` is the most attribute parents of an attribute, `name` what it is called.
 
     ordered: the parents are the attributes just before; otherwise earlier ones in a random order, drawn at random.
@@ -93,7 +93,7 @@ class Spec:
                 )
 
 
-def named_spec(name: str) -> Spec | None:
+def named_spec(name: str) -> RandomNetworkKind | None:
     """What a name p.n.d.N stands for; None where it is no such name."""
     match = _NAME.fullmatch(name)
     if match is None:
@@ -105,10 +105,10 @@ def named_spec(name: str) -> Spec | None:
         what = "parent (the class)" if parents < 1 else "row"
         raise UsageError(f"the network {name!r} needs at least one {what}", hint="for example 2.30.2-3.1000")
     values = (least, most or least)
-    return Spec(name, parents - 1, attributes, values, values, True, rows, {"network": name})
+    return RandomNetworkKind(name, parents - 1, attributes, values, values, True, rows, {"network": name})
 
 
-def random_network(spec: Spec | str, rng: np.random.Generator) -> Network:
+def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
     """A network of this kind, or of this name p.n.d.N; UsageError where its tables would not fit into memory."""
     if isinstance(spec, str):
         named = named_spec(spec)
@@ -125,13 +125,13 @@ def random_network(spec: Spec | str, rng: np.random.Generator) -> Network:
     return Network(_schema(cardinalities, n_labels), structure, theta_class, tuple(theta))
 
 
-def _preceding(spec: Spec) -> Dag:
+def _preceding(spec: RandomNetworkKind) -> Dag:
     """The nearest attribute first."""
     parents = tuple(tuple(range(i - 1, max(i - 1 - spec.k, -1), -1)) for i in range(spec.attributes))
     return Dag(parents, tuple(range(spec.attributes)), (), "random", spec.options)
 
 
-def _scattered(spec: Spec, rng: np.random.Generator) -> Dag:
+def _scattered(spec: RandomNetworkKind, rng: np.random.Generator) -> Dag:
     order = rng.permutation(spec.attributes)
     parents: list[tuple[int, ...]] = [()] * spec.attributes
     for place, i in enumerate(order.tolist()):

@@ -53,7 +53,7 @@ WINDOW = 4
 """So many iterations tell what a pass gains."""
 
 
-class Sampled(NamedTuple):
+class SampleObjective(NamedTuple):
     """A sample: its objective, the share of a pass that an evaluation costs, and its statistical error in nats."""
 
     objective: Objective
@@ -64,7 +64,7 @@ class Sampled(NamedTuple):
 def descend(
     objective: Objective,
     start: Array,
-    samples: Iterable[Sampled],
+    samples: Iterable[SampleObjective],
     *,
     method: Callable[..., Optimum],
     tolerance: float,
@@ -100,7 +100,7 @@ class _Run:
         self._here = self._probe(start)
         self._tell(0.0)
 
-    def grow(self, samples: Iterable[Sampled]) -> Sampled | None:
+    def grow(self, samples: Iterable[SampleObjective]) -> SampleObjective | None:
         """Go to where the samples lead; the last of them, or None if that is no better than the start."""
         point, value, last = self._here.point, self._here.value, None
         for sample in samples:
@@ -120,7 +120,7 @@ class _Run:
         self._arrive(found_there, 1.0)
         return last
 
-    def descend(self, sample: Sampled) -> StoppedBy | None:
+    def descend(self, sample: SampleObjective) -> StoppedBy | None:
         """Newton steps till there is a reason to stop; None where no lower point lies along one of them."""
         curvatures = _Curvatures(sample, self._objective, self._here.point)
         values = deque([self._here.value], maxlen=NEWTON_WINDOW + 1)
@@ -227,7 +227,7 @@ class _Run:
 class _Curvatures:
     """The Hessians of a sample and of all rows, and which of them gains more; `pairs` of steps on all rows."""
 
-    def __init__(self, sample: Sampled, objective: Objective, point: Array) -> None:
+    def __init__(self, sample: SampleObjective, objective: Objective, point: Array) -> None:
         self.pairs = Pairs()
         self._sampled = self._last = _Curvature(sample.objective, sample.share, point)
         self._objective = objective

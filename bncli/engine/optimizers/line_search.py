@@ -182,22 +182,22 @@ MAX_SECTIONS = 100
 TINY = 1e-21
 
 
-class Trial(NamedTuple):
+class TrialStep(NamedTuple):
     """A step and the value there."""
 
     step: float
     value: float
 
 
-Line = Callable[[float], Trial]
+Line = Callable[[float], TrialStep]
 
 
 class Bracket(NamedTuple):
     """left.step < middle.step < right.step, and no end is lower than the middle."""
 
-    left: Trial
-    middle: Trial
-    right: Trial
+    left: TrialStep
+    middle: TrialStep
+    right: TrialStep
 
 
 def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:
@@ -205,14 +205,14 @@ def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: floa
     tries = 0
     lowest, length = start, 0.0
 
-    def line(step: float) -> Trial:
+    def line(step: float) -> TrialStep:
         nonlocal tries, lowest, length
         tries += 1
         point = start.point + step * direction
         value, gradient = evaluate(point)
         if value < lowest.value:
             lowest, length = Probe(point, value, gradient), step
-        return Trial(step, value if math.isfinite(value) else math.inf)
+        return TrialStep(step, value if math.isfinite(value) else math.inf)
 
     around = bracket(line, start.value, slope, step)
     if around is not None:
@@ -222,7 +222,7 @@ def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: floa
 
 def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | None:
     """Three steps around a minimum; None if no step is lower than 0, or if the values never stop to fall."""
-    zero, trial = Trial(0.0, value), line(step)
+    zero, trial = TrialStep(0.0, value), line(step)
     if trial.value < value:
         return _grown(line, zero, trial)
     for _ in range(MAX_BRACKET):
@@ -236,7 +236,7 @@ def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | No
     return None
 
 
-def _grown(line: Line, left: Trial, middle: Trial) -> Bracket | None:
+def _grown(line: Line, left: TrialStep, middle: TrialStep) -> Bracket | None:
     for _ in range(MAX_BRACKET):
         right = line(left.step + GROWTH * (middle.step - left.step))
         if right.value >= middle.value:
@@ -245,7 +245,7 @@ def _grown(line: Line, left: Trial, middle: Trial) -> Bracket | None:
     return None
 
 
-def brent(line: Line, around: Bracket) -> Trial:
+def brent(line: Line, around: Bracket) -> TrialStep:
     """The lowest trial in the bracket."""
     low, high = around.left.step, around.right.step
     best = second = third = around.middle
@@ -277,7 +277,7 @@ def brent(line: Line, around: Bracket) -> Trial:
     return best
 
 
-def _parabola(best: Trial, second: Trial, third: Trial) -> float:
+def _parabola(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
     """From the best step to the minimiser of the parabola through three trials; infinite where there is none."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):

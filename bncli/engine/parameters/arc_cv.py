@@ -69,7 +69,7 @@ def choose_arcs(
     """
     networks = _distinct(counts, structure)
     judges = folds if sum(fold.rows.n_rows for fold in folds) < MANY_ROWS else folds[:FEW_FOLDS]
-    contest = _Contest(_Once(search), space_of, path)
+    contest = _ArcSearch(_CachedSearch(search), space_of, path)
     chosen: dict[str, ChosenPenalty] = {}
     near: float | None = None
     for word in networks:
@@ -94,7 +94,7 @@ def _best(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
     return best
 
 
-class _Contest(NamedTuple):
+class _ArcSearch(NamedTuple):
     """What the networks have in common: how arcs are found, and what is made of them."""
 
     search: Search
@@ -107,7 +107,7 @@ class _Contest(NamedTuple):
         return self.follow(folds, choose, near=near, what=f"arcs {word}, ")
 
 
-class _Once:
+class _CachedSearch:
     """A search that remembers what it found in the rows of each fold."""
 
     def __init__(self, search: Search) -> None:

@@ -36,7 +36,7 @@ DENSE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Block:
+class EffectBlock:
     """The effects of the attributes at `places` of a family; scale = s_S; bases[k] is A (codes, functions) there."""
 
     family: int
@@ -62,7 +62,7 @@ class Effects:
 
     families: tuple[Family, ...]
     bases: tuple[tuple[Array, ...], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[EffectBlock, ...]
 
     @property
     def n_effects(self) -> int:
@@ -121,7 +121,7 @@ class Effects:
             if b > a:
                 yield block.family, np.arange(a, b), self._entries(block, chosen[a:b] - offset)
 
-    def _entries(self, block: Block, effects: Index) -> Array:
+    def _entries(self, block: EffectBlock, effects: Index) -> Array:
         """s_S prod over i of A_i[c_i, j_i], (cells of the family, effects)."""
         shape = self.families[block.family].shape
         if len(shape) == 1:
@@ -201,7 +201,7 @@ class _Entries:
 _BIAS = _Entries((1, 1), np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones(1))
 
 
-def _turn(block: Block, place: int) -> _Entries:
+def _turn(block: EffectBlock, place: int) -> _Entries:
     """The matrix that makes codes of the functions at one place, those before it being codes already: I x A x I.
 
     The identity where the block has fewer places.
@@ -374,7 +374,7 @@ def effects_of(
         sets = [(f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families)]
     turns = turned(_n_effects(families, schema, coding, sets))
     bases = _bases(families, schema, weights, coding, turned=turns)
-    blocks = tuple(Block(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
+    blocks = tuple(EffectBlock(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
     return Effects(tuple(families), bases, blocks)
 
 
@@ -513,7 +513,7 @@ def _projected(effects: Effects, tables: Array) -> Array:
 def _add(
     out: Array,
     effects: Effects,
-    homes: dict[frozenset[BinnedAttribute], tuple[Block, int]],
+    homes: dict[frozenset[BinnedAttribute], tuple[EffectBlock, int]],
     members: tuple[BinnedAttribute, ...],
     term: Array,
 ) -> None:
@@ -529,6 +529,6 @@ def _add(
     out[:, offset : offset + block.n_effects] += term.transpose(0, *axes).reshape(len(out), -1) / block.scale
 
 
-def _key(effects: Effects, block: Block) -> frozenset[BinnedAttribute]:
+def _key(effects: Effects, block: EffectBlock) -> frozenset[BinnedAttribute]:
     binned = effects.families[block.family].binned_attributes
     return frozenset(binned[place] for place in block.places)

@@ -26,7 +26,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
-from bncli.engine.inference.row_blocks import NANOSECONDS, IncompleteLikelihood, Work, incomplete_likelihood
+from bncli.engine.inference.row_blocks import NANOSECONDS, IncompleteLikelihood, PassSize, incomplete_likelihood
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.optimizers.objective import Precondition
@@ -97,7 +97,7 @@ def _completed(total: float, table: Array, axis: int) -> Array:
     return np.asarray(table + (total - table.sum()) / table.size)
 
 
-def tell_work(work: Work, schema: Schema, watch: Watch) -> None:
+def tell_work(work: PassSize, schema: Schema, watch: Watch) -> None:
     """One line before a long computation: how much every pass over the rows with missing values will take."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]

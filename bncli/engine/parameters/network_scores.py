@@ -24,7 +24,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Tables
 from bncli.engine.parameters.generative import acll_tables, closed_form
 from bncli.engine.scores import aic, bdeu, bic, k2, ll
-from bncli.engine.scores.acll_approximation import Line, contrast, dirichlet, line_of
+from bncli.engine.scores.acll_approximation import LinearApproximation, contrast, dirichlet, line_of
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 
@@ -117,7 +117,7 @@ def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, fl
     return approximate, abs(approximate - exact) / abs(exact) if exact else None
 
 
-def approximate_cll(counts: Counts, tables: Tables, line: Line) -> float:
+def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
     """aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
     found = counts.tables([family.attributes for family in tables.families])
     # a bias of 0, where the class has parents, adds nothing

@@ -21,7 +21,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
 from bncli.engine.optimizers import growing_samples as growing
-from bncli.engine.optimizers.growing_samples import Sampled
+from bncli.engine.optimizers.growing_samples import SampleObjective
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 from bncli.engine.parameters.coordinates import Coordinates, Linear, Parameterisation
 from bncli.engine.parameters.flops import Costs
@@ -260,7 +260,7 @@ def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Re
     return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)
 
 
-def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
+def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[SampleObjective] | None:
     """The samples through which to grow; None where all rows are to be taken from the first pass on.
 
     `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
@@ -279,18 +279,18 @@ def _samples(space: Space, settings: OptimizerSettings, near: Array | None = Non
 
 def _sampled(
     space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
-) -> Iterator[Sampled]:
+) -> Iterator[SampleObjective]:
     whole = space.likelihood.data
     for rows in nested_samples(space.likelihood, sizes):
         problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
         objective = problem.objective if near is None else _near(problem, near)
         # P / 2n nats a row, of as many as all rows stand for
         error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
-        yield Sampled(objective, rows.n_rows / whole.n_rows, error)
+        yield SampleObjective(objective, rows.n_rows / whole.n_rows, error)
 
 
 def _grown(
-    objective: Objective, start: Array, samples: Iterator[Sampled], settings: OptimizerSettings, report: Report
+    objective: Objective, start: Array, samples: Iterator[SampleObjective], settings: OptimizerSettings, report: Report
 ) -> Optimum:
     return growing.descend(
         objective,

@@ -206,7 +206,7 @@ def penalty_path(
     """
     if not folds:
         return ChosenPenalty(UNTRIED, ())
-    told, n_rows = _Told(watch, what), sum(fold.rows.n_rows for fold in folds)
+    told, n_rows = _FoldProgress(watch, what), sum(fold.rows.n_rows for fold in folds)
     shrink, grid = (
         shrink and n_rows <= FEW_ROWS,
         (tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]),
@@ -222,7 +222,7 @@ def penalty_path(
     return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
 
 
-class _Told(NamedTuple):
+class _FoldProgress(NamedTuple):
     """Whom progress is told to, and what goes before it."""
 
     watch: Watch
@@ -234,7 +234,7 @@ def _paths(folds: Sequence[HeldOutFold], space_of: SpaceOf, center: float, shrin
     return [_Path(space, space.on(fold.rows), center, shrink) for space, fold in zip(spaces, folds, strict=True)]
 
 
-def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _Told) -> list[Tried]:
+def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) -> list[Tried]:
     weight = _weight(paths)
     tried: list[Tried] = []
     for penalty in grid:

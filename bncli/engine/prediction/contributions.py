@@ -50,7 +50,7 @@ from bncli.engine.structures.structure import BinnedAttribute
 _LARGEST = 1 << 62
 
 
-class Wording(NamedTuple):
+class TermText(NamedTuple):
     """A term and what it saw: the values of its attributes in words."""
 
     attributes: tuple[str, ...]
@@ -73,7 +73,7 @@ def _intervals(cuts: Sequence[float]) -> tuple[str, ...]:
     return (f"<={texts[0]}", *between, f">{texts[-1]}")
 
 
-class Words:
+class TermNames:
     """Names for what terms saw. `terms`: the attributes of each; codes come for the attributes `used`."""
 
     def __init__(self, schema: Schema, terms: Sequence[tuple[int, ...]], used: Sequence[int]) -> None:
@@ -82,11 +82,11 @@ class Words:
         self._values = {a: value_names(schema.attributes[a]) for a in used}
         self._terms = terms
 
-    def of(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[Wording, ...]]:
+    def of(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
         """chosen (m, N): the terms named for each row, -1 none. What was seen, as places in a list; -1 none."""
         flat = chosen.ravel()
         places = np.full(flat.shape, -1, np.intp)
-        wordings: list[Wording] = []
+        wordings: list[TermText] = []
         order = np.argsort(flat, kind="stable")
         terms, starts = np.unique(flat[order], return_index=True)
         for term, entries in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
@@ -96,7 +96,7 @@ class Words:
                 wordings += seen
         return places.reshape(chosen.shape), tuple(wordings)
 
-    def _seen(self, attributes: tuple[int, ...], rows: Index, codes: Sequence[Codes]) -> tuple[Index, list[Wording]]:
+    def _seen(self, attributes: tuple[int, ...], rows: Index, codes: Sequence[Codes]) -> tuple[Index, list[TermText]]:
         """Which of the listed wordings each of these rows has."""
         digits = {a: codes[self._place[a]][rows].astype(np.int64) for a in attributes}
         cells = np.zeros(len(rows), np.int64)
@@ -111,7 +111,7 @@ class Words:
         _, first, places = np.unique(cells, return_index=True, return_inverse=True)
         names = tuple(self._names[a] for a in attributes)
         values = zip(*([self._values[a][d] for d in digits[a][first].tolist()] for a in attributes), strict=True)
-        return places.astype(np.intp).ravel(), [Wording(names, seen) for seen in values]
+        return places.astype(np.intp).ravel(), [TermText(names, seen) for seen in values]
 
 
 NUMBERS_PER_BLOCK = 1 << 20
@@ -134,7 +134,7 @@ class Explanation:
     rest: Array
     contributions: Array
     reasons: Index
-    wordings: tuple[Wording, ...]
+    wordings: tuple[TermText, ...]
 
     def scaled(self, factor: float) -> Explanation:
         """All numbers times a factor."""
@@ -183,7 +183,7 @@ class Explainer:
         self._scorers = [compile_predictor(tables, model.schema) for tables in mixture.models] if self._averages else []
         self._raw = [self._compiled(term, {}) for term in mixture.terms] if self._averages and not self._scorers else []
         self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
-        self._words = Words(model.schema, self.terms, self._used)
+        self._words = TermNames(model.schema, self.terms, self._used)
 
     def _compiled(self, term: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
         return [self._look_up(tensor, number.get(tensor.attributes, -1)) for tensor in term.tensors]

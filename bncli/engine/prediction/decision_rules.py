@@ -169,7 +169,7 @@ def table(p: Array, positive: Mask, weights: Array | None, costs: Any = None) ->
     return [dict(zip(columns, values, strict=True)) for values in rows]
 
 
-class Wanted(NamedTuple):
+class DecisionOptions(NamedTuple):
     """What was typed about decisions; None: nothing.
 
     costs: `true:decision=cost,...`; threshold: a number or a criterion; sets: alpha.
@@ -187,13 +187,15 @@ class Wanted(NamedTuple):
         return self.sets is not None or (self.threshold is not None and decimal(self.threshold) is None)
 
 
-def rule_of(wanted: Wanted, labels: tuple[str, ...], class_name: str, stored: Rule | None = None) -> Rule | None:
+def rule_of(
+    wanted: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: Rule | None = None
+) -> Rule | None:
     """The rule stored (None: there is none) with what is wanted instead; what takes rows comes from those kept with it.
 
     None where nothing is to be decided. UsageError for what these labels do not have, BncliError where no row reaches
     what is asked for.
     """
-    if wanted == Wanted():
+    if wanted == DecisionOptions():
         return stored
     rule = stored or Rule()
     if wanted.costs is not None:
@@ -218,7 +220,7 @@ def without_held_out(rule: Rule) -> Rule | None:
     return None if left == Rule() else left
 
 
-def check(wanted: Wanted, labels: tuple[str, ...], class_name: str) -> None:
+def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
     """What can be refused before anything is learnt."""
     if wanted.costs is not None:
         cost_matrix(wanted.costs, labels, class_name)

@@ -67,7 +67,7 @@ Attributes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class EffectTable:
     """What a table says of a set of attributes: the term of its `axes`, these in the order of the set."""
 
     source: PureTable | ContrastTensor
@@ -101,7 +101,7 @@ class JointEffect:
     """
 
     attributes: Attributes
-    parts: tuple[Part, ...]
+    parts: tuple[EffectTable, ...]
     groupings: tuple[Grouping | None, ...]
     averaged: bool
     variance: float
@@ -140,19 +140,19 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
     return effects
 
 
-def _parts(score: Score) -> dict[Attributes, list[Part]]:
+def _parts(score: Score) -> dict[Attributes, list[EffectTable]]:
     """What the tensors and tables of a score say of each set of attributes."""
-    found: dict[Attributes, list[Part]] = {}
+    found: dict[Attributes, list[EffectTable]] = {}
     for tensor in score.tensors:
-        found.setdefault(tensor.attributes, []).append(Part(tensor, tuple(range(len(tensor.attributes)))))
+        found.setdefault(tensor.attributes, []).append(EffectTable(tensor, tuple(range(len(tensor.attributes)))))
     for table in score.tables:
         for key, axes in zip(table.terms, table.subsets[1:], strict=True):
             ordered = tuple(sorted(axes, key=table.attributes.__getitem__))
-            found.setdefault(key, []).append(Part(table, ordered))
+            found.setdefault(key, []).append(EffectTable(table, ordered))
     return found
 
 
-def _told_apart(key: Attributes, parts: Sequence[Part], schema: Schema) -> tuple[Grouping | None, ...] | None:
+def _told_apart(key: Attributes, parts: Sequence[EffectTable], schema: Schema) -> tuple[Grouping | None, ...] | None:
     """The groupings that the parts tell apart together; None where they have too many cells."""
     if len(parts) == 1:
         return parts[0].groupings
@@ -182,7 +182,11 @@ def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:
 
 
 def _tensor(
-    key: Attributes, parts: Sequence[Part], groupings: tuple[Grouping | None, ...], averaged: bool, schema: Schema
+    key: Attributes,
+    parts: Sequence[EffectTable],
+    groupings: tuple[Grouping | None, ...],
+    averaged: bool,
+    schema: Schema,
 ) -> ContrastTensor:
     """The sum of the parts; 0 where an attribute is unobserved."""
     attributes = [schema.attributes[a] for a in key]
@@ -197,13 +201,13 @@ def _tensor(
     return ContrastTensor(key, groupings, with_unobserved(total))
 
 
-def _lifted(part: Part, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
+def _lifted(part: EffectTable, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
     """The part's values over the cells of finer groupings, of whose cells these are the first codes."""
     digits = [part.codes(i, attributes[i].cardinality)[codes] for i, codes in enumerate(firsts)]
     return np.asarray(part.values[np.ix_(*digits)])
 
 
-def _averaged(part: Part, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
+def _averaged(part: EffectTable, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
     """The part's averages over the cells of coarser groupings; 0 where training had no row."""
     values = part.values
     for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
@@ -217,7 +221,7 @@ def _averaged(part: Part, groupings: Sequence[Grouping | None], attributes: Sequ
 
 
 def _variances_of_single(
-    score: Score, parts: Mapping[Attributes, Sequence[Part]], unit: float
+    score: Score, parts: Mapping[Attributes, Sequence[EffectTable]], unit: float
 ) -> dict[Attributes, float]:
     """Of sets that one table alone has."""
     by_table = (zip(table.terms, table.times(unit).variances().tolist(), strict=True) for table in score.tables)

@@ -223,7 +223,7 @@ Change = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Stage:
+class PathStage:
     """`hosts`: family by family of the path what is added over its cells; `class_change`: what is left of the class."""
 
     weight: float
@@ -231,7 +231,7 @@ class Stage:
     hosts: tuple[tuple[int, tuple[Change, ...]], ...]
 
 
-def stages_of(path: Path) -> list[Stage]:
+def stages_of(path: Path) -> list[PathStage]:
     """The stages in the order of their steps; those after the last step with weight are gone."""
     stages, changes = [], defaultdict[int, int](int)
     for step in path.steps:
@@ -243,7 +243,7 @@ def stages_of(path: Path) -> list[Stage]:
     return stages
 
 
-def _stage(path: Path, weight: float, changes: dict[int, int]) -> Stage:
+def _stage(path: Path, weight: float, changes: dict[int, int]) -> PathStage:
     """Every change in the first family that contains it, of those that no other contains."""
     regions: dict[int, Region] = {f: path.families[f].attributes if f >= 0 else () for f in changes}
     largest = set(maximal(region for region in regions.values() if region))
@@ -255,7 +255,7 @@ def _stage(path: Path, weight: float, changes: dict[int, int]) -> Stage:
             homeless = change
         else:
             hosts[home].append((f, change))
-    return Stage(weight, homeless, tuple((h, tuple(terms)) for h, terms in hosts.items()))
+    return PathStage(weight, homeless, tuple((h, tuple(terms)) for h, terms in hosts.items()))
 
 
 # Look-ups of a path: one table over the cells of a region, into which all that changes inside the region is added up.

@@ -22,7 +22,7 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import HeldOutScores, Model, Rule, Sets
-from bncli.engine.prediction.decision_rules import Wanted, bars, check, rule_of
+from bncli.engine.prediction.decision_rules import DecisionOptions, bars, check, rule_of
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Stage, Watch, silent
@@ -40,10 +40,10 @@ T = TypeVar("T", bound=_Learnt)
 
 
 def learn_with_rule(
-    columns: Columns, wanted: Wanted, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
+    columns: Columns, wanted: DecisionOptions, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
 ) -> tuple[T, Rule | None]:
     """What `fit` learns from the rows, or most of them, and the rule that is wanted."""
-    if columns.label is None or wanted == Wanted():
+    if columns.label is None or wanted == DecisionOptions():
         return fit(columns, watch), None
     labels = columns.label.levels
     check(wanted, labels, columns.class_name)

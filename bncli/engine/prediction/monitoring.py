@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import Encoded, encode_attributes
+from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import QUANTILES, Model, TrainingLogP
@@ -175,7 +175,7 @@ def training_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Train
     return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
 
 
-class Sketch:
+class LogProbabilitySketch:
     """Counts of -ln P(x) by interval: interval k holds exp((k - 1) WIDTH) to exp(k WIDTH) nats."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
@@ -260,7 +260,7 @@ def _exact_sum(values: Array) -> Fraction:
 
 
 @dataclass
-class AttributeTally:
+class AttributeCounts:
     """Of one attribute: counts (k,) of the values of training, and how often it was missing and never seen.
 
     training (k,) has the weight of each value there, the missing one last where it had one (`missing_counts`).
@@ -290,30 +290,30 @@ def plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, 
     return found
 
 
-def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeTally:
+def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeCounts:
     """With no rows yet; `n_rows` is the number of training rows, `plain` as in `plain_frequencies`."""
     *known, missing = (*attribute.frequencies, attribute.missing_weight) if plain is None else plain
     training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
     if training.sum() > n_rows:
         training *= n_rows / training.sum()
     has_missing = attribute.missing or attribute.missing_weight > 0
-    return AttributeTally(attribute.name, training, has_missing, np.zeros(len(training)))
+    return AttributeCounts(attribute.name, training, has_missing, np.zeros(len(training)))
 
 
 @dataclass
-class Tally:
+class MonitorCounts:
     """Of all rows so far. `no_log_p`: why the model has no ln P(x); log_loss: of rows that have a class."""
 
-    attributes: list[AttributeTally]
+    attributes: list[AttributeCounts]
     predictions: Array
     rows: int = 0
     confidence: Moments = field(default_factory=Moments)
     log_p: Moments = field(default_factory=Moments)
-    sketch: Sketch = field(default_factory=Sketch)
+    sketch: LogProbabilitySketch = field(default_factory=LogProbabilitySketch)
     log_loss: Moments = field(default_factory=Moments)
     classes: Array = field(default_factory=lambda: np.zeros(0))
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: MonitorCounts) -> None:
         """Adds the rows of another tally of the same model."""
         for mine, theirs in zip(self.attributes, other.attributes, strict=True):
             mine.counts = mine.counts + theirs.counts
@@ -329,7 +329,7 @@ class Tally:
         self.sketch.counts.update(other.sketch.counts)
 
 
-class Watcher:
+class ScoreMonitor:
     """Counts what a model scores. `used`: the schema's attributes, ascending, whose codes it is shown."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
@@ -342,16 +342,16 @@ class Watcher:
         except ModelError as error:
             self.no_log_p = error.what
 
-    def _empty(self) -> Tally:
+    def _empty(self) -> MonitorCounts:
         schema, plain = self._model.schema, self._model.plain_frequencies or {}
         attributes = [attribute_tally(schema.attributes[i], self._model.n_rows, plain.get(i)) for i in self._used]
-        return Tally(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
+        return MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
 
     def begin(self) -> None:
         """Counts from nothing again."""
         self.tally = self._empty()
 
-    def add_values(self, encoded: Encoded, n_rows: int) -> None:
+    def add_values(self, encoded: EncodedAttributes, n_rows: int) -> None:
         """The attributes of more rows."""
         self.tally.rows += n_rows
         for tally, codes, unseen, missing in zip(
@@ -400,7 +400,7 @@ class Monitor:
     """A tally and the model it is of. `no_log_p`: why there is no ln P(x), empty where there is."""
 
     model: MonitoredModel
-    tally: Tally
+    tally: MonitorCounts
     no_log_p: str = ""
 
     @cached_property

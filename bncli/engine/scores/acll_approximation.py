@@ -44,14 +44,14 @@ FAR = 45.0
 """Beyond exp(+-FAR) the integrands are below rounding."""
 
 
-class Line(NamedTuple):
+class LinearApproximation(NamedTuple):
     """Slope and intercept, in nats, of any shape."""
 
     beta: Array
     gamma: Array
 
 
-def dirichlet(n_labels: int, n: ArrayLike) -> Line:
+def dirichlet(n_labels: int, n: ArrayLike) -> LinearApproximation:
     """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape.
 
     >>> dirichlet(2, [10.0, 1000.0]).beta.round(6).tolist()
@@ -63,11 +63,11 @@ def dirichlet(n_labels: int, n: ArrayLike) -> Line:
     trigamma = polygamma(1, k + rows)
     beta = (polygamma(1, k) - trigamma) / (polygamma(1, 1.0) - k * trigamma)
     gamma = psi(k) - psi(k + rows) - beta * k * (psi(1.0) - psi(k + rows))
-    return Line(np.asarray(beta), np.asarray(gamma))
+    return LinearApproximation(np.asarray(beta), np.asarray(gamma))
 
 
 @cache
-def line_of(prior: str, n_labels: int) -> Line:
+def line_of(prior: str, n_labels: int) -> LinearApproximation:
     """The line under a distribution as it is typed (`bncli.catalogue.option_kinds.Prior`), for K = `n_labels`; two
     numbers.
 
@@ -93,7 +93,7 @@ def line_of(prior: str, n_labels: int) -> Line:
         rest = polygamma(1, whole)
         beta = k * (polygamma(1, part) - rest) / (polygamma(1, numbers[:-1]).sum() - k**2 * rest)
         gamma = psi(part) - psi(whole) - beta * (psi(numbers[:-1]).sum() - k * psi(whole))
-        return Line(np.asarray(beta), np.asarray(gamma))
+        return LinearApproximation(np.asarray(beta), np.asarray(gamma))
     n_draws, seed = map(int, (*drawn, "0")[:2])
     rng = np.random.default_rng([seed, n_labels])
     draws = _log_independent if independent else _log_dirichlet
@@ -117,21 +117,21 @@ def _log_gamma(rng: np.random.Generator, a: Array, shape: tuple[int, ...]) -> Ar
     return np.asarray(np.log(rng.standard_gamma(a + 1.0, shape)) - rng.standard_exponential(shape) / a)
 
 
-def _fitted_line(log_u: Array) -> Line:
+def _fitted_line(log_u: Array) -> LinearApproximation:
     """The least squares line of A on B, of draws (draws, K): the paper's algorithm 1."""
     a, b = log_sum(log_u, 1)[:, 0], log_u.sum(axis=1)
     beta = np.mean((a - a.mean()) * (b - b.mean())) / b.var()
-    return Line(np.asarray(beta), np.asarray(a.mean() - beta * b.mean()))
+    return LinearApproximation(np.asarray(beta), np.asarray(a.mean() - beta * b.mean()))
 
 
 @cache
-def uniform(n_labels: int) -> Line:
+def uniform(n_labels: int) -> LinearApproximation:
     """For K = `n_labels` >= 1 classes, on [0, 1]; two numbers. Cost: a sum of 2,881 terms."""
     z = np.exp(np.arange(-FAR, FAR + STEP / 2, STEP))
     phi = -np.expm1(-z) / z
     beta = STEP * (phi ** (n_labels - 1) * _bracket(z) / z).sum()
     gamma = STEP * (np.exp(-z) - phi**n_labels).sum() + n_labels * beta
-    return Line(np.asarray(beta), np.asarray(gamma))
+    return LinearApproximation(np.asarray(beta), np.asarray(gamma))
 
 
 def _bracket(z: Array) -> Array:

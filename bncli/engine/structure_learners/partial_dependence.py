@@ -74,7 +74,7 @@ class Occurring(NamedTuple):
     counts: NDArray[np.generic]
 
 
-class Question(NamedTuple):
+class PartialTest(NamedTuple):
     """G(S) in the rows in which all of `observed`, attributes with missing values, are observed."""
 
     nodes: Nodes
@@ -86,14 +86,14 @@ class PartialDependence:
     """The answers for one data set, in nats, rounded for comparison."""
 
     data: Dataset
-    _sums: dict[Question, float] = field(default_factory=dict)
+    _sums: dict[PartialTest, float] = field(default_factory=dict)
     _weights: dict[Nodes, float] = field(default_factory=dict)  # of the rows in which these are observed
 
     def given(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
         """I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
         rows = [frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i]) for z in sets]
         members = ((z | {a, b}, z, z | {a}, z | {b}) for z in sets)
-        families = [tuple(Question(s, seen) for s in four) for four, seen in zip(members, rows, strict=True)]
+        families = [tuple(PartialTest(s, seen) for s in four) for four, seen in zip(members, rows, strict=True)]
         self._count([question for family in families for question in family], (a, b))
         self._weigh(rows)
         shared = ([self._sums[question] for question in family] for family in families)
@@ -111,7 +111,7 @@ class PartialDependence:
     def _observed(self, nodes: Nodes) -> tuple[tuple[Node, int], ...]:
         return tuple((i, self._cardinality(i)) for i in sorted(nodes))
 
-    def _count(self, wanted: Sequence[Question], last: tuple[Node, ...]) -> None:
+    def _count(self, wanted: Sequence[PartialTest], last: tuple[Node, ...]) -> None:
         """G of every question that is not answered yet."""
         cells = {question: self._cells(question, last) for question in wanted if question not in self._sums}
         limit = max(SMALL_TABLE, CELLS_PER_ROW * self.data.n_rows // len(self.data.bounds()))
@@ -124,7 +124,7 @@ class PartialDependence:
             for q, *parts in zip(large, *blocks, strict=True):
                 self._sums[q] = sum_n_log_n(_joined(parts, cells[q]))
 
-    def _cells(self, question: Question, last: tuple[Node, ...]) -> Cells:
+    def _cells(self, question: PartialTest, last: tuple[Node, ...]) -> Cells:
         nodes = sorted(question.nodes, key=lambda node: (node in last, node))
         return Cells(tuple(nodes), tuple(map(self._cardinality, nodes)), self._observed(question.observed))
 
@@ -132,7 +132,7 @@ class PartialDependence:
         return self.data.n_labels if node == CLASS_NODE else self.data.schema.cardinalities[node]
 
 
-def _rounds(sets: list[Question], entries: int) -> Iterator[list[Question]]:
+def _rounds(sets: list[PartialTest], entries: int) -> Iterator[list[PartialTest]]:
     """As many at a time as fit the budget, if each takes so many entries."""
     step = max(ROUND // max(entries, 1), 1)
     return (sets[start : start + step] for start in range(0, len(sets), step))

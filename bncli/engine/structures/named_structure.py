@@ -21,7 +21,7 @@ from bncli.engine.structures.structure import (
     Regions,
     SearchTrace,
     Structure,
-    Unmarried,
+    UnmarriedParents,
     as_seen,
     first_unmarried,
     outermost,
@@ -61,7 +61,7 @@ class NamedDag:
         return tuple(dict.fromkeys(itertools.chain(self.parents, listed)))
 
     @property
-    def unmarried(self) -> Unmarried[str] | None:
+    def unmarried(self) -> UnmarriedParents[str] | None:
         """Two parents of a common child that the canonical form does not join; None where it is perfect.
 
         Without a class the question has no meaning.

@@ -27,7 +27,7 @@ from bncli.engine.structures.region_graph import maximal
 Node = TypeVar("Node", bound=Hashable)
 
 
-class Unmarried(NamedTuple, Generic[Node]):
+class UnmarriedParents(NamedTuple, Generic[Node]):
     """Two parents of `child` that no arc joins."""
 
     child: Node
@@ -48,7 +48,7 @@ def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> di
     return form
 
 
-def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> Unmarried[Node] | None:
+def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
     """The first two parents of a common child that the canonical form leaves apart; None where it is perfect.
 
     Children and parents in the order of the mapping.
@@ -63,7 +63,7 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
         for one, other in itertools.combinations(listed, 2) if child != target else ():
             joined = one in known.get(other, ()) or other in known.get(one, ())
             if not joined and not (one in spouses and other in spouses):
-                return Unmarried(child, one, other)
+                return UnmarriedParents(child, one, other)
     return None
 
 
@@ -194,7 +194,7 @@ class Dag:
         return replace(self, parents=parents)
 
     @property
-    def unmarried(self) -> Unmarried[int | None] | None:
+    def unmarried(self) -> UnmarriedParents[int | None] | None:
         """Two parents of a common child that the canonical form does not join; None where it is perfect."""
         return first_unmarried(self._by_node(), CLASS)
 

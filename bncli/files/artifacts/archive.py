@@ -33,7 +33,7 @@ _BLOCK = 1 << 20
 _ZIP_FAULTS = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError, EOFError, KeyError, OverflowError, OSError)
 
 
-class Kind(NamedTuple):
+class ArchiveKind(NamedTuple):
     """What an archive may hold: its word (of `recognise`), what errors are of, what makes such a file, and a cure."""
 
     word: str
@@ -42,8 +42,8 @@ class Kind(NamedTuple):
     cure: str
 
 
-MODEL = Kind("model", ModelError, "fit writes models (.bnc)", "copy it again or fit it again")
-COUNTS = Kind("counts", BncliError, "count writes counts (.counts)", "copy it again or count again")
+MODEL = ArchiveKind("model", ModelError, "fit writes models (.bnc)", "copy it again or fit it again")
+COUNTS = ArchiveKind("counts", BncliError, "count writes counts (.counts)", "copy it again or count again")
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
@@ -65,7 +65,7 @@ def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
 class Archive:
     """An open archive whose checksum has been proved."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: str, size: int, kind: Kind) -> None:
+    def __init__(self, archive: zipfile.ZipFile, path: str, size: int, kind: ArchiveKind) -> None:
         self._archive = archive
         self._path = path
         self._kind = kind
@@ -99,7 +99,7 @@ class Archive:
 
 
 @contextmanager
-def open_archive(path: str, kind: Kind = MODEL) -> Iterator[Archive]:
+def open_archive(path: str, kind: ArchiveKind = MODEL) -> Iterator[Archive]:
     """Opens a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
     with _open(path, kind) as file:
         with _read_faults(path, kind):
@@ -127,7 +127,7 @@ def open_archive(path: str, kind: Kind = MODEL) -> Iterator[Archive]:
             yield Archive(archive, path, size, kind)
 
 
-def _open(path: str, kind: Kind) -> BinaryIO:
+def _open(path: str, kind: ArchiveKind) -> BinaryIO:
     """The file; what cannot be read twice (a pipe) is read into memory."""
     with _read_faults(path, kind):
         file = open(path, "rb")  # noqa: SIM115
@@ -138,7 +138,7 @@ def _open(path: str, kind: Kind) -> BinaryIO:
 
 
 @contextmanager
-def _read_faults(path: str, kind: Kind) -> Iterator[None]:
+def _read_faults(path: str, kind: ArchiveKind) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -146,7 +146,7 @@ def _read_faults(path: str, kind: Kind) -> Iterator[None]:
 
 
 @contextmanager
-def _zip_faults(path: str, kind: Kind) -> Iterator[None]:
+def _zip_faults(path: str, kind: ArchiveKind) -> Iterator[None]:
     """Whatever the ZIP reader may say about an archive made to mislead it."""
     try:
         yield

@@ -28,7 +28,15 @@ from typing import Any, BinaryIO, NoReturn, cast
 import numpy as np
 import pyarrow as pa
 
-from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, Origin, Parts
+from bncli.engine.data.columns import (
+    CategoricalColumn,
+    ChunkedColumn,
+    CodedColumn,
+    Column,
+    Columns,
+    NumericColumn,
+    Origin,
+)
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes
@@ -80,7 +88,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Heading:
+class CodesHeader:
     """What is known of coded rows; attributes of `cuts` have no frequencies."""
 
     cuts: Cuts
@@ -123,7 +131,7 @@ _ABOUT_ROWS = ("labels", "missing", "missing_tokens", "weights", "sampled_rows",
 _FIELDS = ("format", "version", "rows", "cuts", *_ABOUT_ROWS)
 
 
-def read_heading(text: bytes, path: str) -> Heading:
+def read_heading(text: bytes, path: str) -> CodesHeader:
     """The heading, checked; BncliError for a newer version or what is not well made."""
     document = parse(text, f"{path}, heading")
     document.check_format("codes", VERSION)
@@ -143,7 +151,7 @@ def read_heading(text: bytes, path: str) -> Heading:
     sampled = None if fields["sampled_rows"].value is None else fields["sampled_rows"].integer(1)
     rows = fields["rows"].integer(1)
     cuts = replace(cuts, sampled_rows=sampled)
-    return Heading(cuts, labels, rows, missing, tokens, weights, _read_sources(fields["sources"]))
+    return CodesHeader(cuts, labels, rows, missing, tokens, weights, _read_sources(fields["sources"]))
 
 
 def _read_sources(node: Node) -> Fingerprint | None:
@@ -349,7 +357,7 @@ def _array(column: Column) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(column.levels, pa.string()))
 
 
-def read_sample(data: bytes, heading: Heading) -> tuple[Columns, int | None]:
+def read_sample(data: bytes, heading: CodesHeader) -> tuple[Columns, int | None]:
     """The rows, and the seed; ValueError or Arrow's own errors for what is not well made."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         batch = next(iter(reader), None)
@@ -407,10 +415,10 @@ class Sample:
     seed: int | None
 
 
-def write_codes(path: str, heading: Heading, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
+def write_codes(path: str, heading: CodesHeader, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
     """Writes the file, whole or not at all; the blocks hold the rows of `heading`, in order, as `block_bounds` says."""
     schema = _schema(heading)
-    tally = _Tally([n for _, _, n in heading.columns])
+    tally = _CodeCounts([n for _, _, n in heading.columns])
     options = pa.ipc.IpcWriteOptions(compression=None)
     with atomic_writer(path) as file, pa.ipc.new_file(file, schema, options=options) as writer:
         for block in blocks:
@@ -425,7 +433,7 @@ def write_codes(path: str, heading: Heading, blocks: Iterable[CodedRows], sample
         writer.write_batch(empty, custom_metadata=tally.metadata() | _sample_metadata(sample))
 
 
-def _schema(heading: Heading) -> pa.Schema:
+def _schema(heading: CodesHeader) -> pa.Schema:
     fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind, _ in heading.columns]
     text = heading.dump()
     return pa.schema(fields, {KEY: text, PROOF: _proof(text)})
@@ -444,7 +452,7 @@ def _sample_metadata(sample: Sample | None) -> dict[bytes, bytes]:
 
 
 @dataclass
-class _Tally:
+class _CodeCounts:
     """How many rows have each code of each column (0: of weights, whose checksum is kept)."""
 
     sizes: list[int]
@@ -457,7 +465,7 @@ class _Tally:
     def add(self, arrays: Sequence[Codes | Array]) -> None:
         for i, (codes, n) in enumerate(zip(arrays, self.sizes, strict=True)):
             if n:
-                self.counts[i] += Parts.of(cast(Codes, codes)).count(n)
+                self.counts[i] += ChunkedColumn.of(cast(Codes, codes)).count(n)
             else:
                 self.checksum = zlib.crc32(np.ascontiguousarray(codes).data, self.checksum)
 
@@ -493,7 +501,7 @@ class CodesFile:
     """
 
     path: str
-    heading: Heading
+    heading: CodesHeader
     batches: tuple[pa.RecordBatch, ...]
     counts: tuple[tuple[int, ...], ...]
     tail: dict[bytes, bytes]
@@ -503,7 +511,7 @@ class CodesFile:
         """The rows as the engine takes them, views on the mapped file; BncliError where codes are damaged."""
         heading = self.heading
         columns = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(heading.columns))]
-        parts = [Parts(column, self.let_go) for column in columns]
+        parts = [ChunkedColumn(column, self.let_go) for column in columns]
         with _faults(self.path):
             self._prove(parts)
         if self.let_go is not None:
@@ -515,7 +523,7 @@ class CodesFile:
         name = heading.cuts.class_name
         return Columns(heading.rows, attributes, name, label, weights, self._origin(label, weights))
 
-    def _prove(self, parts: Sequence[Parts]) -> None:
+    def _prove(self, parts: Sequence[ChunkedColumn]) -> None:
         for (name, _, n), column, counts in zip(self.heading.columns, parts, (*self.counts, ()), strict=False):
             if n and column.count(n).tolist() != list(counts):
                 _damaged(self.path, f"the codes of column '{name}' are not those that were written")
@@ -577,7 +585,7 @@ def _letting_go(mapped: mmap.mmap) -> Callable[[], None] | None:
     return None if dont_need is None or len(mapped) < LARGE_FILE else partial(mapped.madvise, dont_need)
 
 
-def _counts(path: str, tail: dict[bytes, bytes], heading: Heading) -> tuple[tuple[int, ...], ...]:
+def _counts(path: str, tail: dict[bytes, bytes], heading: CodesHeader) -> tuple[tuple[int, ...], ...]:
     counts = json.loads(tail.get(_COUNTS, b"null"))
     sizes = [n for _, _, n in heading.columns if n]
     if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:

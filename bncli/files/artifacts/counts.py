@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.counting.counted_rows import MOST, CountedRows, Layout, Part, Wanted
+from bncli.engine.counting.counted_rows import MOST, CountedRows, CountsLayout, CountsPart, Wanted
 from bncli.engine.data.schema import Cuts
 from bncli.files.artifacts.archive import (
     COUNTS,
@@ -98,7 +98,7 @@ def figures(counted: CountedRows) -> dict[str, Any]:
     }
 
 
-def _part_json(part: Part) -> dict[str, Any]:
+def _part_json(part: CountsPart) -> dict[str, Any]:
     weight = {} if part.weight == 1 else {"weight": part.weight}
     return {"fingerprint": part.fingerprint, "rows": part.n_rows} | weight
 
@@ -115,7 +115,7 @@ def read_counts(path: str) -> CountedRows:
         fields["cuts"].check_format("cuts", CUTS_VERSION)
         cuts, labels = cuts_of_document(fields["cuts"]), fields["labels"].texts()
         wanted = _read_wanted(fields["tables"], cuts)
-        layout = Layout(tuple(a.cardinality for a in cuts.attributes), len(labels), wanted)
+        layout = CountsLayout(tuple(a.cardinality for a in cuts.attributes), len(labels), wanted)
         # No byte is read before the size is right; then every table is checked to be of the same rows.
         decayed = fields["decayed"].flag()
         descr = FLOATS if decayed else INTEGERS
@@ -172,7 +172,7 @@ def _read_missing(node: Node, cuts: Cuts) -> tuple[int, ...]:
     return counted
 
 
-def _read_part(node: Node) -> Part:
+def _read_part(node: Node) -> CountsPart:
     fields = node.fields(("fingerprint", "rows"), ("weight",))
     fingerprint = fields["fingerprint"].text()
     if not re.fullmatch("[0-9a-f]{64}", fingerprint):
@@ -180,4 +180,4 @@ def _read_part(node: Node) -> Part:
     weight = fields["weight"].number() if "weight" in fields else 1.0
     if not 0 <= weight <= 1:  # what has decayed often enough is 0
         fields["weight"].fail("the weight of a part is between 0 and 1")
-    return Part(fingerprint, fields["rows"].integer(0), weight)
+    return CountsPart(fingerprint, fields["rows"].integer(0), weight)

@@ -53,7 +53,7 @@ from bncli.files.artifacts.predictors import (
     CHOSEN,
     KEYS,
     RESTARTS,
-    Frame,
+    PredictorHeader,
     array_names,
     predictor_arrays,
     predictor_json,
@@ -582,7 +582,7 @@ def read_model(path: str) -> Model:
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
-        pending = read_predictor(fields, Frame(schema, structure, families))
+        pending = read_predictor(fields, PredictorHeader(schema, structure, families))
         parts = archive.names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else archive.names
         bias, *weights = _read_all(archive, parts, families, pending.bias_shape)
         model = Model(

@@ -22,13 +22,13 @@ from bncli.engine.prediction.monitoring import (
     ALPHA,
     LEAST_PSI,
     LEAST_UNKNOWN,
-    AttributeTally,
+    AttributeCounts,
     Drift,
+    LogProbabilitySketch,
     Moments,
     Monitor,
+    MonitorCounts,
     MonitoredModel,
-    Sketch,
-    Tally,
 )
 from bncli.files.artifacts.model import TRAINING_LOG_P, dump_model, read_training_log_p, training_log_p_json
 from bncli.files.artifacts.recognition import read_document
@@ -86,7 +86,7 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def _attribute(tally: AttributeTally, drift: Drift, rows: int) -> dict[str, Any]:
+def _attribute(tally: AttributeCounts, drift: Drift, rows: int) -> dict[str, Any]:
     share = 1 / max(rows, 1)
     return {
         "name": tally.name,
@@ -112,7 +112,7 @@ def _model_json(model: MonitoredModel) -> dict[str, Any]:
     }
 
 
-def _counts_json(tally: Tally) -> dict[str, Any]:
+def _counts_json(tally: MonitorCounts) -> dict[str, Any]:
     moments = {
         name: [one.n, float(one.total), float(one.squares)]
         for name, one in {name: getattr(tally, name) for name in _MOMENTS}.items()
@@ -169,7 +169,7 @@ def _read_model(node: Node) -> MonitoredModel:
     )
 
 
-def _read_counts(node: Node, n_labels: int) -> Tally:
+def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
     fields = node.fields((*_MOMENTS, "predictions", "classes", "surprise", "attributes"))
     predictions = _read_array(fields["predictions"], n_labels)
     attributes = [_read_attribute(item) for item in fields["attributes"].items()]
@@ -180,7 +180,9 @@ def _read_counts(node: Node, n_labels: int) -> Tally:
     for item, one in zip(fields["attributes"].items(), attributes, strict=True):
         if one.counts.sum() + one.unknown > rows:
             item.fail(f"there are more values than rows, {rows}")
-    return Tally(attributes, predictions, rows, moments[0], moments[1], Sketch(sketch), moments[2], classes)
+    return MonitorCounts(
+        attributes, predictions, rows, moments[0], moments[1], LogProbabilitySketch(sketch), moments[2], classes
+    )
 
 
 def _read_array(node: Node, length: int) -> Array:
@@ -190,12 +192,12 @@ def _read_array(node: Node, length: int) -> Array:
     return counts
 
 
-def _read_attribute(node: Node) -> AttributeTally:
+def _read_attribute(node: Node) -> AttributeCounts:
     fields = node.fields(("name", "counts", "training", "missing_counts", "missing", "unseen"))
     training = np.array([item.number() for item in fields["training"].items()], np.float64)
     if (training < 0).any():
         fields["training"].fail("a weight of training rows cannot be negative")
-    return AttributeTally(
+    return AttributeCounts(
         fields["name"].text(),
         training,
         fields["missing_counts"].flag(),

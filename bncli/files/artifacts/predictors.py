@@ -46,7 +46,7 @@ _POOL = "pool"
 _HEAVIEST = 1e3
 
 
-class Share(NamedTuple):
+class ComponentShare(NamedTuple):
     """A component without its tables: it has the next `families` of them."""
 
     name: str
@@ -78,7 +78,7 @@ def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
     ]
 
 
-def read_ensemble(node: Node, n_families: int) -> tuple[tuple[Share, ...], tuple[TriedCandidate, ...], Pool]:
+def read_ensemble(node: Node, n_families: int) -> tuple[tuple[ComponentShare, ...], tuple[TriedCandidate, ...], Pool]:
     """The components, which have so many families in all, what was tried, and how the components are combined."""
     fields = node.fields(("members", "trials"), (_POOL,))
     pool = _read_pool(fields[_POOL]) if _POOL in fields else Pool.LINEAR
@@ -99,9 +99,9 @@ def _read_pool(node: Node) -> Pool:
     return Pool.LOGARITHMIC
 
 
-def _read_share(node: Node, pool: Pool) -> Share:
+def _read_share(node: Node, pool: Pool) -> ComponentShare:
     fields = node.fields(("name", "weight", "families"))
-    return Share(fields["name"].text(), _weight(fields["weight"], pool, 1e-300), fields["families"].integer(0))
+    return ComponentShare(fields["name"].text(), _weight(fields["weight"], pool, 1e-300), fields["families"].integer(0))
 
 
 def _read_trial(node: Node, pool: Pool) -> TriedCandidate:
@@ -207,7 +207,7 @@ _FAR, _PREDICTORS_ROUNDING = 1e4, 1e-6
 """No log probability of a submodel lies so far below 0; their sum may be so far from 1."""
 
 
-class Frame(NamedTuple):
+class PredictorHeader(NamedTuple):
     """What a file says before its predictor: the families are those of all its tables, in their order."""
 
     schema: Schema
@@ -215,7 +215,7 @@ class Frame(NamedTuple):
     families: tuple[Family, ...]
 
 
-class Pending(NamedTuple):
+class PredictorPlan(NamedTuple):
     """A predictor without its arrays: the shape of the bias, and what makes the predictor of them.
 
     `build` takes the bias, the tables, and `fail`, which refuses the archive for a reason.
@@ -225,7 +225,7 @@ class Pending(NamedTuple):
     build: Callable[[Array, tuple[Array, ...], Callable[[str], Any]], Predictor]
 
 
-class Codec(NamedTuple):
+class PredictorCodec(NamedTuple):
     """How a kind of predictor is stored: `key` marks it in `model.json` ("": none does) and holds what `to_json` says.
 
     arrays: the bias, then one array a family. `read` takes all keys of the file and fails for what does not fit.
@@ -234,7 +234,7 @@ class Codec(NamedTuple):
     key: str
     to_json: Callable[[Any, Schema], dict[str, Any]]
     arrays: Callable[[Any], tuple[Array, ...]]
-    read: Callable[[Mapping[str, Node], Frame], Pending]
+    read: Callable[[Mapping[str, Node], PredictorHeader], PredictorPlan]
 
 
 def predictor_json(predictor: Predictor, schema: Schema) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def predictor_arrays(predictor: Predictor) -> tuple[Array, ...]:
     return CODECS[type(predictor)].arrays(predictor)
 
 
-def read_predictor(fields: Mapping[str, Node], frame: Frame) -> Pending:
+def read_predictor(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
     """What the keys of a file say of its predictor; ModelError where that does not fit the rest."""
     # The last kind first: an ensemble refuses the keys of the others, a path has no such quarrel with tables.
     found = next(codec for codec in reversed(CODECS.values()) if not codec.key or codec.key in fields)
@@ -263,8 +263,8 @@ def _arrays_of_tables(tables: Tables) -> tuple[Array, ...]:
     return (tables.bias, *tables.weights)
 
 
-def _read_tables(fields: Mapping[str, Node], frame: Frame) -> Pending:
-    return Pending((len(frame.schema.labels),), lambda bias, weights, fail: Tables(bias, frame.families, weights))
+def _read_tables(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
+    return PredictorPlan((len(frame.schema.labels),), lambda bias, weights, fail: Tables(bias, frame.families, weights))
 
 
 def _path_json(path: Path, schema: Schema) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def _arrays_of_path(path: Path) -> tuple[Array, ...]:
     return (path.class_logs, *path.logs)
 
 
-def _read_path(fields: Mapping[str, Node], frame: Frame) -> Pending:
+def _read_path(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
     """The steps of a path; its families are regions, ascending like every region."""
     node, families = fields[_PATH.key], frame.families
     if isinstance(frame.structure, Dag):
@@ -290,7 +290,7 @@ def _read_path(fields: Mapping[str, Node], frame: Frame) -> Pending:
                 fail(f"{name} does not hold the logarithms of probabilities that sum to 1")
         return Path(bias, families, weights, steps)
 
-    return Pending((len(frame.schema.labels),), build)
+    return PredictorPlan((len(frame.schema.labels),), build)
 
 
 def _are_log_probabilities(array: Array) -> bool:
@@ -309,7 +309,7 @@ def _arrays_of_ensemble(ensemble: Ensemble) -> tuple[Array, ...]:
     return (biases, *(table for component in ensemble.components for table in component.tables.weights))
 
 
-def _read_ensemble(fields: Mapping[str, Node], frame: Frame) -> Pending:
+def _read_ensemble(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
     node = fields[_ENSEMBLE.key]
     if _PATH.key in fields or CHOSEN in fields:
         node.fail("an ensemble has neither steps nor one penalty")
@@ -326,7 +326,7 @@ def _read_ensemble(fields: Mapping[str, Node], frame: Frame) -> Pending:
             first = own.stop
         return Ensemble(tuple(components), trials, pool)
 
-    return Pending((len(shares), len(frame.schema.labels)), build)
+    return PredictorPlan((len(shares), len(frame.schema.labels)), build)
 
 
 def array_names(n_tables: int) -> list[str]:
@@ -334,10 +334,10 @@ def array_names(n_tables: int) -> list[str]:
     return ["bias.npy", *(f"tables/{f}.npy" for f in range(n_tables))]
 
 
-_PATH = Codec("path", _path_json, _arrays_of_path, _read_path)
-_ENSEMBLE = Codec("blend", _ensemble_json, _arrays_of_ensemble, _read_ensemble)
-CODECS: dict[type, Codec] = {
-    Tables: Codec("", _no_json, _arrays_of_tables, _read_tables),
+_PATH = PredictorCodec("path", _path_json, _arrays_of_path, _read_path)
+_ENSEMBLE = PredictorCodec("blend", _ensemble_json, _arrays_of_ensemble, _read_ensemble)
+CODECS: dict[type, PredictorCodec] = {
+    Tables: PredictorCodec("", _no_json, _arrays_of_tables, _read_tables),
     Path: _PATH,
     Ensemble: _ENSEMBLE,
 }

@@ -14,7 +14,7 @@ HEAD = 1 << 16
 """So many first bytes are enough to tell."""
 
 
-class Recognised(NamedTuple):
+class FileKind(NamedTuple):
     """`description` completes "this is ..."; `kind` is model, counts, cuts, structure, monitor, json (of another kind),
     the word of a format that models are exported in, or other."""
 
@@ -22,30 +22,30 @@ class Recognised(NamedTuple):
     description: str
 
 
-def recognise(head: bytes) -> Recognised:
+def recognise(head: bytes) -> FileKind:
     """What the file that begins with `head` is; a model may still turn out to be damaged."""
     if not head.strip():
-        return Recognised("other", "an empty file")
+        return FileKind("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):
         # The name of the first member stands behind the 30 bytes of its header.
         found = next((known for name, known in _ARCHIVES.items() if head.startswith(name, 30)), None)
-        return found or Recognised("other", "a ZIP archive of another kind")
+        return found or FileKind("other", "a ZIP archive of another kind")
     for magic, description in _MAGIC.items():
         if head.startswith(magic):
-            return Recognised("other", description)
+            return FileKind("other", description)
     if head[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
         return _recognise_json(head[:HEAD])
     if b"\0" in head[:HEAD]:
-        return Recognised("other", "a binary file of an unknown kind")
+        return FileKind("other", "a binary file of an unknown kind")
     for form in export_formats():
         if form.signature is not None and re.match(form.signature.beginning, head[:HEAD]):
-            return Recognised(form.word, form.signature.description)
-    return Recognised("other", "a text file, perhaps a table")
+            return FileKind(form.word, form.signature.description)
+    return FileKind("other", "a text file, perhaps a table")
 
 
 _ARCHIVES = {
-    b"model.json": Recognised("model", "a bncli model"),
-    b"counts.json": Recognised("counts", "a bncli counts file"),
+    b"model.json": FileKind("model", "a bncli model"),
+    b"counts.json": FileKind("counts", "a bncli counts file"),
 }
 _MAGIC = {
     b"\x1f\x8b": "a gzip-compressed file",
@@ -62,12 +62,12 @@ _MAGIC = {
 }
 
 
-def _recognise_json(head: bytes) -> Recognised:
+def _recognise_json(head: bytes) -> FileKind:
     named = re.search(rb'"format"\s*:\s*"bncli-(cuts|structure|monitor)"', head)
     if named is None:
-        return Recognised("json", "a JSON file of another kind")
+        return FileKind("json", "a JSON file of another kind")
     kind = named[1].decode()
-    return Recognised(kind, f"a bncli {kind} file")
+    return FileKind(kind, f"a bncli {kind} file")
 
 
 def read_document(path: str, name: str, version: int) -> Node:

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.errors import BncliError
-from bncli.files.artifacts.recognition import HEAD, Recognised, recognise
+from bncli.files.artifacts.recognition import HEAD, FileKind, recognise
 from bncli.files.atomic import cannot_read, write_bytes
 from bncli.files.exports import EXPORTS, NetworkFormat, export_format, export_formats
 from bncli.files.exports.structure_json import dump_structure, parse_structure
@@ -45,7 +45,7 @@ def read_structure(path: str) -> NamedStructure:
     return replace(reader(data, path), where=path)
 
 
-def _reader(found: Recognised) -> Callable[[bytes, str], NamedStructure] | None:
+def _reader(found: FileKind) -> Callable[[bytes, str], NamedStructure] | None:
     """What reads a file of this kind; None where it holds no structure."""
     if found.kind in ("structure", "json"):
         return parse_structure

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from bncli.engine.networks.named_network import NamedNetwork
     from bncli.engine.prediction.portable import PortableScorer
     from bncli.engine.structures.named_structure import NamedStructure
-    from bncli.files.exports.programs import Target
-    from bncli.files.exports.score_layout import Layout, Predictions
+    from bncli.files.exports.programs import ProgramTarget
+    from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
 
 EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
@@ -85,7 +85,7 @@ class ProgramFormat(NamedTuple):
     word: str
     summary: str
     endings: tuple[str, ...]
-    write: Callable[[PortableScorer, Target], str | bytes]
+    write: Callable[[PortableScorer, ProgramTarget], str | bytes]
     run: Callable[[Any, list[dict[str, Any]]], list[list[float]] | None]
     needs: str = "Python"
     read: None = None
@@ -132,7 +132,7 @@ class ScoreFormat(NamedTuple):
     word: str
     summary: str
     endings: tuple[str, ...]
-    write: Callable[[BinaryIO, Layout, bool], ScoreWriter]
+    write: Callable[[BinaryIO, ScoreLayout, bool], ScoreWriter]
     is_text: bool = True
 
 

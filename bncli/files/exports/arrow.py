@@ -9,11 +9,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from bncli.files.exports import ScoreFormat
-from bncli.files.exports.score_layout import Layout, Predictions, record_batch
+from bncli.files.exports.score_layout import Predictions, ScoreLayout, record_batch
 
 
 class _ArrowScores:
-    def __init__(self, file: BinaryIO, layout: Layout, piped: bool) -> None:
+    def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool) -> None:
         self._file = file
         self._layout = layout
         self._writer: Any = (pa.ipc.new_stream if piped else pa.ipc.new_file)(file, layout.arrow)

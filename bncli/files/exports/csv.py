@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.exports import ScoreFormat, ScoreWriter
 from bncli.files.exports.lines import TextScores, all_bytes, text_bytes
-from bncli.files.exports.score_layout import Layout, contribution_texts
+from bncli.files.exports.score_layout import ScoreLayout, contribution_texts
 
 _NULL_IS_EMPTY = {"null_handling": "replace", "null_replacement": ""}
 
@@ -43,7 +43,7 @@ class CsvLines:
         return all_bytes(rows)
 
 
-def _write(file: BinaryIO, layout: Layout, piped: bool) -> ScoreWriter:
+def _write(file: BinaryIO, layout: ScoreLayout, piped: bool) -> ScoreWriter:
     return TextScores(file, layout, CsvLines())
 
 

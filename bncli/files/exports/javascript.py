@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import Target, answers, data_text, decides, text_of
+from bncli.files.exports.programs import ProgramTarget, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -186,7 +186,7 @@ export function decide(row) {
 """
 
 
-def write_javascript(scorer: PortableScorer, target: Target) -> str:
+def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
     """The text of the module."""
     plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
@@ -202,7 +202,7 @@ def _calibrating(scorer: PortableScorer) -> dict[str, str]:
     return {"kind": "let", "calibrate": _CALIBRATE, "calibration": _POWERS if known.powers else _LINES}
 
 
-def packed_javascript(scorer: PortableScorer, target: Target) -> str:
+def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
     """The text of a module that only predicts, whose tables take seven or eight letters an entry.
 
     An entry is a whole number of 40 bits, or of 48, in base64, times a step of its row of scores: it is off by at most

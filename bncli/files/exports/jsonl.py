@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.exports import ScoreFormat, ScoreWriter
 from bncli.files.exports.lines import TextScores, all_bytes, text_bytes
-from bncli.files.exports.score_layout import Layout, contribution_objects
+from bncli.files.exports.score_layout import ScoreLayout, contribution_objects
 
 
 class JsonLines:
@@ -45,7 +45,7 @@ def _escaped(texts: Iterable[str]) -> list[str]:
     return [json.dumps(text, ensure_ascii=False) for text in texts]
 
 
-def _write(file: BinaryIO, layout: Layout, piped: bool) -> ScoreWriter:
+def _write(file: BinaryIO, layout: ScoreLayout, piped: bool) -> ScoreWriter:
     return TextScores(file, layout, JsonLines())
 
 

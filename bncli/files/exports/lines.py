@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
-from bncli.files.exports.score_layout import Added, Decimals, Layout, Predictions, rounded_costs, shortest
+from bncli.files.exports.score_layout import Decimals, ExtraColumn, Predictions, ScoreLayout, rounded_costs, shortest
 
 
 class LineFormat(Protocol):
@@ -36,7 +36,7 @@ class LineFormat(Protocol):
 class TextScores:
     """The writer of predictions as lines: numbers are the shortest text that reads back, or rounded."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, lines: LineFormat) -> None:
+    def __init__(self, file: BinaryIO, layout: ScoreLayout, lines: LineFormat) -> None:
         self._file = file
         self._names = layout.names
         self._lines = lines
@@ -64,7 +64,7 @@ class TextScores:
             return shortest(column.to_numpy(zero_copy_only=False))
         return self._lines.strings(column)
 
-    def _added_text(self, added: Added, column: pa.Array) -> pa.Array:
+    def _added_text(self, added: ExtraColumn, column: pa.Array) -> pa.Array:
         if added.kind == "text":
             return self._lines.strings(column)
         return (self._number_text if added.kind == "log_p" else shortest)(column.to_numpy())
@@ -83,7 +83,7 @@ class TextScores:
         """Nothing is held back."""
 
 
-def _number_text(layout: Layout) -> Callable[[Array], pa.Array]:
+def _number_text(layout: ScoreLayout) -> Callable[[Array], pa.Array]:
     digits = layout.digits
     if digits is None:
         return shortest

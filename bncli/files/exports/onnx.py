@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bncli.errors import UsageError
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 4096
 
 
-def write_onnx(scorer: PortableScorer, target: Target) -> bytes:
+def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """The bytes of the file; UsageError without the package."""
     try:
         importlib.import_module("onnx")

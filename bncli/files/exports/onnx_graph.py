@@ -30,7 +30,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.portable import Input, PortableMap, PortableScorer, PortableTable
 from bncli.engine.prediction.portable_effects import PortableEffects
 from bncli.errors import ModelError
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 
 OPSET = 18
 ML_OPSET = 3
@@ -48,7 +48,7 @@ _LEAST = 1e-300
 """Probabilities below it are taken for it where they are raised to a power."""
 
 
-def onnx_bytes(scorer: PortableScorer, target: Target) -> bytes:
+def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """The model as an ONNX file; ModelError where it looks at no column."""
     if not scorer.inputs:
         hint = "there would be no input to tell the number of rows"

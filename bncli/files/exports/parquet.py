@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from bncli.files.atomic import AbandonableStream
 from bncli.files.exports import ScoreFormat
-from bncli.files.exports.score_layout import Layout, Predictions, record_batch
+from bncli.files.exports.score_layout import Predictions, ScoreLayout, record_batch
 
 ROWS_PER_GROUP = 1 << 17
 
 
 class _ParquetScores:
-    def __init__(self, file: BinaryIO, layout: Layout, piped: bool) -> None:
+    def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool) -> None:
         from pyarrow import parquet
 
         self._layout = layout

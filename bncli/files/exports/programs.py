@@ -49,7 +49,7 @@ def _unknown_effects() -> PortableEffects:
     raise TypeError("the target knows no effects")
 
 
-class Target(NamedTuple):
+class ProgramTarget(NamedTuple):
     """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
 
     missing: in place of a text; missing_numbers: in place of a number. `effects` finds those of the model over the
@@ -70,7 +70,7 @@ def listed(entries: Array) -> list[Any]:
     return found
 
 
-def data_text(scorer: PortableScorer, target: Target, written: Callable[[Array], list[Any]] = listed) -> str:
+def data_text(scorer: PortableScorer, target: ProgramTarget, written: Callable[[Array], list[Any]] = listed) -> str:
     """The data, a line a table, whose entries are `written` in this form."""
     inputs = ",\n".join("    " + text_of(one) for one in _inputs(scorer))
     stages = ",\n".join(_stage_text(scorer, s, written) for s in range(len(scorer.stages)))

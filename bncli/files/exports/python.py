@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import Target, answers, data_text, decides, text_of
+from bncli.files.exports.programs import ProgramTarget, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -167,7 +167,7 @@ def decide(row):
 '''
 
 
-def write_python(scorer: PortableScorer, target: Target) -> str:
+def write_python(scorer: PortableScorer, target: ProgramTarget) -> str:
     """The text of the module."""
     plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)

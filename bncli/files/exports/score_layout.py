@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Rule
-from bncli.engine.prediction.contributions import Explanation, Wording
+from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decided, Decider
 from bncli.errors import UsageError
 
@@ -169,7 +169,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
     ]
 
 
-def _worded(explanation: Explanation, k: int, words: Callable[[Wording], str]) -> pa.Array:
+def _worded(explanation: Explanation, k: int, words: Callable[[TermText], str]) -> pa.Array:
     """What stands before the number."""
     reasons = explanation.reasons[k]
     distinct, places = np.unique(reasons, return_inverse=True)
@@ -177,12 +177,12 @@ def _worded(explanation: Explanation, k: int, words: Callable[[Wording], str]) -
     return pa.array(texts, pa.string()).take(pa.array(places.ravel()))
 
 
-def _phrase(wording: Wording) -> str:
+def _phrase(wording: TermText) -> str:
     seen = zip(wording.attributes, wording.values, strict=True)
     return "&".join(name + value if value[:1] in "<>" else f"{name}={value}" for name, value in seen) + ":"
 
 
-def _object(wording: Wording) -> str:
+def _object(wording: TermText) -> str:
     names, values = (json.dumps(texts, ensure_ascii=False, separators=(",", ":")) for texts in wording)
     return f'{{"attributes":{names},"values":{values},"contribution":'
 
@@ -192,7 +192,7 @@ LARGEST = 1.0 - 2.0**-53
 """A printed probability lies between these two, so that nobody takes the logarithm of 0."""
 
 
-class Added(NamedTuple):
+class ExtraColumn(NamedTuple):
     """A column of what was asked beyond the prediction; `log_p` is written as probabilities are."""
 
     name: str
@@ -200,7 +200,7 @@ class Added(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScoreLayout:
     """The columns of the output.
 
     `digits` None: full precision; `explain`: how many contributions a row; `rule`: what is decided, None: nothing.
@@ -213,7 +213,7 @@ class Layout:
     digits: int | None = None
     explain: int = 0
     rule: Rule | None = None
-    added: tuple[Added, ...] = ()
+    added: tuple[ExtraColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
@@ -274,7 +274,7 @@ class Predictions:
 
     @staticmethod
     def of(
-        layout: Layout,
+        layout: ScoreLayout,
         kept: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
@@ -288,13 +288,13 @@ class Predictions:
         return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, decided, columns)
 
 
-def _decided(layout: Layout, log_probabilities: Array) -> tuple[pa.Array, ...]:
+def _decided(layout: ScoreLayout, log_probabilities: Array) -> tuple[pa.Array, ...]:
     if layout.decider is None:
         return ()
     return decided_columns(layout.decider.decide(log_probabilities), layout.labels, layout.decided_names)
 
 
-def _added(layout: Layout, column: Added, values: Sequence[str] | Array) -> pa.Array:
+def _added(layout: ScoreLayout, column: ExtraColumn, values: Sequence[str] | Array) -> pa.Array:
     if column.kind == "text":
         return pa.array(values, pa.string())
     numbers = np.asarray(values, np.float64)
@@ -303,7 +303,7 @@ def _added(layout: Layout, column: Added, values: Sequence[str] | Array) -> pa.A
     return pa.array(numbers if layout.digits is None else np.round(numbers, layout.digits))
 
 
-def _numbers(layout: Layout, log_probabilities: Array) -> tuple[Array, ...]:
+def _numbers(layout: ScoreLayout, log_probabilities: Array) -> tuple[Array, ...]:
     if layout.labels_only:
         return ()
     if layout.log_proba:
@@ -329,7 +329,7 @@ def rounded_costs(decided: Sequence[pa.Array], digits: int | None) -> list[pa.Ar
     return [pc.round(column, digits) if pa.types.is_floating(column.type) else column for column in decided]
 
 
-def record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:
+def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatch:
     """The rows as Arrow has them."""
     labels = pa.array(layout.labels, pa.string()).take(pa.array(predictions.codes))
     numbers = predictions.numbers

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import ModelError
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import Target, text_of
+from bncli.files.exports.programs import ProgramTarget, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import Input, PortableScorer, PortableTable
@@ -76,7 +76,7 @@ class _Scale(NamedTuple):
         return points if self.digits is None else round(points, self.digits or None) + 0
 
 
-def write_scorecard(scorer: PortableScorer, target: Target) -> str:
+def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
     """The card, as JSON where the options say `json`; ModelError where there can be none."""
     if len(scorer.labels) != 2:
         what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
@@ -93,7 +93,7 @@ def write_scorecard(scorer: PortableScorer, target: Target) -> str:
     return write(scorer, target, scale, tables)
 
 
-def _tables(scorer: PortableScorer, target: Target, scale: _Scale) -> Iterator[_Table]:
+def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> Iterator[_Table]:
     """Larger sets that give no points are left out."""
     effects = target.effects()
     n_rows = sum(table.entries.shape[1] for table in effects.tables)
@@ -142,7 +142,7 @@ def plain(text: str) -> str:
     return text_of(text) if _MISLEADING.search(text) or not text.isprintable() else text
 
 
-def _csv_text(scorer: PortableScorer, target: Target, scale: _Scale, tables: list[_Table]) -> str:
+def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
     """Three lines of comment, a heading, a line a row."""
     label, name = text_of(scorer.labels[1]), text_of(scorer.class_name)
     lines = io.StringIO()
@@ -159,7 +159,7 @@ def _csv_text(scorer: PortableScorer, target: Target, scale: _Scale, tables: lis
     return lines.getvalue()
 
 
-def _json_text(scorer: PortableScorer, target: Target, scale: _Scale, tables: list[_Table]) -> str:
+def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
     """The same as an object, a line a row."""
     head = {
         "format": "bncli-scorecard",

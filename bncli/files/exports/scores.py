@@ -17,7 +17,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import output_stream, write_faults
 from bncli.files.exports import SCORES, ScoreFormat, by_ending, score_format, score_formats
-from bncli.files.exports.score_layout import Layout, Predictions
+from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
 
 def _written() -> str:
@@ -35,7 +35,7 @@ NOT_WRITTEN = tuple(ending for ending in (".tsv", ".tab", ".xlsx") if not by_end
 class ScoreFile:
     """Where predictions go, batch by batch."""
 
-    def __init__(self, file: BinaryIO, form: ScoreFormat, layout: Layout, piped: bool) -> None:
+    def __init__(self, file: BinaryIO, form: ScoreFormat, layout: ScoreLayout, piped: bool) -> None:
         self._layout, self._is_text = layout, form.is_text
         with write_faults():
             self._writer = form.write(file, layout, piped)
@@ -72,7 +72,7 @@ class ScoreFile:
 class PieceMaker:
     """Predictions in a format, as bytes that `ScoreFile.write_sent` writes; nothing is written here."""
 
-    def __init__(self, output: str | None, output_format: str | None, layout: Layout) -> None:
+    def __init__(self, output: str | None, output_format: str | None, layout: ScoreLayout) -> None:
         self._layout = layout
         self._writer = _chosen(output, output_format).write(io.BytesIO(), layout, True)
 
@@ -91,7 +91,7 @@ class PieceMaker:
 
 
 @contextmanager
-def open_scores(output: str | None, output_format: str | None, layout: Layout) -> Iterator[ScoreFile]:
+def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
     """A place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
 
     `output_format`: one of SCORES; None = by the file's extension, else CSV.
@@ -116,6 +116,6 @@ def write_predictions(
     path: str, labels: tuple[str, ...], log_probabilities: Array, *, digits: int | None = None
 ) -> None:
     """A whole table of predictions at once, as `open_scores` writes them; log_probabilities (K, N)."""
-    with open_scores(path, None, Layout(labels, digits=digits)) as scores:
+    with open_scores(path, None, ScoreLayout(labels, digits=digits)) as scores:
         for start in range(0, log_probabilities.shape[1], 1 << 16):
             scores.write((), log_probabilities[:, start : start + (1 << 16)])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bncli.errors import ModelError
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import Target, text_of
+from bncli.files.exports.programs import ProgramTarget, text_of
 from bncli.files.exports.sql_dialects import BEGINNING, BY_WORD, DIALECTS, Dialect, identifier, literal, number
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ROWS = 500
 _OF_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
 
 
-def write_sql(scorer: PortableScorer, target: Target) -> str:
+def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
     """The text of the file; ModelError where a name or a number of columns is more than the database has."""
     from bncli.files.exports.sql_layers import query, sql_model
 
@@ -59,7 +59,7 @@ def write_sql(scorer: PortableScorer, target: Target) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _check_names(scorer: PortableScorer, target: Target, dialect: Dialect, stem: str) -> None:
+def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect, stem: str) -> None:
     table, key = target.options["input"], target.options["key"]
     levels = (level for one in scorer.inputs for level in one.codes or ())
     names = [one.name for one in scorer.inputs]
@@ -95,7 +95,7 @@ def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str
 
 
 def _header(
-    scorer: PortableScorer, target: Target, dialect: Dialect, columns: Sequence[str], stem: str
+    scorer: PortableScorer, target: ProgramTarget, dialect: Dialect, columns: Sequence[str], stem: str
 ) -> Iterator[str]:
     known = {name: target.options[name] for name in DEFAULTS}
     yield BEGINNING + text_of({**known, "view": f"{stem}_scores", "columns": list(columns)})

@@ -40,7 +40,7 @@ from bncli.files.exports.sql_dialects import Dialect, identifier, number, total
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
     from bncli.engine.prediction.portable import Input, PortableLine, PortableScorer, PortableStage, PortableTable
-    from bncli.files.exports.programs import Target
+    from bncli.files.exports.programs import ProgramTarget
 
 
 # A portable model as one array of numbers, which a query adds up without knowing of averages or missing tables.
@@ -161,7 +161,7 @@ class Layers:
         return "WITH " + ",\n".join(f"{name} AS NOT MATERIALIZED (\n{text}\n)" for name, text in self.texts)
 
 
-def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Target, stem: str) -> Layers:
+def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
     """The layers up to `whole`, or `lowest`, over the table target.options["input"]; stem: of the tables' names."""
     layers = Layers(dialect)
     table, key = target.options["input"], target.options["key"]
@@ -202,7 +202,7 @@ def kept(*names: str) -> list[tuple[str, str]]:
     return [(name, name) for name in names]
 
 
-def _value(one: Input, dialect: Dialect, target: Target) -> str:
+def _value(one: Input, dialect: Dialect, target: ProgramTarget) -> str:
     column = f"t.{identifier(dialect.shortened(one.name))}"
     if one.cuts is None:
         return dialect.text_value(column, target.missing)

@@ -29,7 +29,7 @@ _SCATTER_COLUMNS = 4
 
 
 @dataclass(frozen=True)
-class Panel:
+class ScatterPanel:
     """A learner: (data set, baseline's figure, its own) a point, and how often it is better, equal, worse."""
 
     name: str
@@ -40,7 +40,7 @@ class Panel:
 
 
 def scatter_plots(
-    title: str, baseline: str, panels: Sequence[Panel], *, lower_is_better: bool, logarithmic: bool | None = None
+    title: str, baseline: str, panels: Sequence[ScatterPanel], *, lower_is_better: bool, logarithmic: bool | None = None
 ) -> Drawing:
     """A panel a learner; where axes are to be `logarithmic`, all figures are positive."""
     columns = min(_SCATTER_COLUMNS, math.ceil(math.sqrt(len(panels))))

@@ -23,14 +23,14 @@ from bncli.files.pictures.drawing import Drawing, shortened, text_width
 _SWEEPS = 12
 
 
-class Layout(NamedTuple):
+class NetworkLayout(NamedTuple):
     """(depth, breadth) of every node by number, and the points that arcs pass from their first end to their last."""
 
     places: dict[int, tuple[float, float]]
     arcs: dict[tuple[int, int], list[tuple[float, float]]]
 
 
-def tree_layout(parents: Mapping[int, int | None]) -> Layout:
+def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
     """A forest, its trees one below the other."""
     children: dict[int | None, list[int]] = {}
     for node, parent in parents.items():
@@ -44,7 +44,7 @@ def tree_layout(parents: Mapping[int, int | None]) -> Layout:
             places[node] = (depth, breadth + shift)
         below = max(lower) + shift + 1
     arcs = {(p, n): [places[p], places[n]] for n, p in parents.items() if p is not None}
-    return Layout(places, arcs)
+    return NetworkLayout(places, arcs)
 
 
 def _subtree(
@@ -66,7 +66,7 @@ def _subtree(
     return places, [0.0, *(b - middle for b in upper)], [0.0, *(b - middle for b in lower)]
 
 
-def layered_layout(parents: Mapping[int, Sequence[int]]) -> Layout:
+def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
     """A graph without cycles."""
     depths = _depths(parents)
     layers: list[list[int]] = [[] for _ in range(max(depths.values(), default=0) + 1)]
@@ -88,7 +88,7 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> Layout:
     breadths = _ordered(layers, before)
     spots = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
     arcs = {ends: [spots[node] for node in chain] for ends, chain in chains.items()}
-    return Layout({node: spots[node] for node in depths}, arcs)
+    return NetworkLayout({node: spots[node] for node in depths}, arcs)
 
 
 def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
@@ -168,7 +168,7 @@ class Hyperedge:
 
 
 def network_drawing(
-    title: str, nodes: Sequence[Node], layout: Layout, strengths: dict[tuple[int, int], tuple[float, str]]
+    title: str, nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
     """Arcs by strength (0 to 1) and words; depth of the layout runs from left to right."""
     widths = [min(_BOX, text_width(node.name, 12) + 14) for node in nodes]

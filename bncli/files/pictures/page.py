@@ -23,7 +23,7 @@ from bncli.files.pictures.drawing import DARK, STYLE, Drawing
 
 
 @dataclass(frozen=True)
-class Prose:
+class Paragraph:
     """A paragraph; a `warning` is something to mend, a `gap` tells what the page leaves out and why."""
 
     text: str
@@ -82,7 +82,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedBlocks:
     """Blocks that open when they are asked for, at a place of this name that links lead to."""
 
     place: str
@@ -91,7 +91,7 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Panel:
+class InteractivePanel:
     """What answers when it is touched: its kind is known to the script, which takes `data`; `fallback` stands before.
 
     thresholds: {"label", "other", "t": [...], "tp": [...], "fp": [...], "positives", "negatives", "start", "costs"}
@@ -104,7 +104,7 @@ class Panel:
     fallback: Sequence[Block] = ()
 
 
-Block = Prose | Grid | Picture | Pictures | LabelSwitch | Listing | Folded | Panel
+Block = Paragraph | Grid | Picture | Pictures | LabelSwitch | Listing | FoldedBlocks | InteractivePanel
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _pictures(block: Block) -> Sequence[Picture]:
         return (block,)
     if isinstance(block, Pictures):
         return block.pictures
-    if isinstance(block, Folded):
+    if isinstance(block, FoldedBlocks):
         return [picture for inner in block.blocks for picture in _pictures(inner)]
     return ()
 
@@ -160,7 +160,7 @@ def json_text(value: Any) -> str:
     return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-class Numbered:
+class PageNumbering:
     """Hands out a number for each picture and panel of a page, and keeps what the script needs of them."""
 
     def __init__(self) -> None:
@@ -175,19 +175,19 @@ class Numbered:
 
 
 @singledispatch
-def markup(block: Any, numbered: Numbered) -> str:
+def markup(block: Any, numbered: PageNumbering) -> str:
     """A block as HTML."""
     raise TypeError(f"no markup for {type(block).__name__}")
 
 
 @markup.register
-def _(block: Prose, numbered: Numbered) -> str:
+def _(block: Paragraph, numbered: PageNumbering) -> str:
     kinds = {"plain": "<p>", "warning": '<p class="warning"><strong>Warning:</strong> ', "gap": '<p class="gap">'}
     return f"{kinds[block.kind]}{text(block.text)}</p>"
 
 
 @markup.register
-def _(block: Grid, numbered: Numbered) -> str:
+def _(block: Grid, numbered: PageNumbering) -> str:
     numbers = set(block.numbers)
 
     def cells(tag: str, row: Sequence[str]) -> str:
@@ -209,7 +209,7 @@ def _rest(row: Sequence[str], numbers: set[int]) -> str:
 
 
 @markup.register
-def _(block: Picture, numbered: Numbered) -> str:
+def _(block: Picture, numbered: PageNumbering) -> str:
     place = f"picture-{block.name}"
     if block.redraw is not None:
         numbered.pictures[place] = block.redraw
@@ -225,12 +225,12 @@ def _(block: Picture, numbered: Numbered) -> str:
 
 
 @markup.register
-def _(block: Pictures, numbered: Numbered) -> str:
+def _(block: Pictures, numbered: PageNumbering) -> str:
     return '<div class="pictures">\n' + "\n".join(markup(one, numbered) for one in block.pictures) + "\n</div>"
 
 
 @markup.register
-def _(block: LabelSwitch, numbered: Numbered) -> str:
+def _(block: LabelSwitch, numbered: PageNumbering) -> str:
     options = (
         f'<option value="{i}"{" selected" if i == block.chosen else ""}>{text(label)}</option>'
         for i, label in enumerate(block.labels)
@@ -239,19 +239,19 @@ def _(block: LabelSwitch, numbered: Numbered) -> str:
 
 
 @markup.register
-def _(block: Listing, numbered: Numbered) -> str:
+def _(block: Listing, numbered: PageNumbering) -> str:
     lines = "\n".join(text(line) for line in block.lines)
     return f'<pre tabindex="0"><code>{lines}</code></pre>'
 
 
 @markup.register
-def _(block: Folded, numbered: Numbered) -> str:
+def _(block: FoldedBlocks, numbered: PageNumbering) -> str:
     inner = "\n".join(markup(one, numbered) for one in block.blocks)
     return f'<details id="{text(block.place)}"><summary>{name(block.summary)}</summary>\n{inner}\n</details>'
 
 
 @markup.register
-def _(block: Panel, numbered: Numbered) -> str:
+def _(block: InteractivePanel, numbered: PageNumbering) -> str:
     numbered.panels[block.kind] = block.data
     inner = "\n".join(markup(one, numbered) for one in block.fallback)
     title = text(block.title)
@@ -264,7 +264,7 @@ SCRIPT_LIMIT = 20_000
 
 def html_page(page: Page) -> str:
     """The text of the file."""
-    numbered = Numbered()
+    numbered = PageNumbering()
     body = "\n".join(numbered.section(one, number) for number, one in enumerate(page.sections, 1))
     style = f"\n{part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
     script = f"\n{inert(page.program)}{part('page.js')}"

@@ -22,7 +22,16 @@ from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import KEY, MARK, check_sizes
 from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of
-from bncli.files.reading.source import BadRow, Kind, RowBlock, Tokens, Values, Want, is_text, select
+from bncli.files.reading.source import (
+    BadRow,
+    ColumnRequest,
+    MissingTokens,
+    RowBlock,
+    ValueKind,
+    Values,
+    is_text,
+    select,
+)
 from bncli.files.reading.values import find_faults, resolve
 
 ROWS_PER_BATCH = 1 << 16
@@ -71,15 +80,15 @@ class ColumnarFile:
         if not self.names:
             raise BncliError("the file has no columns", where=path)
 
-    def want(self, name: str) -> Want:
+    def want(self, name: str) -> ColumnRequest:
         """How the column's values are best asked for."""
         kind = self._schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_integer(kind):
-            return Want(name, Kind.INTEGER)
+            return ColumnRequest(name, ValueKind.INTEGER)
         if is_temporal(kind):
-            return Want(name, Kind.TEXT, strict=True, form=DateForm(name, "days", order_of(kind)))
-        return Want(name, Kind.NUMBER if _is_real(kind) else Kind.TEXT)
+            return ColumnRequest(name, ValueKind.TEXT, strict=True, form=DateForm(name, "days", order_of(kind)))
+        return ColumnRequest(name, ValueKind.NUMBER if _is_real(kind) else ValueKind.TEXT)
 
     def batches(self, names: Sequence[str], *, whole: bool = False) -> Iterator[Batch]:
         """The rows in order, with the named columns, or with all of them for `whole` rows."""
@@ -159,7 +168,7 @@ def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return data
 
 
-def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
+def parse_batch(batch: Batch, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
     """The wanted columns of a batch's rows."""
     found = [_values(batch, want) for want in wants]
     resolved = [resolve(want, values, tokens) for want, values in zip(wants, found, strict=True)]
@@ -186,12 +195,12 @@ def _also_infinite(values: Values, wrong: Any) -> Any:
     return infinite if wrong is None else wrong | infinite
 
 
-def _values(batch: Batch, want: Want) -> Values:
+def _values(batch: Batch, want: ColumnRequest) -> Values:
     array = batch.data.column(batch.data.schema.get_field_index(want.name))
     if pa.types.is_dictionary(array.type):
         array = _plain_dictionary(array).dictionary_decode()
     try:
-        as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
+        as_numbers = want.kind is not ValueKind.TEXT or isinstance(want.form, NumberForm)
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
             # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit
             # int64.

@@ -14,10 +14,10 @@ from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.column_meaning import find_attributes
-from bncli.files.reading.column_roles import Roles
-from bncli.files.reading.columns import Growing, distinct_levels, narrow_codes, sort_levels
+from bncli.files.reading.column_roles import ColumnRoles
+from bncli.files.reading.columns import ColumnBuilder, distinct_levels, narrow_codes, sort_levels
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import Source, Tokens
+from bncli.files.reading.source import MissingTokens, Source
 from bncli.files.reading.table import Table
 from bncli.files.reading.values import in_form
 from bncli.watch import Note, Watch
@@ -27,9 +27,9 @@ _MAX_NUMBERED, _FEW_A_LABEL = 20, 50
 
 
 def assemble(
-    columns: Mapping[str, Growing],
+    columns: Mapping[str, ColumnBuilder],
     n_rows: int,
-    roles: Roles,
+    roles: ColumnRoles,
     table: Table,
     source: Source,
     *,
@@ -46,7 +46,7 @@ def assemble(
     if given is None:
         attributes = find_attributes(columns, keep, roles, table, source, watch)
     else:
-        attributes = _given_attributes(columns, keep, roles, given, where, Tokens.of(source.missing_tokens))
+        attributes = _given_attributes(columns, keep, roles, given, where, MissingTokens.of(source.missing_tokens))
     whole = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
         whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
@@ -73,7 +73,7 @@ def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str,
 
 
 def _given_attributes(
-    columns: Mapping[str, Growing], keep: Mask, roles: Roles, given: Cuts, where: str, tokens: Tokens
+    columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, given: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
     """The columns as given cuts say; their texts are levels of the cuts."""
     # in the order in which they would be found, whatever that of the cuts is: cuts may be learnt again for folds
@@ -93,7 +93,9 @@ def _given_attributes(
     return attributes
 
 
-def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: str, tokens: Tokens) -> None:
+def _check_levels(
+    column: ColumnBuilder, levels: tuple[str, ...], keep: Mask, where: str, tokens: MissingTokens
+) -> None:
     """An error for a value that is not among the levels, unless only rows that do not count have it."""
     unknown = _unknown(column.texts(), levels, tokens)
     if len(unknown) and not keep.all():
@@ -104,7 +106,7 @@ def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: s
         raise BncliError(what, where=where, hint="learn the cuts on data that holds it")
 
 
-def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: Tokens) -> pa.Array:
+def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: MissingTokens) -> pa.Array:
     found = distinct_levels(texts, tokens.text)
     return found.filter(pc.invert(pc.is_in(found, value_set=pa.array(levels, pa.string()))))
 

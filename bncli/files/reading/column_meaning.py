@@ -19,11 +19,11 @@ from bncli.engine.data.columns import Column, NumericColumn
 from bncli.engine.data.forms import DATE_ORDERS, DateForm, DateOrder, Form
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
-from bncli.files.reading.column_roles import Roles, missing_column
-from bncli.files.reading.columns import Growing, distinct_levels, doubts_about, more_than_two
+from bncli.files.reading.column_roles import ColumnRoles, missing_column
+from bncli.files.reading.columns import ColumnBuilder, distinct_levels, doubts_about, more_than_two
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import are_codes, find_form, fitting_forms, nearest_fit, to_numbers
-from bncli.files.reading.source import Kind, Source, Tokens
+from bncli.files.reading.source import MissingTokens, Source, ValueKind
 from bncli.files.reading.table import Table
 from bncli.files.reading.values import parts_of_dates, read_distinct
 from bncli.watch import Note, Watch
@@ -46,7 +46,7 @@ MARKS = (
 """Other than the usual words for no value, which are often one: none, unknown."""
 
 
-class NearMiss(NamedTuple):
+class SuspectedFormat(NamedTuple):
     """What the values of a column nearly are, and the note about it (empty: there is nothing to say)."""
 
     why: str
@@ -69,7 +69,7 @@ def plain_numbers(levels: pa.Array) -> bool:
     return wrong is None and more_than_two([numbers])
 
 
-def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> NearMiss | None:
+def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> SuspectedFormat | None:
     """What the values, different ones and none missing, nearly are; None if they are just text."""
     if len(levels) < _LEAST_NUMBER:
         return None
@@ -84,21 +84,21 @@ def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> Ne
         text = others[0].as_py()
         other = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
         note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
-        return NearMiss(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
+        return SuspectedFormat(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
     return _whole_miss(name, what, levels.to_pylist(), dates)
 
 
-def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> NearMiss:
+def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> SuspectedFormat:
     """Why a column all of whose values are dates, or numbers, was not taken for such."""
     if what != "dates":
         note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
-        return NearMiss("numbers with contradictory marks", note)
+        return SuspectedFormat("numbers with contradictory marks", note)
     if dates == "off":
-        return NearMiss("dates (--dates off)")
+        return SuspectedFormat("dates (--dates off)")
     first = shape_of(texts[0])
     other = next((text for text in texts if shape_of(text) != first), texts[-1])
     note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
-    return NearMiss("dates in several forms", note)
+    return SuspectedFormat("dates in several forms", note)
 
 
 # Whether a column of text holds dates, or numbers in a national form: what every one of its values agrees on.
@@ -113,7 +113,7 @@ _RECOGNITION_N_TRIED = 64
 _FIRST_WORDS: dict[str, tuple[str, ...]] = {"dmy": ("day", "month", "year"), "mdy": ("month", "day", "year")}
 
 
-class Meaning(NamedTuple):
+class RecognizedFormat(NamedTuple):
     """The form of a column's values, in words, and the other reading that fits as well (empty: none does)."""
 
     form: Form
@@ -121,7 +121,9 @@ class Meaning(NamedTuple):
     instead: str = ""
 
 
-def meaning_of(name: str, texts: pa.Array, tokens: Tokens, source: Source, delimiter: str | None) -> Meaning | None:
+def meaning_of(
+    name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
+) -> RecognizedFormat | None:
     """What the texts of a column, each of them once, are; None if they are just text.
 
     `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
@@ -143,12 +145,12 @@ def meaning_of(name: str, texts: pa.Array, tokens: Tokens, source: Source, delim
     return found
 
 
-def _dates(name: str, texts: pa.Array, asked: str) -> Meaning | None:
+def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
     orders = _fitting_orders(texts, asked)
     if not orders:
         return None
     instead = f"--dates {orders[1]}" if len(orders) > 1 else ""
-    return Meaning(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
+    return RecognizedFormat(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
 
 
 def _fitting_orders(texts: pa.Array, asked: str) -> list[DateOrder]:
@@ -181,7 +183,7 @@ def _in_words(texts: pa.Array, order: DateOrder) -> str:
     return (mark.join((*words,)) if words else "with names of months") + clock
 
 
-def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> Meaning | None:
+def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:
     found = find_form(texts, decimal, delimiter)
     if found is None:
         return None
@@ -189,7 +191,7 @@ def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> Meaning | 
     mark = {".": "point", ",": "comma"}[form.decimal]
     other = {".": ",", ",": "."}[form.decimal]
     words = f"decimal {mark}" + (f", {form.affix}" if form.affix else "")
-    return Meaning(form, words, f"--decimal {other}" if found.either else "")
+    return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
 
 
 # What is said of the columns of a table to learn from: a note for each kind of guess, however many columns.
@@ -200,7 +202,7 @@ _NOTES_N_TRIED = 4096
 _N_NAMED = 20
 
 
-class Notes:
+class ColumnNotes:
     """Collects what was found; `lines` says it."""
 
     def __init__(self) -> None:
@@ -233,11 +235,11 @@ class Notes:
     def leave_out(self, name: str, why: str) -> None:
         self._left_out.setdefault(why, []).append(name)
 
-    def number(self, name: str, meaning: Meaning) -> None:
+    def number(self, name: str, meaning: RecognizedFormat) -> None:
         instead = f"; {meaning.instead} reads the marks the other way" if meaning.instead else ""
         self._numbers.setdefault(f"({meaning.words}{instead})", []).append(name)
 
-    def date(self, name: str, meaning: Meaning, parts: Sequence[str], taken: Sequence[str]) -> None:
+    def date(self, name: str, meaning: RecognizedFormat, parts: Sequence[str], taken: Sequence[str]) -> None:
         """A column of dates has become these parts; others have names that are taken by columns."""
         assert isinstance(meaning.form, DateForm)
         self._taken += taken
@@ -301,7 +303,7 @@ _WORDS_OF_TEXT = 4
 
 
 def find_attributes(
-    columns: Mapping[str, Growing], keep: Mask, roles: Roles, table: Table, source: Source, watch: Watch
+    columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
 ) -> dict[str, Column]:
     """The attributes by name, in the table's order; `keep` marks the rows that count."""
     finder = _Finder(keep, roles, table, source)
@@ -311,7 +313,7 @@ def find_attributes(
     return finder.told(table.name, watch)
 
 
-class Finding(NamedTuple):
+class ColumnDecision(NamedTuple):
     """What becomes of one column: the attributes (none: it is left out), the form it was found in, what is told.
 
     marks: its values that may mean missing ones; meant: what it is but for them, numbers or dates (empty: names).
@@ -325,13 +327,13 @@ class Finding(NamedTuple):
 
 
 def find_one(
-    name: str, column: Growing, n_shown: int, n_rows: int, roles: Roles, table: Table, source: Source
-) -> Finding:
+    name: str, column: ColumnBuilder, n_shown: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
+) -> ColumnDecision:
     """As `find_attributes` for a single column, of which `n_shown` of about `n_rows` rows are at hand."""
     finder = _Finder(np.ones(n_shown, np.bool_), roles, table, source, n_rows)
     finder.take(name, column)
     notes = tuple(note.text for note in finder.notes.lines())
-    return Finding(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
+    return ColumnDecision(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
 
 
 class _Finder:
@@ -340,9 +342,9 @@ class _Finder:
     n_rows: where not all rows are at hand, how many there are, by the number of different values at hand.
     """
 
-    def __init__(self, keep: Mask, roles: Roles, table: Table, source: Source, n_rows: int | None = None) -> None:
+    def __init__(self, keep: Mask, roles: ColumnRoles, table: Table, source: Source, n_rows: int | None = None) -> None:
         self.attributes: dict[str, Column] = {}
-        self.notes = Notes()
+        self.notes = ColumnNotes()
         self.form: Form | None = None
         self.marks: Sequence[str] = ()
         self.meant = ""
@@ -350,13 +352,13 @@ class _Finder:
         self._n_rows = len(keep) if n_rows is None else n_rows
         self._dates: set[str] = set()
         self._keep, self._roles, self._table, self._source = keep, roles, table, source
-        self._tokens = Tokens.of(source.missing_tokens)
+        self._tokens = MissingTokens.of(source.missing_tokens)
 
-    def take(self, name: str, column: Growing) -> None:
+    def take(self, name: str, column: ColumnBuilder) -> None:
         form = self.form = column.want.form
         if isinstance(form, DateForm):
-            self._take_dates(name, column.numeric().values, Meaning(form, "as stored"))
-        elif column.want.kind is not Kind.TEXT or form is not None:
+            self._take_dates(name, column.numeric().values, RecognizedFormat(form, "as stored"))
+        elif column.want.kind is not ValueKind.TEXT or form is not None:
             self._take_numbers(name, column.numeric().values, form)
         elif name in self._roles.categorical:
             self.attributes[name] = column.categorical()
@@ -368,7 +370,7 @@ class _Finder:
         if name not in self._roles.numeric:
             self.notes.look_for_codes(name, values)
 
-    def _take_text(self, name: str, column: Growing) -> None:
+    def _take_text(self, name: str, column: ColumnBuilder) -> None:
         """Dates, numbers in a national form, names, or nothing that can be learnt from."""
         if column.leading_zeros and column.non_numeric is None:
             self._take_codes(name, column)
@@ -392,7 +394,7 @@ class _Finder:
             self.notes.number(name, meaning)
             self._take_numbers(name, values, form)
 
-    def _take_codes(self, name: str, column: Growing) -> None:
+    def _take_codes(self, name: str, column: ColumnBuilder) -> None:
         """Numbers with leading zeros: codes or, if they do not look so, numbers after all."""
         texts, counts = column.count(self._tokens.number)
         is_number = more_than_two([to_numbers(texts, ())[0]])
@@ -403,7 +405,7 @@ class _Finder:
             self.notes.padded.append(name)
             self._take_numbers(name, column.numeric().values, None)
 
-    def _keep_names(self, name: str, column: Growing, why: str) -> None:
+    def _keep_names(self, name: str, column: ColumnBuilder, why: str) -> None:
         """Names, unless most rows have their own; `why` says why that may be so, if anything is known."""
         levels = distinct_levels(column.texts(), self._tokens.text)
         if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > self._n_rows:
@@ -411,7 +413,7 @@ class _Finder:
         else:
             self.attributes[name] = column.categorical()
 
-    def _doubt(self, name: str, column: Growing, levels: pa.Array) -> str:
+    def _doubt(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
         """What the column might have been meant to be, which is noted; empty if it is just names."""
         self.marks = marks = marks_among(levels)
         if marks:
@@ -437,7 +439,7 @@ class _Finder:
         meaning = meaning_of(name, rest, self._tokens, self._source, delimiter)
         return "" if meaning is None else "dates" if isinstance(meaning.form, DateForm) else "numbers"
 
-    def _take_dates(self, name: str, seconds: NDArray[np.generic], meaning: Meaning) -> None:
+    def _take_dates(self, name: str, seconds: NDArray[np.generic], meaning: RecognizedFormat) -> None:
         assert isinstance(meaning.form, DateForm)
         found = parts_of_dates(np.asarray(seconds, np.float64), meaning.form, self._keep)
         self._dates.add(name)

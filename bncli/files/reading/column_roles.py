@@ -32,7 +32,7 @@ _LIST_KEYS = ("categorical", "numeric", "ignore")
 
 
 @dataclass(frozen=True)
-class Said:
+class DeclaredRoles:
     """What one place says about columns: the flags, or a schema file (`place` is its path)."""
 
     place: str | None = None
@@ -44,7 +44,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns in use: attributes in file order; those whose type is said are in `categorical` or `numeric`."""
 
     class_name: str
@@ -60,7 +60,7 @@ class Roles:
     """Parts of dates that are not wanted."""
 
 
-def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
+def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> ColumnRoles:
     """Every column's role, for learning; an error names a column that does not exist or that has two roles."""
     roles = roles_of(source, names, where, given)
     if given is None and not roles.attributes:
@@ -69,16 +69,16 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
     return roles
 
 
-def tell_left_out(roles: Roles, watch: Watch) -> None:
+def tell_left_out(roles: ColumnRoles, watch: Watch) -> None:
     """A note names the columns that given cuts do not name."""
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
-def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> Roles:
+def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> ColumnRoles:
     """Every column's role; there need be no attribute."""
-    flags = Said(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
+    flags = DeclaredRoles(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
     file = read_schema_file(source)
     for said in (flags, file):
         _check(said, names, where)
@@ -95,14 +95,14 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
     if given is not None:
         return _as_given(given, flags, said, class_name, attributes, where)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
-    return Roles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
+    return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
 
 
-def read_schema_file(source: Source) -> Said:
+def read_schema_file(source: Source) -> DeclaredRoles:
     """What the schema file says; nothing if there is none."""
     path = source.schema_file or _beside(source.paths)
     if path is None:
-        return Said()
+        return DeclaredRoles()
     content = _load(path)
     for key in content:
         if key not in (*_NAME_KEYS, *_LIST_KEYS):
@@ -116,10 +116,10 @@ def read_schema_file(source: Source) -> Said:
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             raise BncliError(f"'{key}' must be a list of column names", where=path)
     lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
-    return Said(path, content.get("class"), content.get("weights"), **lists)
+    return DeclaredRoles(path, content.get("class"), content.get("weights"), **lists)
 
 
-def write_schema_file(path: str, said: Said) -> None:
+def write_schema_file(path: str, said: DeclaredRoles) -> None:
     """Writes what `read_schema_file` reads, but for the file's place."""
     content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
     content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
@@ -148,7 +148,7 @@ def _load(path: str) -> dict[str, Any]:
     return content
 
 
-def _check(said: Said, names: tuple[str, ...], where: str) -> None:
+def _check(said: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
     """Every named column exists, and none has two roles in the same place."""
     lists = {"categorical": said.categorical, "numeric": said.numeric, "ignore": said.ignore}
     for role, column in (("class", said.class_name), ("weights", said.weights)):
@@ -175,7 +175,7 @@ def _may_be_part(name: str, names: tuple[str, ...], role: str) -> bool:
     return role in ("ignore", "numeric")
 
 
-def _located(said: Said, error: BncliError) -> BncliError:
+def _located(said: DeclaredRoles, error: BncliError) -> BncliError:
     """A fault in a schema file is a fault of the data, not of the command line."""
     return error if said.place is None else BncliError(error.what, where=said.place, hint=error.hint)
 
@@ -194,14 +194,14 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
     return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
 
 
-def _merged(flags: Said, file: Said) -> Said:
+def _merged(flags: DeclaredRoles, file: DeclaredRoles) -> DeclaredRoles:
     """The flags, and what the file says of columns that no flag names."""
     flagged = {*flags.categorical, *flags.numeric, *flags.ignore, flags.class_name, flags.weights}
 
     def rest(columns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in columns if name not in flagged)
 
-    return Said(
+    return DeclaredRoles(
         None,
         flags.class_name or (file.class_name if file.class_name not in flagged else None),
         flags.weights or (file.weights if file.weights not in flagged else None),
@@ -211,7 +211,7 @@ def _merged(flags: Said, file: Said) -> Said:
     )
 
 
-def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
+def _class_name(said: DeclaredRoles, names: tuple[str, ...], given: Cuts | None) -> str:
     if given is not None:
         if said.class_name not in (None, given.class_name):
             what = f"the cuts are for the class '{given.class_name}', not '{said.class_name}'"
@@ -226,7 +226,9 @@ def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
     return usable[-1] if usable else names[-1]
 
 
-def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:
+def _as_given(
+    given: Cuts, flags: DeclaredRoles, said: DeclaredRoles, class_name: str, attributes: tuple[str, ...], where: str
+) -> ColumnRoles:
     there = set(attributes)
     read = {a.name: column_read(a, there) for a in given.attributes}
     numeric = frozenset(read[a.name] for a in given.attributes if isinstance(a, NumericAttribute))
@@ -243,7 +245,7 @@ def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes:
     used = tuple(name for name in attributes if name in named)
     left_out = tuple(name for name in attributes if name not in named)
     in_form = _in_form(given, read)
-    return Roles(class_name, used, categorical, numeric, said.weights, left_out, in_form)
+    return ColumnRoles(class_name, used, categorical, numeric, said.weights, left_out, in_form)
 
 
 def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAttribute, ...]]:

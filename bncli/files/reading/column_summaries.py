@@ -23,12 +23,19 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
 from bncli.engine.data.forms import DateForm, Form
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.files.reading.column_meaning import MARKS, Finding, Meaning, find_one, meaning_of, plain_numbers
-from bncli.files.reading.column_roles import Roles, roles_of
-from bncli.files.reading.columns import EMPTY, CodedTexts, Growing, SignedCodes
+from bncli.files.reading.column_meaning import (
+    MARKS,
+    ColumnDecision,
+    RecognizedFormat,
+    find_one,
+    meaning_of,
+    plain_numbers,
+)
+from bncli.files.reading.column_roles import ColumnRoles, roles_of
+from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBuilder, SignedCodes
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import BLANKS, BadRow, Kind, Source, Tokens, Values, is_text
+from bncli.files.reading.source import BLANKS, BadRow, MissingTokens, Source, ValueKind, Values, is_text
 from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.training_rows import start_columns
 from bncli.files.reading.values import read_distinct
@@ -53,7 +60,7 @@ _LEAST_WAITING = 1024
 
 
 @dataclass(frozen=True)
-class Budget:
+class ColumnBudget:
     """What a column may keep: table cells (values x classes), distinct values, bytes of text."""
 
     cells: int
@@ -62,7 +69,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Counted:
+class ValueCounts:
     """Distinct values in the order of their first rows, their counts, and how many values each stands for.
 
     rows (n,): number of rows with the value. by_class (n, K): their weight in each class. scale (n,): 1 where counts
@@ -78,14 +85,16 @@ class Counted:
     def exact(self) -> bool:
         return not (self.scale > 1).any()
 
-    def take(self, which: Mask) -> Counted:
-        return Counted(self.values.filter(pa.array(which)), self.rows[which], self.by_class[which], self.scale[which])
+    def take(self, which: Mask) -> ValueCounts:
+        return ValueCounts(
+            self.values.filter(pa.array(which)), self.rows[which], self.by_class[which], self.scale[which]
+        )
 
 
-class Tally:
+class ColumnCounts:
     """Counts so far. `low`, `high`: among the numbers that were not kept (NaN: there are none)."""
 
-    def __init__(self, kind: pa.DataType, budget: Budget, always: Sequence[str]) -> None:
+    def __init__(self, kind: pa.DataType, budget: ColumnBudget, always: Sequence[str]) -> None:
         self._budget = budget
         self._always = pa.array(always if kind == pa.string() else [np.nan], kind)
         self._values = pa.array([], kind)
@@ -109,11 +118,11 @@ class Tally:
         if self._n_waiting > max(_LEAST_WAITING, len(self._values)) or self._waiting_text > self._budget.text:
             self._count_in()
 
-    def finish(self, n_classes: int) -> Counted:
+    def finish(self, n_classes: int) -> ValueCounts:
         self._count_in()
         self._widen(1 + n_classes)
         scale = np.where(self._common, 1.0, 2.0**self._level)
-        return Counted(self._values, self._table[:, 0], self._table[:, 1:], scale)
+        return ValueCounts(self._values, self._table[:, 0], self._table[:, 1:], scale)
 
     def forget_classes(self) -> None:
         """Goes on with one class in place of all."""
@@ -237,11 +246,11 @@ class ColumnSummary:
     example: a value that is present, "" if there is none. digest: equal for columns that are the same in every row.
     """
 
-    counted: Counted
+    counted: ValueCounts
     column: Column
     low: float
     high: float
-    finding: Finding
+    finding: ColumnDecision
     example: str
     digest: int
     plain: bool
@@ -264,7 +273,7 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class DistinctValues:
     """The distinct values of a column in a row block, blanks around them stripped; the value of every row."""
 
     values: pa.Array
@@ -272,7 +281,7 @@ class Encoded:
     codes: SignedCodes
 
 
-def encode_column(values: Values) -> Encoded:
+def encode_column(values: Values) -> DistinctValues:
     if not is_text(values):
         numbers = values.astype(np.float64) + 0.0
         numbers[np.isnan(numbers)] = np.nan  # one of the many
@@ -284,7 +293,7 @@ def encode_column(values: Values) -> Encoded:
         if not trimmed.equals(distinct):
             again = trimmed.dictionary_encode()
             distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
-    return Encoded(distinct, hashes_of(distinct), codes)
+    return DistinctValues(distinct, hashes_of(distinct), codes)
 
 
 @dataclass(frozen=True)
@@ -297,7 +306,7 @@ class BlockRows:
     places: Hashes
     locate: Callable[[int], str]
 
-    def table(self, encoded: Encoded) -> Array:
+    def table(self, encoded: DistinctValues) -> Array:
         """Of each distinct value the rows of positive weight, and their weight in each class."""
         n = len(encoded.values)
         codes, labels, weights = encoded.codes, self.labels, self.weights
@@ -313,19 +322,19 @@ class ColumnReader:
 
     def __init__(
         self,
-        growing: Growing,
-        tokens: Tokens,
-        budget: Budget,
-        find: Callable[..., Finding],
-        meaning: Callable[..., Meaning | None],
+        growing: ColumnBuilder,
+        tokens: MissingTokens,
+        budget: ColumnBudget,
+        find: Callable[..., ColumnDecision],
+        meaning: Callable[..., RecognizedFormat | None],
     ) -> None:
         self.want = growing.want
         self.tokens = tokens
         self._growing = growing
         self._find, self._meaning = find, meaning
-        self._is_text = self.want.kind is Kind.TEXT and self.want.form is None
+        self._is_text = self.want.kind is ValueKind.TEXT and self.want.form is None
         always = (*tokens.number, *MARKS)
-        self.tally = Tally(pa.string() if self._is_text else pa.float64(), budget, always)
+        self.tally = ColumnCounts(pa.string() if self._is_text else pa.float64(), budget, always)
         self._low, self._high = np.inf, -np.inf
         self._form: Form | None = None
         self._witnesses: pa.Array = EMPTY
@@ -333,7 +342,7 @@ class ColumnReader:
         self._example: str | None = None
         self._digest = 0
 
-    def take(self, encoded: Encoded, rows: BlockRows) -> None:
+    def take(self, encoded: DistinctValues, rows: BlockRows) -> None:
         self._digest += int((encoded.hashes[encoded.codes] * rows.places).sum(dtype=np.uint64))
         if self._is_text:
             self._growing.add(CodedTexts(encoded.codes, encoded.values), rows.locate)
@@ -344,7 +353,7 @@ class ColumnReader:
         table = rows.table(encoded)
         used = table[:, 0] > 0
         if not used.all():
-            encoded = Encoded(encoded.values.filter(pa.array(used)), encoded.hashes[used], encoded.codes)
+            encoded = DistinctValues(encoded.values.filter(pa.array(used)), encoded.hashes[used], encoded.codes)
         self.tally.add(encoded.values, encoded.hashes, table[used])
         for values in self.tally.dropped:
             self._let_go(values)
@@ -352,7 +361,7 @@ class ColumnReader:
 
     def _let_go(self, values: pa.Array) -> None:
         """Notes the extremes among values that the tally does not keep, and those that are not in the column's form."""
-        if self._growing.want.kind is not Kind.TEXT or not self._is_text:
+        if self._growing.want.kind is not ValueKind.TEXT or not self._is_text:
             self._note_extremes(
                 to_numbers(values, self.tokens.number)[0] if self._is_text else np.asarray(values.to_numpy())
             )
@@ -409,7 +418,7 @@ class ColumnReader:
             is_class and plain_numbers(_present(texts, self.tokens.number)),
         )
 
-    def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
+    def _found(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
         """What learning makes of the column, and what each kept value is."""
         n = len(counted.values)
         # How often each value is shown to the rules of learning: as often as it occurs, in tables of a million rows.
@@ -447,7 +456,7 @@ class ColumnReader:
         present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
         if self.want.form is not None:
             present = present.cast(pa.int64()).cast(pa.timestamp("s"))
-        elif self.want.kind is Kind.INTEGER:
+        elif self.want.kind is ValueKind.INTEGER:
             present = present.cast(pa.int64())
         return present.cast(pa.string()).fill_null("")
 
@@ -479,7 +488,7 @@ class Summary:
     """
 
     n_rows: int
-    roles: Roles
+    roles: ColumnRoles
     class_name: str | None
     ignored: frozenset[str]
     columns: dict[str, ColumnSummary]
@@ -497,7 +506,7 @@ def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_
         columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
         budget = _budget(len(table.names))
         find = partial(find_one, roles=roles, table=table, source=source)
-        tokens = Tokens.of(source.missing_tokens)
+        tokens = MissingTokens.of(source.missing_tokens)
         meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
         readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
         reading = _Reading(readers, class_name, roles.weights)
@@ -509,13 +518,13 @@ def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_
         return reading.finish(roles, class_name)
 
 
-def _budget(n_columns: int) -> Budget:
-    return Budget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
+def _budget(n_columns: int) -> ColumnBudget:
+    return ColumnBudget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
 
 
 @dataclass(frozen=True)
 class _Block:
-    columns: list[Encoded]
+    columns: list[DistinctValues]
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
@@ -567,7 +576,7 @@ class _Reading:
         numbers: NDArray[np.int64] = np.array([self._labels[label] for label in found], np.int64)[encoded.codes]
         return numbers
 
-    def finish(self, roles: Roles, class_name: str | None) -> Summary:
+    def finish(self, roles: ColumnRoles, class_name: str | None) -> Summary:
         n_labels = max(len(self._labels or ()), 1)
         columns = {
             name: reader.finish(self._n_rows, n_labels, is_class=name == class_name)

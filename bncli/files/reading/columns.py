@@ -25,7 +25,7 @@ from bncli.engine.data.columns import MISSING, CategoricalColumn, NumericColumn
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.numbers import FEW, has_leading_zeros, to_numbers
-from bncli.files.reading.source import BLANKS, Kind, Tokens, Values, Want, is_text
+from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
 
 # Columns of text as codes: the texts of a row block once each, and per row which one it is.
 #
@@ -145,7 +145,7 @@ def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], st
     return NonNumeric(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
 
 
-def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: Tokens) -> list[str]:
+def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens) -> list[str]:
     """A note for the user if the column of text was most likely meant to be numbers."""
     if non_numeric is None:
         return []
@@ -160,7 +160,7 @@ def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any
     return []
 
 
-def _count_numbers(blocks: Sequence[Any], tokens: Tokens) -> tuple[int, int]:
+def _count_numbers(blocks: Sequence[Any], tokens: MissingTokens) -> tuple[int, int]:
     """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
     tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
     marks: dict[int, tuple[Mask, Mask]] = {}
@@ -177,7 +177,7 @@ def _count_numbers(blocks: Sequence[Any], tokens: Tokens) -> tuple[int, int]:
     return n_numbers, n_present
 
 
-def _marks(texts: pa.Array, tokens: Tokens) -> tuple[Mask, Mask]:
+def _marks(texts: pa.Array, tokens: MissingTokens) -> tuple[Mask, Mask]:
     """Of each text: whether it is a number, whether it is not missing."""
     numbers, wrong = to_numbers(texts, tokens.number)
     is_number = ~np.isnan(numbers)
@@ -189,10 +189,10 @@ ColumnBlock = CodedTexts | NDArray[Any]
 _N_TRIED = 64
 
 
-class Growing:
+class ColumnBuilder:
     """A column's blocks so far. `want` says how the next rows are asked for; `free`: its type is not yet settled."""
 
-    def __init__(self, want: Want, *, free: bool, tokens: Tokens) -> None:
+    def __init__(self, want: ColumnRequest, *, free: bool, tokens: MissingTokens) -> None:
         self.want = want
         self.shared: pa.Array = EMPTY
         self.blocks: list[ColumnBlock] = []
@@ -214,7 +214,7 @@ class Growing:
     @property
     def may_be_codes(self) -> bool:
         """Whether it is read as numbers that are all whole so far, and may yet turn out to be codes."""
-        is_number = self.want.kind is not Kind.TEXT
+        is_number = self.want.kind is not ValueKind.TEXT
         return self._free and self._whole and is_number and not self.leading_zeros
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
@@ -225,8 +225,8 @@ class Growing:
                 self._learn_texts(block, locate)
         elif self._free and block.dtype.kind == "f":
             self._whole = self._whole and _are_whole(block)
-            if self.want.kind is Kind.INTEGER:
-                self.want = Want(self.want.name, Kind.NUMBER)
+            if self.want.kind is ValueKind.INTEGER:
+                self.want = ColumnRequest(self.want.name, ValueKind.NUMBER)
 
     def _learn_texts(self, block: CodedTexts, locate: Callable[[int], str]) -> None:
         texts = block.texts
@@ -238,11 +238,11 @@ class Growing:
         if wrong is not None:
             self._free = False
             self.non_numeric = first_non_numeric(block, wrong, locate)
-            self.want = Want(self.want.name, Kind.TEXT)
+            self.want = ColumnRequest(self.want.name, ValueKind.TEXT)
         elif not self.leading_zeros and has_leading_zeros(texts):
             self.leading_zeros = True
-        elif not self.leading_zeros and self.want.kind is Kind.TEXT and more_than_two([numbers]):
-            self.want = Want(self.want.name, Kind.NUMBER)
+        elif not self.leading_zeros and self.want.kind is ValueKind.TEXT and more_than_two([numbers]):
+            self.want = ColumnRequest(self.want.name, ValueKind.NUMBER)
 
     def settle(self) -> list[int]:
         """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
@@ -251,11 +251,11 @@ class Growing:
                 (to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block)
                 for block in self.blocks
             ) or (self.leading_zeros and self._whole):
-                self.want = Want(self.want.name, Kind.TEXT)
+                self.want = ColumnRequest(self.want.name, ValueKind.TEXT)
             elif self.want.form is None:
-                self.want = Want(self.want.name, Kind.NUMBER)
+                self.want = ColumnRequest(self.want.name, ValueKind.NUMBER)
             self._free = False
-        if self.want.kind is not Kind.TEXT or self.want.form is not None:
+        if self.want.kind is not ValueKind.TEXT or self.want.form is not None:
             return []
         return [i for i, block in enumerate(self.blocks) if not isinstance(block, CodedTexts)]
 
@@ -297,7 +297,7 @@ class Growing:
         """The finished class: in one whose values are all numbers the missing tokens are those of numbers."""
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
-            self._tokens = Tokens(self._tokens.number, self._tokens.number)
+            self._tokens = MissingTokens(self._tokens.number, self._tokens.number)
         return self.categorical()
 
     def categorical(self, levels: tuple[str, ...] | None = None) -> CategoricalColumn:

@@ -22,17 +22,17 @@ from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import atomic_writer
 from bncli.files.reading.byte_streams import Stream
-from bncli.files.reading.source import BLANKS, NOT_UTF8, BadRow, Kind
+from bncli.files.reading.source import BLANKS, NOT_UTF8, BadRow, ValueKind
 from bncli.watch import Note, Watch
 
 # Arrow's CSV parser, asked for some columns of some whole rows, on the calling thread.
 
 
-_TYPES = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.NUMBER: pa.float64()}
+_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
 
 
 def read_arrays(
-    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, Kind], missing: Sequence[str]
+    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, ValueKind], missing: Sequence[str]
 ) -> dict[int, pa.Array]:
     """The columns at the positions in `kinds`; `missing` become nulls among numbers only.
 
@@ -61,7 +61,7 @@ def _single(column: pa.ChunkedArray) -> pa.Array:
 
 def read_texts(data: bytes, n_columns: int, delimiter: bytes) -> list[pa.Array]:
     """All columns as text."""
-    arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), Kind.TEXT), ())
+    arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
     return list(arrays.values())
 
 
@@ -219,7 +219,7 @@ LATIN = "--encoding latin-1"
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the rows of a text file are written."""
 
     path: str
@@ -231,7 +231,7 @@ class Layout:
 class Header:
     """The layout, the bytes read beyond the header, and the number of the line on which they begin."""
 
-    layout: Layout
+    layout: TextLayout
     rest: bytes
     line: int
 
@@ -270,7 +270,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     fields = read_texts(row, _count_outside_quotes(row, chosen) + 1, chosen)
     names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
     check_distinct(names, where)
-    layout = Layout(name, names, chosen)
+    layout = TextLayout(name, names, chosen)
     return Header(layout, text[end:] + more, line + count_lines(text[:end]))
 
 
@@ -369,7 +369,7 @@ MAX_UNCLOSED = 8
 class TextBlock:
     """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
 
-    layout: Layout
+    layout: TextLayout
     data: bytes
     line: int
     bad: tuple[BadRow, ...] = ()
@@ -420,7 +420,7 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
 
 
 def _split(
-    layout: Layout, rest: bytes, more: bytes, line: int, at_end: bool
+    layout: TextLayout, rest: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
     """The whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
     line_feed = more.rfind(b"\n")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.forms import NumberForm
 from bncli.engine.kernels.arrays import Array, Integers, Mask
-from bncli.files.reading.source import BLANKS, Kind
+from bncli.files.reading.source import BLANKS, ValueKind
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _numerals_is_decimal = re.compile(_DECIMAL.removesuffix("$")).fullmatch
@@ -45,7 +45,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
     return distinct[codes], bad if bad.any() else None
 
 
-def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Kind]:
+def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[ValueKind]:
     """What the texts of each column, all of one length, look like.
 
     INTEGER or NUMBER where there are more than two numbers, none with leading zeros, and nothing else; TEXT elsewhere.
@@ -64,7 +64,10 @@ def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Kind]:
     for c in np.flatnonzero(whole & large):
         own = texts.slice(c * values.shape[1], values.shape[1])
         whole[c] = _are_integers(own, ~np.isnan(values[c]))
-    return [(Kind.INTEGER if w else Kind.NUMBER) if n else Kind.TEXT for n, w in zip(numeric, whole, strict=True)]
+    return [
+        (ValueKind.INTEGER if w else ValueKind.NUMBER) if n else ValueKind.TEXT
+        for n, w in zip(numeric, whole, strict=True)
+    ]
 
 
 def _are_integers(texts: pa.Array, is_number: Mask) -> bool:
@@ -169,7 +172,7 @@ _LEAST_SPECIAL = 2
 """Different texts that are no plain numbers: a single one is more likely a slip than a way to write numbers."""
 
 
-class Recognised(NamedTuple):
+class NumberFormat(NamedTuple):
     """The form of a column's texts; `either`: they fit the other decimal mark as well."""
 
     form: NumberForm
@@ -210,21 +213,21 @@ def _pattern(decimal: str) -> str:
     return rf"^[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 
-def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognised | None:
+def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> NumberFormat | None:
     """The one form of all the texts, at least one of them; None if there is none. `decimal`: what the user says."""
     if decimal is None and _count_special(texts) < _LEAST_SPECIAL:
         return None
     fitting = fitting_forms(texts, decimal)
     if len(fitting) < 2:
-        return Recognised(fitting[0]) if fitting else None
+        return NumberFormat(fitting[0]) if fitting else None
     marks = [mark for mark in ".," if pc.any(pc.match_substring(texts, mark)).as_py()]
     if len(marks) == 2:  # 1.234 and 5,678: whichever is the decimal mark, one of them means what it does not say
         return None
     if not marks:
-        return Recognised(fitting[0])
+        return NumberFormat(fitting[0])
     affix = fitting[0].affix
     is_decimal = _number_forms_is_decimal(_bare(_plain(texts), affix), marks[0], delimiter)
-    return Recognised(NumberForm(marks[0] if is_decimal else ".,".replace(marks[0], ""), affix), either=True)
+    return NumberFormat(NumberForm(marks[0] if is_decimal else ".,".replace(marks[0], ""), affix), either=True)
 
 
 def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:

@@ -27,7 +27,7 @@ from bncli.files.reading.column_roles import assign_roles, missing_column, read_
 from bncli.files.reading.columns import SignedCodes, codes_of, distinct_levels, narrow_codes, sort_levels, strip
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import BadRow, Kind, RowBlock, Source, Tokens, Values, Want
+from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, Values
 from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.values import column_read, in_form, want_in_form
 from bncli.watch import Run, Watch, silent
@@ -36,7 +36,7 @@ from bncli.watch import Run, Watch, silent
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class LevelLookup:
     """What texts mean: codes[i] is the code of texts[i]; a text that is not there is looked at without its blanks."""
 
     levels: tuple[str, ...]
@@ -45,12 +45,12 @@ class Vocabulary:
     codes: SignedCodes
 
     @staticmethod
-    def of(levels: tuple[str, ...], tokens: Tokens) -> Vocabulary:
+    def of(levels: tuple[str, ...], tokens: MissingTokens) -> LevelLookup:
         # A missing token wins over a level of the same text.
         levels_only = [(level, code) for code, level in enumerate(levels) if level not in tokens.text]
         texts = pa.array([*tokens.text, *(level for level, _ in levels_only)], pa.string())
         codes = [MISSING] * len(tokens.text) + [code for _, code in levels_only]
-        return Vocabulary(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
+        return LevelLookup(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
 
     def encode(self, values: pa.Array) -> SignedCodes:
         """The code of every value: a level's, MISSING or UNSEEN."""
@@ -67,40 +67,40 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Coded:
+class EncodedSource:
     """A column as it is asked for, and the attributes that it codes: one, or several made from the same dates.
 
     `forms` has one for every name, None for plain numbers and for text; `vocabulary` is None for numbers.
     """
 
-    want: Want
-    vocabulary: Vocabulary | None
+    want: ColumnRequest
+    vocabulary: LevelLookup | None
     names: tuple[str, ...]
     forms: tuple[Form | None, ...] = (None,)
 
     @staticmethod
-    def of(attribute: Attribute, tokens: Tokens) -> Coded:
+    def of(attribute: Attribute, tokens: MissingTokens) -> EncodedSource:
         """The attribute read from a column of its own name."""
         if isinstance(attribute, CategoricalAttribute):
-            vocabulary = Vocabulary.of(tuple(attribute.code_of), tokens)
-            return Coded(Want(attribute.name, Kind.TEXT), vocabulary, (attribute.name,))
+            vocabulary = LevelLookup.of(tuple(attribute.code_of), tokens)
+            return EncodedSource(ColumnRequest(attribute.name, ValueKind.TEXT), vocabulary, (attribute.name,))
         form = attribute.form if isinstance(attribute.form, NumberForm) else None
-        return Coded(want_in_form(attribute.name, form), None, (attribute.name,), (form,))
+        return EncodedSource(want_in_form(attribute.name, form), None, (attribute.name,), (form,))
 
     @staticmethod
-    def all_of(attributes: Iterable[Attribute], names: Collection[str], tokens: Tokens) -> list[Coded]:
+    def all_of(attributes: Iterable[Attribute], names: Collection[str], tokens: MissingTokens) -> list[EncodedSource]:
         """The attributes as they are read from a table with columns of these names, each column once."""
-        coded: list[Coded] = []
+        coded: list[EncodedSource] = []
         dates: dict[str, list[NumericAttribute]] = {}
         for attribute in attributes:
             source = column_read(attribute, names)
             if source != attribute.name and isinstance(attribute, NumericAttribute):
                 dates.setdefault(source, []).append(attribute)
             else:
-                coded.append(Coded.of(attribute, tokens))
+                coded.append(EncodedSource.of(attribute, tokens))
         for source, parts in dates.items():
             forms = tuple(attribute.form for attribute in parts)
-            coded.append(Coded(want_in_form(source, forms[0]), None, tuple(part.name for part in parts), forms))
+            coded.append(EncodedSource(want_in_form(source, forms[0]), None, tuple(part.name for part in parts), forms))
         return coded
 
     def columns(self, values: Values) -> dict[str, Column]:
@@ -110,15 +110,17 @@ class Coded:
         return {self.names[0]: CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)}
 
 
-def coded_label(name: str, labels: tuple[str, ...], tokens: Tokens) -> Coded:
+def coded_label(name: str, labels: tuple[str, ...], tokens: MissingTokens) -> EncodedSource:
     """The class in the column `name`, coded into these labels."""
-    return Coded(Want(name, Kind.TEXT), Vocabulary.of(labels, tokens_of_class(labels, tokens)), (name,))
+    return EncodedSource(
+        ColumnRequest(name, ValueKind.TEXT), LevelLookup.of(labels, tokens_of_class(labels, tokens)), (name,)
+    )
 
 
-def tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
+def tokens_of_class(labels: tuple[str, ...], tokens: MissingTokens) -> MissingTokens:
     """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
     _, wrong = to_numbers(pa.array(labels, pa.string()), ())
-    return Tokens(tokens.number, tokens.number) if wrong is None else tokens
+    return MissingTokens(tokens.number, tokens.number) if wrong is None else tokens
 
 
 _N_NAMED = 3
@@ -174,7 +176,7 @@ class Batches:
             attributes = [schema.attributes[schema.index(name)] for name in needed if name != schema.class_name]
             self.absent = absent_columns(attributes, self._table, allow=source.allow_missing_columns)
             read = [attribute for attribute in attributes if column_read(attribute, columns) in columns]
-            self._coded = Coded.all_of(read, columns, self._tokens)
+            self._coded = EncodedSource.all_of(read, columns, self._tokens)
             if schema.class_name in needed and schema.class_name in columns:
                 self._coded.append(coded_label(schema.class_name, schema.labels, self._tokens))
             there = {attribute.name for attribute in read}
@@ -209,18 +211,22 @@ class Batches:
 
     def with_bad_rows(self, begin: int = 0) -> Iterator[_Parsed]:
         """Every batch of the files from that numbered `begin`, with its malformed rows, which are left to who asks."""
-        wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
+        wants = [coded.want for coded in self._coded] + [
+            ColumnRequest(name, ValueKind.TEXT) for name in self.kept_names
+        ]
         names = [want.name for want in wants] or list(self._table.names[:1])
         with self._table:
             yield from in_order(self._tasks(names, wants, begin), self._run.threads)
 
-    def _tasks(self, names: Sequence[str], wants: Sequence[Want], begin: int) -> Iterator[Callable[[], _Parsed] | None]:
+    def _tasks(
+        self, names: Sequence[str], wants: Sequence[ColumnRequest], begin: int
+    ) -> Iterator[Callable[[], _Parsed] | None]:
         for raw in self._table.raw_blocks(names, self._run.watch, begin):
             yield partial(self._batch, raw, wants)
             if isinstance(raw, TextBlock) and raw.paused:
                 yield None
 
-    def _batch(self, raw: RawBlock, wants: Sequence[Want]) -> _Parsed:
+    def _batch(self, raw: RawBlock, wants: Sequence[ColumnRequest]) -> _Parsed:
         block = parse(raw, wants, self._tokens)
         n_coded = len(self._coded)
         attributes: dict[str, Column] = {}
@@ -241,9 +247,9 @@ class Batches:
         self.close()
 
 
-def tokens_of(source: Source, schema: Schema) -> Tokens:
+def tokens_of(source: Source, schema: Schema) -> MissingTokens:
     """The missing tokens: the user's, else the model's."""
-    return Tokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
+    return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
 
 
 def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
@@ -279,12 +285,12 @@ def read_batches(
 # They become numbers as in a table to learn from: where all values are numbers, and more than two different ones.
 
 
-def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[Want]:
+def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
     """How those of the names are asked for that the table has and that are not read anyway."""
-    return [Want(name, Kind.TEXT) for name in names if name in table and name not in known]
+    return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
 
 
-def carried_column(blocks: Sequence[pa.Array], tokens: Tokens) -> Column:
+def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
     """The texts of all row blocks as one column."""
     encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
     texts = encoded.dictionary
@@ -326,7 +332,7 @@ def read_labelled(
         own = set(table.names)
         absent = set(absent_columns(attributes, table, allow=source.allow_missing_columns))
         there = [a for a in attributes if column_read(a, own) not in absent]
-        coded = _coded(source, schema, Coded.all_of(there, own, tokens), tokens)
+        coded = _coded(source, schema, EncodedSource.all_of(there, own, tokens), tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             beside = carried_wants(source.carried, [name for c in coded for name in c.names], table.names)
             label, *columns = _read_all(table, coded, beside, tokens, bad, _Pace(threads, watch))
@@ -342,11 +348,17 @@ def read_labelled(
     return whole if keep.all() else whole.take(np.flatnonzero(keep))
 
 
-def _coded(source: Source, schema: Schema, attributes: Sequence[Coded], tokens: Tokens) -> list[Coded]:
+def _coded(
+    source: Source, schema: Schema, attributes: Sequence[EncodedSource], tokens: MissingTokens
+) -> list[EncodedSource]:
     """The label, the attributes, the weights if there are any."""
     coded = [coded_label(source.class_name or schema.class_name, schema.labels, tokens), *attributes]
     if source.weights is not None:
-        coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None, (source.weights,)))
+        coded.append(
+            EncodedSource(
+                ColumnRequest(source.weights, ValueKind.NUMBER, strict=True, weight=True), None, (source.weights,)
+            )
+        )
     return coded
 
 
@@ -365,7 +377,12 @@ class _Pace(NamedTuple):
 
 
 def _read_all(
-    table: Table, coded: Sequence[Coded], beside: Sequence[Want], tokens: Tokens, bad: BadRows, pace: _Pace
+    table: Table,
+    coded: Sequence[EncodedSource],
+    beside: Sequence[ColumnRequest],
+    tokens: MissingTokens,
+    bad: BadRows,
+    pace: _Pace,
 ) -> list[Column]:
     wants = [*(c.want for c in coded), *beside]
     raw_blocks = table.raw_blocks([want.name for want in wants], pace.watch)
@@ -389,7 +406,7 @@ def _read_all(
 
 
 def _code(
-    raw: RawBlock, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens
+    raw: RawBlock, wants: Sequence[ColumnRequest], coded: Sequence[EncodedSource], tokens: MissingTokens
 ) -> tuple[RowBlock, list[Column]]:
     block = parse(raw, wants, tokens)
     pairs = zip(coded, block.values, strict=False)  # what is carried follows
@@ -436,7 +453,7 @@ class CodedBatches:
 
     def __init__(self, source: Source, cuts: Cuts, *, run: Run = Run(), block_size: int = BLOCK_SIZE) -> None:
         self.missing_tokens = source.missing_tokens
-        self._tokens = Tokens.of(source.missing_tokens)
+        self._tokens = MissingTokens.of(source.missing_tokens)
         self._drops, self._run = source.drop_unlabelled, run
         self._numbers: dict[str, int] = {}
         self._n_unlabelled = 0
@@ -447,7 +464,7 @@ class CodedBatches:
             self._roles = assign_roles(source, names, self._table.name, cuts)
             tell_left_out(self._roles, run.watch)
             self._attributes = tuple(replace(_in_form(a, source), missing=True) for a in cuts.attributes)
-            self._coded = Coded.all_of(self._attributes, set(names), self._tokens)
+            self._coded = EncodedSource.all_of(self._attributes, set(names), self._tokens)
         except BaseException:
             self._table.close()
             raise
@@ -462,9 +479,9 @@ class CodedBatches:
 
     def __iter__(self) -> Iterator[CodedBatch]:
         wants = [coded.want for coded in self._coded]
-        wants.append(Want(self._roles.class_name, Kind.TEXT))
+        wants.append(ColumnRequest(self._roles.class_name, ValueKind.TEXT))
         if self._roles.weights is not None:
-            wants.append(Want(self._roles.weights, Kind.NUMBER, strict=True, weight=True))
+            wants.append(ColumnRequest(self._roles.weights, ValueKind.NUMBER, strict=True, weight=True))
         with self._bad:
             raw_blocks = self._table.raw_blocks([want.name for want in wants], self._run.watch)
             for part in in_order((partial(self._code, raw, wants) for raw in raw_blocks), self._run.threads):
@@ -478,7 +495,7 @@ class CodedBatches:
     def __exit__(self, *_: object) -> None:
         self._table.close()
 
-    def _code(self, raw: RawBlock, wants: list[Want]) -> _Part:
+    def _code(self, raw: RawBlock, wants: list[ColumnRequest]) -> _Part:
         block = parse(raw, wants, self._tokens)
         columns: dict[str, Column] = {}
         for coded, values in zip(self._coded, block.values, strict=False):

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Index, Mask
-from bncli.files.reading.column_roles import Roles
-from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, Growing, narrow_codes, strip
-from bncli.files.reading.source import Tokens
+from bncli.files.reading.column_roles import ColumnRoles
+from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, narrow_codes, strip
+from bncli.files.reading.source import MissingTokens
 
 BUDGET = 2 << 30
 """Bytes of values that are kept, in their narrowest types; beyond it there is a sample."""
@@ -31,7 +31,7 @@ _Keys = NDArray[np.uint64]
 class RowSampler:
     """Thins the blocks of columns that grow; `rows[i]` are those kept of block i, None: all of them."""
 
-    def __init__(self, seed: int, budget: int | None, roles: Roles, tokens: Tokens) -> None:
+    def __init__(self, seed: int, budget: int | None, roles: ColumnRoles, tokens: MissingTokens) -> None:
         self.sizes: list[int] = []
         self.rows: list[Index | None] = []
         self.sampling = False
@@ -53,7 +53,7 @@ class RowSampler:
         """Rows at hand."""
         return sum(n if rows is None else len(rows) for n, rows in zip(self.sizes, self.rows, strict=True))
 
-    def took(self, columns: Sequence[Growing], n_rows: int) -> None:
+    def took(self, columns: Sequence[ColumnBuilder], n_rows: int) -> None:
         """Hears that the columns took one more block."""
         self.sizes.append(n_rows)
         self.rows.append(None)
@@ -71,12 +71,12 @@ class RowSampler:
         if self.sampling and sum(map(_n_drawn, self._keys)) > 2 * SAMPLE_ROWS:
             self._lower(columns)
 
-    def finish(self, columns: Sequence[Growing]) -> None:
+    def finish(self, columns: Sequence[ColumnBuilder]) -> None:
         """Ends with a sample of its size."""
         if self.sampling and sum(map(_n_drawn, self._keys)) > SAMPLE_ROWS:
             self._lower(columns)
 
-    def _draw(self, columns: Sequence[Growing], i: int) -> None:
+    def _draw(self, columns: Sequence[ColumnBuilder], i: int) -> None:
         keys = _keys(sum(self.sizes[:i]), self.sizes[i], self._seed)
         first = np.zeros(len(keys), np.bool_)
         exists, groups = self._counting(columns, i)
@@ -91,7 +91,7 @@ class RowSampler:
         self._keys.append(keys)
         self._keep(columns, i, keys <= self._limit)
 
-    def _counting(self, columns: Sequence[Growing], i: int) -> tuple[Mask, list[tuple[bool, Mask]]]:
+    def _counting(self, columns: Sequence[ColumnBuilder], i: int) -> tuple[Mask, list[tuple[bool, Mask]]]:
         """The rows of positive weight; of them those that surely have a class, and those that perhaps have one.
 
         A text that means a missing value among numbers alone is a label unless all others turn out to be numbers.
@@ -128,14 +128,14 @@ class RowSampler:
         found: Index = rows[new]
         return found
 
-    def _lower(self, columns: Sequence[Growing]) -> None:
+    def _lower(self, columns: Sequence[ColumnBuilder]) -> None:
         """Lowers the limit to the key of the last row of the sample."""
         drawn = np.concatenate([keys[keys > 0] for keys in self._keys])
         self._limit = np.partition(drawn, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
         for i, keys in enumerate(self._keys):
             self._keep(columns, i, keys <= self._limit)
 
-    def _keep(self, columns: Sequence[Growing], i: int, mask: Mask) -> None:
+    def _keep(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
         known = self.rows[i]
         self.rows[i] = np.flatnonzero(mask) if known is None else known[mask]
         self._keys[i] = self._keys[i][mask]

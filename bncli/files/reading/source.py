@@ -56,14 +56,14 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class MissingTokens:
     """The texts, blanks around them stripped, of missing values: `text` in any column, `number` among numbers."""
 
     text: tuple[str, ...]
     number: tuple[str, ...]
 
     @staticmethod
-    def of(missing_tokens: tuple[str, ...] | None) -> Tokens:
+    def of(missing_tokens: tuple[str, ...] | None) -> MissingTokens:
         """The empty text and `?`, and among numbers NA, NaN, null; or the empty text and what the user says instead.
 
         A token with a plus before it is one more, beside those or beside what is said instead of them.
@@ -74,7 +74,7 @@ class Tokens:
         by_default = missing_tokens is None or (bool(more) and not instead)
         text = ["", "?"] if by_default else ["", *instead]
         number = [*text, "NA", "NaN", "null"] if by_default else text
-        return Tokens(tuple(dict.fromkeys((*text, *more))), tuple(dict.fromkeys((*number, *more))))
+        return MissingTokens(tuple(dict.fromkeys((*text, *more))), tuple(dict.fromkeys((*number, *more))))
 
 
 def _is_more(token: str) -> bool:
@@ -96,7 +96,7 @@ NOT_UTF8 = "not UTF-8 text"
 """What is wrong with a row that is in another encoding."""
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """How the values of a column are asked for."""
 
     TEXT = auto()
@@ -105,7 +105,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Want:
+class ColumnRequest:
     """A column asked of every row block.
 
     A column of numbers in which a row block has other text comes back as text; if `strict`, the rows with such text are
@@ -115,7 +115,7 @@ class Want:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     strict: bool = False
     weight: bool = False
     form: Form | None = None

@@ -26,9 +26,9 @@ from bncli.files.reading.arrow_files import Batch, ColumnarFile, parse_batch, re
 from bncli.files.reading.byte_streams import COMPRESSED_SUFFIXES, Input, Stream, checked_encoding, find_inputs
 from bncli.files.reading.csv_text import (
     BLOCK_SIZE,
-    Layout,
     Records,
     TextBlock,
+    TextLayout,
     check_distinct,
     cut,
     parse_delimiter,
@@ -37,7 +37,17 @@ from bncli.files.reading.csv_text import (
     scan,
 )
 from bncli.files.reading.numbers import has_leading_zeros, padded, to_numpy
-from bncli.files.reading.source import NOT_UTF8, BadRow, Kind, RowBlock, Source, Tokens, Values, Want, select
+from bncli.files.reading.source import (
+    NOT_UTF8,
+    BadRow,
+    ColumnRequest,
+    MissingTokens,
+    RowBlock,
+    Source,
+    ValueKind,
+    Values,
+    select,
+)
 from bncli.files.reading.values import find_faults, resolve
 from bncli.watch import Progress, Watch
 
@@ -52,7 +62,7 @@ from bncli.watch import Progress, Watch
 class _Rows:
     """The good rows of a block. Once scanned, `records` tells where they stand in the `raw` bytes, from `line` on."""
 
-    layout: Layout
+    layout: TextLayout
     data: bytes
     line: int
     bad: tuple[BadRow, ...]
@@ -66,14 +76,14 @@ class _Rows:
         return scan(self.data, self.layout.delimiter), self.data
 
 
-def parse_block(block: TextBlock, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
+def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
     """The wanted columns of a block's rows."""
     rows = _Rows(block.layout, block.data, block.line, block.bad)
     if _is_foul(rows.data):
         rows = _weed(rows)
     position = {name: i for i, name in enumerate(block.layout.names)}
     positions = [position[want.name] for want in wants]
-    kinds = _kinds(positions, wants) or {0: Kind.TEXT}
+    kinds = _kinds(positions, wants) or {0: ValueKind.TEXT}
     try:
         found = _typed(rows, kinds, tokens)
     except pa.ArrowInvalid:
@@ -97,48 +107,48 @@ def _is_foul(data: bytes) -> bool:
     return False
 
 
-def _kinds(positions: Sequence[int], wants: Sequence[Want]) -> dict[int, Kind]:
+def _kinds(positions: Sequence[int], wants: Sequence[ColumnRequest]) -> dict[int, ValueKind]:
     """How each column is parsed: as text if anyone wants it so, for numbers can be had from text."""
-    kinds: dict[int, Kind] = {}
+    kinds: dict[int, ValueKind] = {}
     for i, want in zip(positions, wants, strict=True):
-        kinds[i] = Kind.TEXT if kinds.get(i, want.kind) is not want.kind else want.kind
+        kinds[i] = ValueKind.TEXT if kinds.get(i, want.kind) is not want.kind else want.kind
     return kinds
 
 
-def _typed(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Values]:
+def _typed(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
     """The columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
     # Arrow refuses no bytes at all ("Empty CSV file"); here that is a block without rows, as are empty lines.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
     asked = kinds
-    if Kind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
+    if ValueKind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
         # Arrow takes 0x1F for an integer, but not for a double.
-        asked = {i: Kind.NUMBER if kind is Kind.INTEGER else kind for i, kind in kinds.items()}
+        asked = {i: ValueKind.NUMBER if kind is ValueKind.INTEGER else kind for i, kind in kinds.items()}
     layout = rows.layout
     found = read_arrays(rows.data, len(layout.names), layout.delimiter, asked, padded(tokens.number))
     not_finite = []
     for i, array in found.items():
-        if asked[i] is not Kind.TEXT:
+        if asked[i] is not ValueKind.TEXT:
             found[i] = numbers = to_numpy(array)
             if numbers is None:
                 not_finite.append(i)
     if not_finite:
-        texts = dict.fromkeys(not_finite, Kind.TEXT)
+        texts = dict.fromkeys(not_finite, ValueKind.TEXT)
         found |= read_arrays(rows.data, len(layout.names), layout.delimiter, texts, ())
     return found
 
 
-def _typed_or_text(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Values]:
+def _typed_or_text(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
     try:
         return _typed(rows, kinds, tokens)
     except pa.ArrowInvalid:
-        return _typed(rows, dict.fromkeys(kinds, Kind.TEXT), tokens)
+        return _typed(rows, dict.fromkeys(kinds, ValueKind.TEXT), tokens)
 
 
 def _without_wrong_values(
     rows: _Rows,
     n_rows: int,
-    wants: Sequence[Want],
+    wants: Sequence[ColumnRequest],
     resolved: Sequence[tuple[Values, Mask | None]],
     found: Sequence[Values],
 ) -> RowBlock:
@@ -235,7 +245,7 @@ class ArrowFile:
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
         return self._file.batches(names, whole=self._whole)
 
-    def wants(self) -> dict[str, Want]:
+    def wants(self) -> dict[str, ColumnRequest]:
         return {name: self._file.want(name) for name in self.names}
 
 
@@ -290,7 +300,7 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hint(self) -> dict[str, Want] | TextBlock | None:
+    def hint(self) -> dict[str, ColumnRequest] | TextBlock | None:
         """What tells the columns' types beforehand: the file's own word, or the first rows of a text file, if any."""
         if isinstance(self._first, ArrowFile):
             return self._first.wants()
@@ -356,7 +366,7 @@ def _describe(kind: str) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
-def parse(raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
+def parse(raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
     """The wanted columns of some rows, whatever file they are from."""
     return parse_block(raw, wants, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, wants, tokens)
 
@@ -375,7 +385,7 @@ _SLICE = 1 << 16
 
 
 def columns_with_leading_zeros(
-    block: TextBlock, n_rows: int, watched: Collection[str], tokens: Tokens
+    block: TextBlock, n_rows: int, watched: Collection[str], tokens: MissingTokens
 ) -> frozenset[str]:
     """Those of the watched columns that hold a number with leading zeros; `n_rows` are well formed."""
     if not watched:
@@ -398,7 +408,7 @@ def columns_with_leading_zeros(
     fields = _fields(block, text, starts, n_rows)
     names = sorted(watched)
     if fields is None:
-        texts = parse_block(block, [Want(name, Kind.TEXT) for name in names], tokens).values
+        texts = parse_block(block, [ColumnRequest(name, ValueKind.TEXT) for name in names], tokens).values
         return frozenset(name for name, values in zip(names, texts, strict=True) if has_leading_zeros(values))
     end = re.escape(block.layout.delimiter) + rb"\r\n"
     is_number = re.compile(rb"0[0-9]+[ \t]*(?:[%s]|\Z)" % end).match
@@ -429,7 +439,7 @@ _EXPANSION = 5
 
 
 @dataclass(frozen=True)
-class Head:
+class TableHead:
     """The columns, the rows (`exact`: told by footers; else guessed from the first rows), the bytes of all files."""
 
     names: tuple[str, ...]
@@ -438,7 +448,7 @@ class Head:
     n_bytes: int
 
 
-def read_head(source: Source) -> Head:
+def read_head(source: Source) -> TableHead:
     """The head of a table of regular files; UsageError for one that can be read only once."""
     inputs = find_inputs(source.paths, keep=False)
     for one in inputs:
@@ -452,7 +462,7 @@ def read_head(source: Source) -> Head:
         width = max(len(first.data), 1) / max(first.data.count(b"\n"), 1)
     counted = [_rows(one, width) for one in inputs]
     rows = sum(n for n, _ in counted)
-    return Head(names, rows, all(exact for _, exact in counted), sum(os.stat(one.path).st_size for one in inputs))
+    return TableHead(names, rows, all(exact for _, exact in counted), sum(os.stat(one.path).st_size for one in inputs))
 
 
 def _rows(one: Input, width: float | None) -> tuple[int, bool]:

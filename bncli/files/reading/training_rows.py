@@ -17,7 +17,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, Origin, Parts
+from bncli.engine.data.columns import (
+    CategoricalColumn,
+    ChunkedColumn,
+    CodedColumn,
+    Column,
+    Columns,
+    NumericColumn,
+    Origin,
+)
 from bncli.engine.data.dataset import block_bounds, code_dtype
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.forms import Form, NumberForm
@@ -29,13 +37,13 @@ from bncli.files.reading import sampling
 from bncli.files.reading.arrow_files import Batch, type_word
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.byte_streams import find_inputs
-from bncli.files.reading.column_roles import Roles, are_codes, assign_roles, read_coded, tell_left_out
-from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, Growing, add_different, digest
+from bncli.files.reading.column_roles import ColumnRoles, are_codes, assign_roles, read_coded, tell_left_out
+from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_different, digest
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import kinds_of, to_numbers
-from bncli.files.reading.rows_by_schema import Coded, Vocabulary, tokens_of_class
+from bncli.files.reading.rows_by_schema import EncodedSource, LevelLookup, tokens_of_class
 from bncli.files.reading.sampling import RowSampler
-from bncli.files.reading.source import BadRow, Kind, RowBlock, Source, Tokens, Want
+from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
 from bncli.files.reading.table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
 from bncli.files.reading.values import want_in_form
 from bncli.watch import Note, Run, Watch, silent
@@ -64,7 +72,7 @@ _N_TRIED = 64
 class PartTypes:
     """Hears of every block of a table in order; columns hear of the first file that differs from those before it."""
 
-    def __init__(self, columns: Mapping[str, Growing], said: frozenset[str], tokens: Tokens) -> None:
+    def __init__(self, columns: Mapping[str, ColumnBuilder], said: frozenset[str], tokens: MissingTokens) -> None:
         self._open = [name for name in columns if name not in said]
         self._declared: dict[str, tuple[str, str, str]] = {}
         self._typed = [_Typed(column, tokens) if column.is_free else None for column in columns.values()]
@@ -105,7 +113,7 @@ class _File(NamedTuple):
 class _Typed:
     """A column: the first file that tells what it is, and what is known of the file in hand."""
 
-    def __init__(self, column: Growing, tokens: Tokens) -> None:
+    def __init__(self, column: ColumnBuilder, tokens: MissingTokens) -> None:
         self._column, self._tokens = column, tokens
         self._first: _File | None = None
         self._settled = False
@@ -170,11 +178,11 @@ def read_columns(
     A `.codes` file is such a table too, whose columns are coded.
     """
     run = Run(threads, memory, watch=watch)
-    return first_round(source, given=given, run=run, rounds=Rounds(0, None, block_size))[0]
+    return first_round(source, given=given, run=run, rounds=ReadingRounds(0, None, block_size))[0]
 
 
 @dataclass(frozen=True)
-class Rounds:
+class ReadingRounds:
     """How the first of two rounds keeps rows: a sample by `seed` beyond `budget` bytes (None: all, in one round)."""
 
     seed: int
@@ -182,12 +190,12 @@ class Rounds:
     block_size: int = BLOCK_SIZE
 
 
-def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds) -> tuple[Columns, int]:
+def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
     """The rows that are kept, as `read_columns` has them, and the number of all."""
     if are_codes(source.paths):
         found = read_coded(source)
         return found, found.n_rows
-    tokens = Tokens.of(source.missing_tokens)
+    tokens = MissingTokens.of(source.missing_tokens)
     watch = run.watch
     with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
@@ -220,14 +228,14 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
 
 
-def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
+def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
     """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
-    tokens = Tokens.of(source.missing_tokens)
+    tokens = MissingTokens.of(source.missing_tokens)
     said = roles.categorical | roles.numeric
     form = None if source.decimal is None else NumberForm(source.decimal)
     hint = table.hint()
     open_names = [name for name in roles.attributes if name not in said]
-    guessed = {name: Want(name, Kind.TEXT) for name in open_names}
+    guessed = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
     if guess or not isinstance(hint, TextBlock):
         guessed = _guess(hint, open_names, source, tokens)
     columns = {}
@@ -235,43 +243,45 @@ def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = T
         want = _said(name, roles, form) if name in said else guessed[name]
         # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
         open_text = isinstance(hint, TextBlock) and source.decimal != ","
-        free = name not in said and (open_text or want != Want(name, Kind.TEXT))
-        columns[name] = Growing(want, free=free, tokens=tokens)
+        free = name not in said and (open_text or want != ColumnRequest(name, ValueKind.TEXT))
+        columns[name] = ColumnBuilder(want, free=free, tokens=tokens)
     if roles.class_name not in columns:  # a table of one column may be described without a class
-        columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+        columns[roles.class_name] = ColumnBuilder(
+            ColumnRequest(roles.class_name, ValueKind.TEXT), free=False, tokens=tokens
+        )
     if roles.weights is not None:
         want = replace(want_in_form(roles.weights, form), weight=True)
-        columns[roles.weights] = Growing(want, free=False, tokens=tokens)
+        columns[roles.weights] = ColumnBuilder(want, free=False, tokens=tokens)
     return columns
 
 
-def _said(name: str, roles: Roles, form: Form | None) -> Want:
+def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
     """A column whose type is said; `form` is what the user says of numbers."""
     if name in roles.in_form:
         return want_in_form(name, roles.in_form[name][0].form)
-    return want_in_form(name, form) if name in roles.numeric else Want(name, Kind.TEXT)
+    return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
 
 
 def _guess(
-    hint: dict[str, Want] | TextBlock | None, names: Sequence[str], source: Source, tokens: Tokens
-) -> dict[str, Want]:
+    hint: dict[str, ColumnRequest] | TextBlock | None, names: Sequence[str], source: Source, tokens: MissingTokens
+) -> dict[str, ColumnRequest]:
     """A first guess, from what a file says itself or from the first rows of a text file, which later ones may overturn.
 
     INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
     """
-    wants = {name: Want(name, Kind.TEXT) for name in names}
+    wants = {name: ColumnRequest(name, ValueKind.TEXT) for name in names}
     if isinstance(hint, TextBlock):
         if source.decimal != ",":
             texts = parse_block(hint, list(wants.values()), tokens).values
             kinds = kinds_of(texts, tokens.number)
-            wants = {name: Want(name, kind) for name, kind in zip(names, kinds, strict=True)}
+            wants = {name: ColumnRequest(name, kind) for name, kind in zip(names, kinds, strict=True)}
     elif hint is not None:
         wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
     return wants
 
 
 @dataclass(frozen=True)
-class _Digested:
+class _ParsedBlock:
     """A row block of a file; `wants` are how its columns were asked for, `schema` what a columnar file declares."""
 
     path: str
@@ -280,13 +290,13 @@ class _Digested:
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
     leading_zeros: frozenset[str]
-    wants: tuple[Want, ...]
+    wants: tuple[ColumnRequest, ...]
     schema: pa.Schema | None
 
 
 def _digests(
-    table: Table, columns: dict[str, Growing], source: Source, tokens: Tokens, run: Run
-) -> Iterator[_Digested]:
+    table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
+) -> Iterator[_ParsedBlock]:
     """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
     growing = list(columns.values())
     if run.each_file is None:
@@ -306,10 +316,10 @@ def _digests(
 
 
 def digest_file(
-    source: Source, begin: int, run: Run, wants: Sequence[Want], watched: Sequence[str]
-) -> Iterator[_Digested]:
+    source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
+) -> Iterator[_ParsedBlock]:
     """The row blocks of the last files of a table, which may travel."""
-    tokens = Tokens.of(source.missing_tokens)
+    tokens = MissingTokens.of(source.missing_tokens)
     with Table(source, keep=False, memory=run.memory) as table:
         for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
             found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
@@ -318,30 +328,38 @@ def digest_file(
                 return
 
 
-def _located(source: Source, number: int, wants: Sequence[Want], row: int) -> str:
+def _located(source: Source, number: int, wants: Sequence[ColumnRequest], row: int) -> str:
     """Where a row of the block of that number stands: the file is read again up to it."""
     with Table(source, keep=False) as table:
         raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
-        return parse(raw, wants, Tokens.of(source.missing_tokens)).locate(row)
+        return parse(raw, wants, MissingTokens.of(source.missing_tokens)).locate(row)
 
 
-def _watched(growing: Sequence[Growing]) -> list[str]:
+def _watched(growing: Sequence[ColumnBuilder]) -> list[str]:
     """The columns whose leading zeros are looked for."""
     return [column.want.name for column in growing if column.may_be_codes]
 
 
-def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequence[str], tokens: Tokens) -> _Digested:
+def _digest(
+    raw: RawBlock, asked: Sequence[tuple[ColumnRequest, object]], watched: Sequence[str], tokens: MissingTokens
+) -> _ParsedBlock:
     block = parse(raw, [want for want, _ in asked], tokens)
     columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
     zeros = (
         columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
     )
     wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
-    return _Digested(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
+    return _ParsedBlock(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
 
 
 def _read_again(
-    table: Table, columns: dict[str, Growing], sampler: RowSampler, tokens: Tokens, threads: int, *, any_bad: bool
+    table: Table,
+    columns: dict[str, ColumnBuilder],
+    sampler: RowSampler,
+    tokens: MissingTokens,
+    threads: int,
+    *,
+    any_bad: bool,
 ) -> None:
     """Reads the columns that turned out to be text once more where they had been read as numbers.
 
@@ -353,8 +371,8 @@ def _read_again(
     if not again:
         return
     # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
-    wants = [Want(name, Kind.TEXT) for name in again]
-    wants += [want for want in asked if want.strict or (any_bad and want.kind is Kind.NUMBER)]
+    wants = [ColumnRequest(name, ValueKind.TEXT) for name in again]
+    wants += [want for want in asked if want.strict or (any_bad and want.kind is ValueKind.NUMBER)]
     needed = set().union(*lost.values())
     raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
     tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
@@ -367,7 +385,7 @@ def _read_again(
                 columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
 
 
-def _numbered(i: int, raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:
+def _numbered(i: int, raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> tuple[int, RowBlock]:
     return i, parse(raw, wants, tokens)
 
 
@@ -380,7 +398,7 @@ def _numbered(i: int, raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> t
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledTable:
     """What the first round found in a table that does not fit: `rows` as they were read, a part of all `n_rows`."""
 
     source: Source
@@ -447,7 +465,9 @@ class Sampled:
             if weights is not None:
                 weights[start:stop] = rows.weights
             start = stop
-        attributes = {a.name: CodedColumn(Parts.of(c[:start]), a) for a, c in zip(cuts.attributes, codes, strict=True)}
+        attributes = {
+            a.name: CodedColumn(ChunkedColumn.of(c[:start]), a) for a, c in zip(cuts.attributes, codes, strict=True)
+        }
         label = CategoricalColumn(labels[:start], self.labels)
         weights = None if weights is None else weights[:start]
         return Columns(start, attributes, cuts.class_name, label, weights, origin)
@@ -466,19 +486,19 @@ def _changed(path: str) -> BncliError:
     return BncliError("the file changed between two readings", where=path, hint="run again")
 
 
-def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | Sampled:
+def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
     """The first round: the table, where its values fit the budget or can be read only once; else a part of its rows."""
     inputs = find_inputs(source.paths, keep=False)
     if not all(one.is_regular for one in inputs):
-        return first_round(source, given=given, run=run, rounds=Rounds(seed, None))[0]
+        return first_round(source, given=given, run=run, rounds=ReadingRounds(seed, None))[0]
     files = tuple((one.path, os.stat(one.path).st_size, os.stat(one.path).st_mtime_ns) for one in inputs)
-    columns, n_rows = first_round(source, given=given, run=run, rounds=Rounds(seed))
+    columns, n_rows = first_round(source, given=given, run=run, rounds=ReadingRounds(seed))
     if n_rows == columns.n_rows or columns.origin is not None:
         return columns
     if given is None:
         what = f"{n_rows:,} rows are more than fit the budget of exact values"
         run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
-    return Sampled(source, columns, n_rows, files, run)
+    return SampledTable(source, columns, n_rows, files, run)
 
 
 def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
@@ -507,17 +527,19 @@ def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run)
 
 
 def code_file(
-    source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: Roles
+    source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: ColumnRoles
 ) -> Iterator[_Coded]:
     """The row blocks of the files of a table from that numbered `begin`."""
-    tokens = Tokens.of(source.missing_tokens)
+    tokens = MissingTokens.of(source.missing_tokens)
     own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
-    coded = [Coded(Want(roles.class_name, Kind.TEXT), Vocabulary.of(labels, own), (roles.class_name,))]
+    coded = [
+        EncodedSource(ColumnRequest(roles.class_name, ValueKind.TEXT), LevelLookup.of(labels, own), (roles.class_name,))
+    ]
     if roles.weights is not None:
-        want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
-        coded.append(Coded(want, None, (roles.weights,)))
+        want = ColumnRequest(roles.weights, ValueKind.NUMBER, strict=True, weight=True)
+        coded.append(EncodedSource(want, None, (roles.weights,)))
     with Table(source, keep=False, memory=run.memory) as table:
-        coded += Coded.all_of(cuts.attributes, set(table.names), tokens)
+        coded += EncodedSource.all_of(cuts.attributes, set(table.names), tokens)
         task = partial(_code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights)
         names = [one.want.name for one in coded]
         tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch, begin))
@@ -528,7 +550,7 @@ def code_file(
 
 
 def _code(
-    raw: RawBlock, *, coded: Sequence[Coded], cuts: Cuts, tokens: Tokens, weights: str | None
+    raw: RawBlock, *, coded: Sequence[EncodedSource], cuts: Cuts, tokens: MissingTokens, weights: str | None
 ) -> tuple[RowBlock, int, CodedRows]:
     block = parse(raw, [one.want for one in coded], tokens)
     label = coded[0].columns(block.values[0])[cuts.class_name]

@@ -15,7 +15,7 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.columns import narrow_numbers, strip
 from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.numbers import to_numbers, to_numbers_by
-from bncli.files.reading.source import BLANKS, Kind, Tokens, Values, Want, is_text
+from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
 
 # Columns that are written in a form: their text as numbers, and the columns that the parts of a date make.
 
@@ -49,9 +49,13 @@ def form_in_words(form: Form) -> str:
     }[form.order]
 
 
-def want_in_form(name: str, form: Form | None) -> Want:
+def want_in_form(name: str, form: Form | None) -> ColumnRequest:
     """The column asked for as numbers, written in this form; a row that is not is malformed."""
-    return Want(name, Kind.NUMBER, strict=True) if form is None else Want(name, Kind.TEXT, strict=True, form=form)
+    return (
+        ColumnRequest(name, ValueKind.NUMBER, strict=True)
+        if form is None
+        else ColumnRequest(name, ValueKind.TEXT, strict=True, form=form)
+    )
 
 
 def column_read(attribute: Attribute, names: Collection[str]) -> str:
@@ -98,7 +102,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 """Sums of weights, and products of a few of them, stay finite."""
 
 
-def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | None]:
+def resolve(want: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
     """The values as they are wanted, and a mask of the rows that are malformed by them (None: none is).
 
     Text that should have been numbers becomes numbers if it can; if not, it stays text or is at fault, as `want` says.
@@ -106,7 +110,7 @@ def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | 
     wrong = None
     if want.form is not None and is_text(values):
         values, wrong = read_by(want.form, values, tokens.number)
-    elif want.kind is not Kind.TEXT and is_text(values):
+    elif want.kind is not ValueKind.TEXT and is_text(values):
         numbers, wrong = to_numbers(values, tokens.number)
         if wrong is not None and not want.strict:
             return values, None
@@ -117,7 +121,9 @@ def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | 
     return values, wrong if wrong is not None and wrong.any() else None
 
 
-def find_faults(wants: Sequence[Want], found: Sequence[Values], wrongs: Sequence[Mask | None]) -> dict[int, str]:
+def find_faults(
+    wants: Sequence[ColumnRequest], found: Sequence[Values], wrongs: Sequence[Mask | None]
+) -> dict[int, str]:
     """What is wrong with each malformed row, by its first column that is at fault; rows ascending."""
     faults: dict[int, str] = {}
     for want, values, wrong in zip(wants, found, wrongs, strict=True):
@@ -126,7 +132,7 @@ def find_faults(wants: Sequence[Want], found: Sequence[Values], wrongs: Sequence
     return dict(sorted(faults.items()))
 
 
-def _fault(want: Want, values: Values, row: int) -> str:
+def _fault(want: ColumnRequest, values: Values, row: int) -> str:
     value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
     shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
     if want.weight:

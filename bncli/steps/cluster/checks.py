@@ -24,7 +24,7 @@ from bncli.steps.cluster.connection import ANSWER_SECONDS, MORE_MEMORY, Cluster
 from bncli.watch import Note, Watch
 
 
-class Facts(NamedTuple):
+class WorkerFacts(NamedTuple):
     """What a process runs, the size of each file as it sees it (None: not at all), and whether its BLAS is single."""
 
     versions: Mapping[str, str]
@@ -32,13 +32,13 @@ class Facts(NamedTuple):
     single: bool
 
 
-def facts(paths: Sequence[str]) -> Facts:
+def facts(paths: Sequence[str]) -> WorkerFacts:
     """The facts of this process, wherever it is; its memory is set up for the work."""
     keep_freed_memory()
     major, minor, _ = platform.python_version_tuple()
     versions = {"python": f"{major}.{minor}", "bncli": bncli.__version__, "numpy": np.__version__}
     single = any(os.environ.get(name) == "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
-    return Facts(versions, [_size(path) for path in paths], single)
+    return WorkerFacts(versions, [_size(path) for path in paths], single)
 
 
 def keep_freed_memory() -> None:
@@ -141,7 +141,7 @@ def _useless(address: str, error: BaseException) -> BncliError:
     return BncliError(f"worker {address} cannot answer: {type(error).__name__}: {error}", hint=hint)
 
 
-def _check_files(address: str, paths: Sequence[str], here: Facts, there: Any) -> None:
+def _check_files(address: str, paths: Sequence[str], here: WorkerFacts, there: Any) -> None:
     for path, own, found in zip(paths, here.sizes, there.sizes, strict=True):
         if found is None:
             hint = "put the data where every worker sees it under the same name"

@@ -31,7 +31,7 @@ from bncli.recipe import Recipe
 from bncli.steps.cluster.checks import check_memory, check_workers, files_of, keep_freed_memory
 from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster, Future, LostError, connected
 from bncli.steps.encode import encode
-from bncli.steps.inputs import Supplied, read_supplied
+from bncli.steps.inputs import SuppliedFiles, read_supplied
 from bncli.watch import Note, Run, Watch
 
 # The rows of a `.codes` file as row blocks on workers, each of which maps the file by itself.
@@ -48,7 +48,7 @@ SECONDS_THAT_PAY = 1.0
 
 
 @dataclass
-class Traffic:
+class NetworkTraffic:
     """What went over the connection: rounds, bytes to the workers, bytes back."""
 
     rounds: int = 0
@@ -56,7 +56,7 @@ class Traffic:
     received: int = 0
 
 
-class Kept(NamedTuple):
+class WorkerState(NamedTuple):
     """Row state of a block that stays with a worker."""
 
     future: Future
@@ -78,7 +78,7 @@ class WorkerBlocks:
     blocks: list[Future]
     homes: list[str]
     groups: list[tuple[str, range]]
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: NetworkTraffic = field(default_factory=NetworkTraffic)
 
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None
@@ -121,13 +121,13 @@ class WorkerBlocks:
         kept = []
         for s, (block, home) in enumerate(zip(self.blocks, self.homes, strict=True)):
             state = None if states is None else _futures(states[s])
-            kept.append(Kept(self.cluster.submit(_apply, kernel, common, block, state, worker=home)))
+            kept.append(WorkerState(self.cluster.submit(_apply, kernel, common, block, state, worker=home)))
         return kept
 
 
 def _futures(state: Any) -> Any:
     """Row state with futures, which are values on the worker, in the place of what stands for them."""
-    if isinstance(state, Kept):
+    if isinstance(state, WorkerState):
         return state.future
     return type(state)(map(_futures, state)) if type(state) in (tuple, list) else state
 
@@ -224,7 +224,7 @@ _STRUCTURES = ("nb", "tan", "kdb")
 _PARAMETERS = ("map", "weighted", "discriminative", "extended")
 
 
-def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> None:
+def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
     """UsageError for what cannot be learnt from sums that workers make."""
     if supplied.kind or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         what = f"--structure {supplied.kind or recipe.structure} looks at single rows, which a cluster keeps to itself"
@@ -253,30 +253,30 @@ def _listed(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-class Placed(NamedTuple):
+class FitInputs(NamedTuple):
     """What is learnt from, the files that stand in for some of the learning, and the run that does it."""
 
     source: Source
-    supplied: Supplied
+    supplied: SuppliedFiles
     run: Run
 
 
 @contextmanager
-def placing(source: Source, recipe: Recipe, supplied: Supplied, model_path: str, run: Run) -> Iterator[Placed]:
+def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[FitInputs]:
     """The run, with the cluster that it names, checked and ready to hold the rows of `source`, or of its codes."""
     if run.cluster is None:
-        yield Placed(source, supplied, run)
+        yield FitInputs(source, supplied, run)
     elif are_codes(source.paths):
         with _holding(source, run) as ready:
-            yield Placed(source, supplied, ready)
+            yield FitInputs(source, supplied, ready)
     else:
         with _encoded(source, recipe, supplied, model_path, run) as codes, _holding(Source((codes,)), run) as ready:
             cuts = read_supplied(codes).cuts
-            yield Placed(Source((codes,)), replace(supplied, cuts=cuts, cuts_path=codes), ready)
+            yield FitInputs(Source((codes,)), replace(supplied, cuts=cuts, cuts_path=codes), ready)
 
 
 @contextmanager
-def _encoded(source: Source, recipe: Recipe, supplied: Supplied, model_path: str, run: Run) -> Iterator[str]:
+def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
     """A file of the codes, there as long as the block lasts."""
     beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
     path = f"{beside}.{secrets.token_hex(4)}.codes"

@@ -32,7 +32,7 @@ from bncli.engine.evaluation.significance import (
 )
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import UsageError
-from bncli.steps.compare.entries import COSTS, Groups, Outcome, Trial
+from bncli.steps.compare.entries import COSTS, ComparisonRun, Groups, Outcome
 
 # What a comparison concludes: figures on every data set, ranks and tests over all of them, and the seconds they took.
 #
@@ -51,7 +51,7 @@ def told(metric: str) -> str:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ComparedFigure:
     """One learner on one data set by one metric: mean and standard deviation over the folds.
 
     best: no other learner's mean is better. not_worse: it is best, or its folds do not tell it from the best (None
@@ -65,7 +65,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Pair:
+class LearnerPair:
     """Two learners over data sets: how often the first is better, equal, worse, and p-values (None: not tested).
 
     ratio is the geometric mean of the first's figures over the second's (of their sizes: cll is negative). sign_p and
@@ -101,11 +101,11 @@ class Summary:
     friedman: Friedman | None
     critical_difference: float | None
     groups: tuple[tuple[str, ...], ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[LearnerPair, ...]
     left_out: tuple[str, ...]
     without_figures: tuple[str, ...]
 
-    def against(self, learner: str, baseline: str) -> Pair | None:
+    def against(self, learner: str, baseline: str) -> LearnerPair | None:
         """The pair of a learner and the baseline."""
         return next((pair for pair in self.pairs if (pair.first, pair.second) == (learner, baseline)), None)
 
@@ -125,7 +125,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Group:
+class DataSetGroup:
     """Data sets of like size, and the summaries over them alone, by metric."""
 
     name: str
@@ -138,7 +138,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Pace:
+class FitTimes:
     """Processor seconds a fold to fit and to score, means over the data sets; and geometric means of ratios to the
     baseline's.
     """
@@ -156,17 +156,17 @@ class CompareReport:
     asked for and, with repeats, bias and variance.
     """
 
-    trial: Trial
+    trial: ComparisonRun
     baseline: str
     metrics: tuple[str, ...]
-    figures: dict[tuple[str, str], dict[str, Figure]]
+    figures: dict[tuple[str, str], dict[str, ComparedFigure]]
     seconds: dict[tuple[str, str], dict[str, float]]
     summaries: dict[str, Summary]
-    groups: tuple[Group, ...]
-    paces: dict[str, Pace]
+    groups: tuple[DataSetGroup, ...]
+    paces: dict[str, FitTimes]
     gaps: dict[tuple[str, str], str]
 
-    def figure(self, data: str, learner: str, metric: str) -> Figure | None:
+    def figure(self, data: str, learner: str, metric: str) -> ComparedFigure | None:
         """One figure; None where there is none."""
         return self.figures.get((data, learner), {}).get(metric)
 
@@ -216,7 +216,7 @@ class CompareReport:
         return {"name": data, "rows": self.trial.sizes[data], "results": results}
 
 
-def _figure_json(figures: Mapping[str, Figure], metric: str) -> dict[str, Any] | None:
+def _figure_json(figures: Mapping[str, ComparedFigure], metric: str) -> dict[str, Any] | None:
     return asdict(figures[metric]) if metric in figures else None
 
 
@@ -235,8 +235,8 @@ _BEYOND_ALL = 1e100
 
 
 def summarise(
-    trial: Trial,
-    figures: Mapping[tuple[str, str], Mapping[str, Figure]],
+    trial: ComparisonRun,
+    figures: Mapping[tuple[str, str], Mapping[str, ComparedFigure]],
     metric: str,
     baseline: str,
     among: Sequence[str] | None = None,
@@ -277,12 +277,12 @@ def summarise(
 _KINDS: Mapping[str, Kind] = {"rmse": "root", "fit_seconds": "seconds", "iterations": "count", "passes": "count"}
 
 
-def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: Kind) -> Pair:
+def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: Kind) -> LearnerPair:
     """What counts and ratios say of two learners, before any test."""
     first, second = names
     a, b = columns[first], columns[second]
     counts = win_draw_loss(-a, -b)
-    return Pair(first, second, counts.wins, counts.draws, counts.losses, _summary_ratio(a, b, rows, kind))
+    return LearnerPair(first, second, counts.wins, counts.draws, counts.losses, _summary_ratio(a, b, rows, kind))
 
 
 def _summary_ratio(first: Array, second: Array, rows: Sequence[int], kind: Kind) -> float | None:
@@ -296,7 +296,7 @@ def _finite(*losses: Array) -> bool:
     return all(bool((np.abs(one) < _BEYOND_ALL).all()) for one in losses)
 
 
-def _tested(pairs: Sequence[Pair], columns: Mapping[str, Array], baseline: str) -> tuple[Pair, ...]:
+def _tested(pairs: Sequence[LearnerPair], columns: Mapping[str, Array], baseline: str) -> tuple[LearnerPair, ...]:
     """The pairs with their p-values, adjusted together."""
     losses = [(columns[pair.first], columns[pair.second]) for pair in pairs]
     wilcoxon = [signed_ranks(a, b).p for a, b in losses]
@@ -324,7 +324,7 @@ Folds = Mapping[tuple[str, str], Sequence[Outcome]]
 
 
 def analyse(
-    trial: Trial, *, metrics: Sequence[str], baseline: str | None = None, groups: Groups = MappingProxyType({})
+    trial: ComparisonRun, *, metrics: Sequence[str], baseline: str | None = None, groups: Groups = MappingProxyType({})
 ) -> CompareReport:
     """The report of a trial by these metrics; the baseline is the first learner unless another one is named."""
     chosen = trial.learners[0] if baseline is None else baseline
@@ -332,7 +332,7 @@ def analyse(
         raise UsageError(f"there is no learner '{chosen}'", hint=f"the learners are {', '.join(trial.learners)}")
     folds = _whole(trial)
     shown = (*metrics, *(name for name in BIAS_VARIANCE if trial.bias_variance and name not in metrics))
-    figures: dict[tuple[str, str], dict[str, Figure]] = {pair: {} for pair in folds}
+    figures: dict[tuple[str, str], dict[str, ComparedFigure]] = {pair: {} for pair in folds}
     for metric in shown:
         for pair, figure in _figures(trial, folds, metric).items():
             figures[pair][metric] = figure
@@ -352,20 +352,20 @@ def analyse(
         figures,
         seconds,
         summaries(),
-        tuple(Group(name, tables, summaries(tables)) for name, tables in groups.items()),
+        tuple(DataSetGroup(name, tables, summaries(tables)) for name, tables in groups.items()),
         _paces(trial, seconds, chosen),
         _gaps(trial, folds),
     )
 
 
-def _gaps(trial: Trial, folds: Folds) -> dict[tuple[str, str], str]:
+def _gaps(trial: ComparisonRun, folds: Folds) -> dict[tuple[str, str], str]:
     """Why there are no figures, by data set and learner."""
     gaps = {(data, name): "not all folds were run" for data in trial.data for name in trial.learners}
     gaps |= {(gap.data, gap.learner): gap.reason for gap in trial.gaps}
     return {pair: why for pair, why in gaps.items() if pair not in folds}
 
 
-def _whole(trial: Trial) -> Folds:
+def _whole(trial: ComparisonRun) -> Folds:
     """The outcomes by data set and learner, where all folds are there."""
     wanted = trial.protocol.folds * trial.protocol.repeats
     folds: dict[tuple[str, str], list[Outcome]] = {(data, name): [] for data in trial.data for name in trial.learners}
@@ -374,9 +374,9 @@ def _whole(trial: Trial) -> Folds:
     return {pair: ones for pair, ones in folds.items() if len(ones) == wanted}
 
 
-def _figures(trial: Trial, folds: Folds, metric: str) -> dict[tuple[str, str], Figure]:
+def _figures(trial: ComparisonRun, folds: Folds, metric: str) -> dict[tuple[str, str], ComparedFigure]:
     """The figures by one metric, wherever they are defined."""
-    found: dict[tuple[str, str], Figure] = {}
+    found: dict[tuple[str, str], ComparedFigure] = {}
     for data in trial.data:
         here = {name: folds[data, name] for name in trial.learners if (data, name) in folds}
         if metric in BIAS_VARIANCE:
@@ -388,15 +388,15 @@ def _figures(trial: Trial, folds: Folds, metric: str) -> dict[tuple[str, str], F
     return found
 
 
-def _undivided(trial: Trial, data: str, metric: str) -> dict[str, Figure]:
+def _undivided(trial: ComparisonRun, data: str, metric: str) -> dict[str, ComparedFigure]:
     """Bias or variance of the learners on one data set."""
     pairs = {name: trial.bias_variance.get((data, name)) for name in trial.learners}
     values = {name: float(getattr(parts, metric)) for name, parts in pairs.items() if parts is not None}
     best = min(values.values(), default=0.0)
-    return {name: Figure(value, None, _as_good(value, best), None) for name, value in values.items()}
+    return {name: ComparedFigure(value, None, _as_good(value, best), None) for name, value in values.items()}
 
 
-def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: float) -> dict[str, Figure]:
+def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: float) -> dict[str, ComparedFigure]:
     """Figures on one data set out of those of the folds, in one order for all learners; share: of rows tested."""
     sign = -1.0 if metric in HIGHER_IS_BETTER else 1.0
     defined = {name: [value for value in ones if value is not None] for name, ones in values.items()}
@@ -404,11 +404,11 @@ def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: fl
     if not means:
         return {}
     winner = min(means, key=lambda name: sign * means[name])
-    figures: dict[str, Figure] = {}
+    figures: dict[str, ComparedFigure] = {}
     for name, mean in means.items():
         best = _as_good(sign * mean, sign * means[winner])
         tested = best or (None if metric in COSTS else _not_told_apart(values[name], values[winner], share))
-        figures[name] = Figure(mean, _spread(defined[name]), best, tested)
+        figures[name] = ComparedFigure(mean, _spread(defined[name]), best, tested)
     return figures
 
 
@@ -432,15 +432,17 @@ def _spread(values: Sequence[float]) -> float | None:
     return float(np.std(values, ddof=1))
 
 
-def _paces(trial: Trial, seconds: Mapping[tuple[str, str], Mapping[str, float]], baseline: str) -> dict[str, Pace]:
+def _paces(
+    trial: ComparisonRun, seconds: Mapping[tuple[str, str], Mapping[str, float]], baseline: str
+) -> dict[str, FitTimes]:
     """How fast each learner is; ratios are over the data sets that it and the baseline have in common."""
-    paces: dict[str, Pace] = {}
+    paces: dict[str, FitTimes] = {}
     for name in trial.learners:
         mine = [data for data in trial.data if (data, name) in seconds]
         common = [data for data in mine if (data, baseline) in seconds]
         if mine:
             means = {stage: math.fsum(seconds[data, name][stage] for data in mine) / len(mine) for stage in STAGES}
-            paces[name] = Pace(
+            paces[name] = FitTimes(
                 means, {stage: _analysis_ratio(seconds, common, name, baseline, stage) for stage in STAGES}
             )
     return paces

@@ -30,7 +30,7 @@ from bncli import __version__
 from bncli.engine.data.dataset import code_dtype
 from bncli.errors import BncliError
 from bncli.steps.compare.entries import COUNTS, Entry, Outcome
-from bncli.steps.compare.runner import Plan, Task
+from bncli.steps.compare.runner import RunPlan, Task
 
 FORMAT, VERSION = "bncli-outcomes", 3
 
@@ -38,7 +38,7 @@ FORMAT, VERSION = "bncli-outcomes", 3
 class Checkpoint:
     """The outcomes of earlier runs and of this one; without a path nothing is written."""
 
-    def __init__(self, path: str | None, plan: Plan, entries: Sequence[Entry]) -> None:
+    def __init__(self, path: str | None, plan: RunPlan, entries: Sequence[Entry]) -> None:
         self.path = path
         self._plan = plan
         self._entries = entries
@@ -125,7 +125,7 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _header(plan: Plan, entries: Sequence[Entry]) -> dict[str, Any]:
+def _header(plan: RunPlan, entries: Sequence[Entry]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,

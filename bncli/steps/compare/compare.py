@@ -29,18 +29,18 @@ from bncli.steps.compare.analysis import CompareReport, analyse
 from bncli.steps.compare.checkpoint import Checkpoint
 from bncli.steps.compare.entries import (
     COSTS,
+    ComparisonRun,
     Entry,
-    Gap,
     Learner,
     Outcome,
-    Trial,
+    UntriedLearner,
     check_names,
     groups_by_rows,
     read_entries,
 )
 from bncli.steps.compare.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.compare.pool import Result, in_processes
-from bncli.steps.compare.runner import Failure, Plan, Runner, Task
+from bncli.steps.compare.runner import Failure, Runner, RunPlan, Task
 from bncli.steps.run import free_memory
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
@@ -54,13 +54,15 @@ from bncli.watch import Note, Progress, Run, Stage, Watch
 # outcomes, and the reason is that of its first fold that failed.
 
 
-def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch) -> Trial:
+def run_plan(
+    plan: RunPlan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
+) -> ComparisonRun:
     """Tries all that the checkpoint does not know yet, writes it there, and returns everything in order."""
     # Everything that there is to do, in the order in which it is begun.
     largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
     parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
     tasks = [Task(*part) for part in parts]
-    found = _Found(checkpoint.kept())
+    found = _Progress(checkpoint.kept())
     left = [task for task in tasks if task not in found.outcomes]
     if len(left) < len(tasks):
         watch(Note(f"{len(tasks) - len(left):,} of {len(tasks):,} folds are taken from {checkpoint.path}"))
@@ -80,7 +82,7 @@ def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, po
 
 
 @dataclass
-class _Found:
+class _Progress:
     """What is known so far: outcomes, and where a learner failed (data set, learner) its first fold that did."""
 
     outcomes: dict[Task, Outcome]
@@ -99,11 +101,11 @@ class _Found:
 
 
 Results = Generator[Result, None, None]
-Pool = Callable[[Plan, Sequence[Task], Callable[[Task], bool]], Results]
+Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 """What runs the tasks of a plan that are not to be skipped when their turn comes: results as they come."""
 
 
-def here(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
+def here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
     """The pool of this machine: `jobs` processes, or this one."""
     jobs = min(jobs, len(tasks))
     if jobs > 1:
@@ -115,19 +117,19 @@ def here(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, job
             yield task, runner.run(task)
 
 
-def on_cluster(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
+def on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
     """The pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
     plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
     for task, result in each_task(cluster, _serve, plan, tasks, skip):
         yield task, Failure(str(result)) if isinstance(result, BncliError) else result
 
 
-def _serve(plan: Plan) -> Callable[[Task], Outcome | Failure]:
+def _serve(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
     """On a worker: what runs the tasks of one thread, within the memory that is free there."""
     return Runner(replace(plan, memory=free_memory())).run
 
 
-def _told(results: Iterable[Result], plan: Plan, total: int, found: _Found, watch: Watch) -> Iterator[Result]:
+def _told(results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch) -> Iterator[Result]:
     """The results; the watch hears how many folds are done, and which was the last."""
     watch(Progress(len(found.outcomes), total))
     for task, result in results:
@@ -136,11 +138,11 @@ def _told(results: Iterable[Result], plan: Plan, total: int, found: _Found, watc
         watch(Progress(len(found.outcomes), total, f"{where}, fold {task.fold + 1}"))
 
 
-def _trial(plan: Plan, entries: Sequence[Entry], found: _Found) -> Trial:
+def _trial(plan: RunPlan, entries: Sequence[Entry], found: _Progress) -> ComparisonRun:
     names = tuple(learner.name for learner in plan.learners)
     whole = {task: outcome for task, outcome in sorted(found.outcomes.items()) if not found.fails(task)}
     pairs = sorted({task[:2] for task in whole}) if plan.protocol.repeats > 1 else []
-    return Trial(
+    return ComparisonRun(
         learners=names,
         data=plan.names,
         sizes={entry.name: entry.n_rows for entry in entries},
@@ -152,7 +154,7 @@ def _trial(plan: Plan, entries: Sequence[Entry], found: _Found) -> Trial:
         },
         options={learner.name: learner.options for learner in plan.learners},
         gaps=tuple(
-            Gap(plan.names[data], names[learner], failure.reason)
+            UntriedLearner(plan.names[data], names[learner], failure.reason)
             for (data, learner), (_, failure) in sorted(found.failures.items())
         ),
     )
@@ -174,7 +176,7 @@ DEFAULT_METRICS = ("error", "log_loss", "rmse")
 
 
 @dataclass(frozen=True)
-class Outputs:
+class CompareOutputs:
     """The files that a comparison writes; None: not this one.
 
     `resume` keeps every outcome and is gone on from where it is there. `show` gets the report before the others are
@@ -190,7 +192,7 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparisonSettings:
     """By which metrics learners are compared, with whom the others are (None: the first), and over which tables.
 
     group_bounds: numbers of rows, ascending, between which data sets are summed up apart too.
@@ -206,9 +208,9 @@ def compare(
     learners: Sequence[Learner],
     protocol: Protocol = Protocol(),
     *,
-    question: Question = Question(),
+    question: ComparisonSettings = ComparisonSettings(),
     unseen: Unseen = "average",
-    outputs: Outputs = Outputs(),
+    outputs: CompareOutputs = CompareOutputs(),
     run: Run = Run(),
 ) -> CompareReport:
     """Tries every learner on every data set, each source one, and concludes.
@@ -220,7 +222,7 @@ def compare(
     entries = read_entries(sources, protocol, threads=run.threads, watch=run.watch)
     groups = groups_by_rows(question.group_bounds, {entry.name: entry.n_rows for entry in entries})
     free = free_memory()
-    plan = Plan(
+    plan = RunPlan(
         names=tuple(entry.name for entry in entries),
         sources=tuple(entry.source for entry in entries),
         learners=tuple(learners),
@@ -239,7 +241,7 @@ def compare(
 
 
 @contextmanager
-def _pool(plan: Plan, run: Run) -> Iterator[Pool]:
+def _pool(plan: RunPlan, run: Run) -> Iterator[Pool]:
     """Who runs the tasks: processes of this machine, or a cluster whose workers see every table."""
     if run.cluster is None:
         yield partial(here, jobs=run.threads)
@@ -249,7 +251,9 @@ def _pool(plan: Plan, run: Run) -> Iterator[Pool]:
         yield partial(on_cluster, cluster=cluster)
 
 
-def _check(sources: Sequence[Source], learners: Sequence[Learner], question: Question, outputs: Outputs) -> None:
+def _check(
+    sources: Sequence[Source], learners: Sequence[Learner], question: ComparisonSettings, outputs: CompareOutputs
+) -> None:
     """Everything that can be known to be wrong before a table is read."""
     check_names(learners)
     names = [learner.name for learner in learners]

@@ -30,7 +30,7 @@ from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import free_memory
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
@@ -206,7 +206,7 @@ class Learner:
     name: str
     recipe: Recipe
     options: str = ""
-    supplied: Supplied = Supplied()
+    supplied: SuppliedFiles = SuppliedFiles()
 
     def identity(self) -> dict[str, Any]:
         """All that its results depend on, as JSON values: the content of files, not their names."""
@@ -278,7 +278,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Gap:
+class UntriedLearner:
     """A learner that could not be tried on a data set, and why in one line."""
 
     data: str
@@ -287,7 +287,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ComparisonRun:
     """Everything that was run: learners and data sets in the order typed, rows by data set, outcomes in that order.
 
     options says, by learner, what was typed for it; bias_variance, by data set and learner, is empty for one repeat;
@@ -301,4 +301,4 @@ class Trial:
     outcomes: tuple[Outcome, ...]
     bias_variance: dict[tuple[str, str], BiasVariance]
     options: dict[str, str] = field(default_factory=dict)
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[UntriedLearner, ...] = ()

@@ -15,10 +15,10 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.exports.latex import LatexTable, bold, escaped, italic, write_tables
 from bncli.files.paths import refuse_ending
-from bncli.files.pictures.curves import Panel, scatter_plots
+from bncli.files.pictures.curves import ScatterPanel, scatter_plots
 from bncli.files.pictures.drawing import Drawing
 from bncli.files.pictures.rank_diagram import critical_difference_diagram
-from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Figure, Pair, Summary, told
+from bncli.steps.compare.analysis import HIGHER_IS_BETTER, ComparedFigure, CompareReport, LearnerPair, Summary, told
 from bncli.steps.compare.entries import COSTS, COUNTS
 
 # A comparison as tables for a paper: the figures on every data set, average ranks, and all pairs of learners.
@@ -63,7 +63,7 @@ def _summaries(report: CompareReport, metric: str) -> list[tuple[str, Summary]]:
     return [(f", {escaped(name)}" if name else "", summary) for name, summary in found if summary is not None]
 
 
-def _cell(figure: Figure | None, metric: str, spread: bool) -> str:
+def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
     if figure is None:
         return "--"
     digits = 1 if metric in COUNTS else 4
@@ -113,13 +113,13 @@ def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
     return LatexTable(caption, header, [[_pair(pair) for pair in summary.pairs]], names=2)
 
 
-def _pair(pair: Pair) -> list[str]:
+def _pair(pair: LearnerPair) -> list[str]:
     ps = (pair.sign_p, pair.wilcoxon_p, pair.holm_all_p, pair.t_p)
     told = [f"${_p(p)}$" if p is not None else "--" for p in ps]
     return [*_first_cells(pair), *told, _number(pair.ratio, 3)]
 
 
-def _first_cells(pair: Pair) -> list[str]:
+def _first_cells(pair: LearnerPair) -> list[str]:
     return [escaped(pair.first), escaped(pair.second), f"{pair.wins}/{pair.draws}/{pair.losses}"]
 
 
@@ -247,14 +247,14 @@ def _scatter(report: CompareReport, path: str) -> str:
     return scatter_drawing(report, metric, panels).source()
 
 
-def scatter_panels(report: CompareReport, metric: str) -> list[Panel]:
+def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
     """Every learner against the baseline; of costs those that have any."""
     others = [name for name in report.trial.learners if name != report.baseline]
     panels = [_panel(report, name, metric) for name in others]
     return [panel for panel in panels if panel.points] if metric in COSTS else panels
 
 
-def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Panel]) -> Drawing:
+def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[ScatterPanel]) -> Drawing:
     """A panel a learner, a point a data set."""
     title = f"{told(metric)} on each data set: every learner against {report.baseline}"
     lower = metric not in HIGHER_IS_BETTER
@@ -263,7 +263,7 @@ def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Panel])
     )
 
 
-def _panel(report: CompareReport, learner: str, metric: str) -> Panel:
+def _panel(report: CompareReport, learner: str, metric: str) -> ScatterPanel:
     """The data sets on which both have finite figures; a logarithm asks for costs above 0."""
     least = {"fit_seconds": 1e-9, "iterations": 0.5, "passes": 0.5}.get(metric, -math.inf)
     points: list[tuple[str, float, float]] = []
@@ -273,4 +273,4 @@ def _panel(report: CompareReport, learner: str, metric: str) -> Panel:
             points.append((data, max(across.mean, least), max(upwards.mean, least)))
     sign = 1 if metric in HIGHER_IS_BETTER else -1
     counts = win_draw_loss([sign * y for _, _, y in points], [sign * x for _, x, _ in points])
-    return Panel(learner, points, counts.wins, counts.draws, counts.losses)
+    return ScatterPanel(learner, points, counts.wins, counts.draws, counts.losses)

@@ -24,14 +24,14 @@ from typing import BinaryIO
 
 import bncli
 from bncli.steps.compare.entries import Outcome
-from bncli.steps.compare.runner import Failure, Plan, Runner, Task
+from bncli.steps.compare.runner import Failure, Runner, RunPlan, Task
 
 Result = tuple[Task, Outcome | Failure]
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
-def in_processes(plan: Plan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
+def in_processes(plan: RunPlan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
     """Results as they come; a task that is to be skipped when its turn comes has none.
 
     Closing the iterator ends all processes at once.
@@ -77,7 +77,7 @@ class _Turns:
 class _Worker:
     """A thread with a process that works for it."""
 
-    def __init__(self, plan: Plan, turns: _Turns, results: SimpleQueue[Result | BaseException | None]) -> None:
+    def __init__(self, plan: RunPlan, turns: _Turns, results: SimpleQueue[Result | BaseException | None]) -> None:
         self._plan = plan
         self._turns = turns
         self._results = results

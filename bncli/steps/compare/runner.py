@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import code_dtype
-from bncli.engine.data.schema import Cuts, Reading, Unseen
+from bncli.engine.data.schema import Cuts, ReadingRules, Unseen
 from bncli.engine.evaluation.validate import Fold, Protocol, folds_of, hold_out, split_of
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
@@ -41,7 +41,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """All that a process must know: names and sources of the data sets, learners, protocol, and bytes it may take."""
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ class Failure:
 class Runner:
     """Runs tasks of a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RunPlan) -> None:
         self._plan = plan
         self._data: int | None = None
         self._read: list[tuple[Cuts | None, Columns]] = []
@@ -115,7 +115,7 @@ class Runner:
             learner.supplied.recipe(learner.recipe),
             split_of(fold_of, task.repeat, task.fold),
             given=learner.supplied,
-            reading=Reading(plan.sources[task.data].missing_tokens, plan.unseen),
+            reading=ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),
             run=Run(memory=plan.memory, clock=time.monotonic, watch=watch),
         )
         return fold, watch.seconds()

@@ -18,16 +18,16 @@ import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import label_codes
-from bncli.engine.data.schema import Reading, Unseen
+from bncli.engine.data.schema import ReadingRules, Unseen
 from bncli.engine.evaluation.metrics import METRICS as METRICS
 from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, per_label
 from bncli.engine.evaluation.reliability import calibration_figures
-from bncli.engine.evaluation.validate import Asked, Examined, Fold, Protocol, cross_validate, examine, out_of_fold
+from bncli.engine.evaluation.validate import Fold, FoldTask, Protocol, ScoredRows, cross_validate, examine, out_of_fold
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.parameters.network_scores import mean_scores
-from bncli.engine.prediction.decision_rules import Wanted
+from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, write_predictions
@@ -38,11 +38,11 @@ from bncli.recipe import Recipe
 from bncli.steps.cluster.checks import check_workers, files_of
 from bncli.steps.cluster.connection import connected
 from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, learnt_from, recipe_cuts, with_groups
-from bncli.steps.evaluate.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
+from bncli.steps.evaluate.learning_curve import SampleFit, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluate.pictures import check_folder, write_pictures
 from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, decision_report, summarized
-from bncli.steps.inputs import Supplied, refuse_scores
+from bncli.steps.inputs import SuppliedFiles, refuse_scores
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.score import rule_to_score
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
@@ -50,13 +50,13 @@ from bncli.watch import Note, Run, Stage, Watch, warnings_of
 # A model on a test table: its rows as read, what it says of them, and the report of that.
 
 
-class Tested(NamedTuple):
+class TestedRows(NamedTuple):
     """The rows of a test set: their labels as positions in `labels`, their weights, and what a model says of them."""
 
     labels: tuple[str, ...]
     codes: Integers
     weights: Array | None
-    examined: Examined
+    examined: ScoredRows
 
 
 def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
@@ -69,15 +69,15 @@ def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
     return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
 
 
-def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> Tested:
+def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> TestedRows:
     """Has the model predict the rows of a table."""
     run.watch(Stage("score"))
     examined = examine(model, rows, allow_missing=source.allow_missing_columns)
-    return Tested(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
+    return TestedRows(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
 
 
 def single_report(
-    protocol: str, tested: Tested, frequencies: Array, seconds: Mapping[str, float | None]
+    protocol: str, tested: TestedRows, frequencies: Array, seconds: Mapping[str, float | None]
 ) -> EvaluateReport:
     """The report of one test set."""
     labels, codes, weights, examined = tested
@@ -98,7 +98,7 @@ def single_report(
 
 
 @dataclass(frozen=True)
-class Outputs:
+class EvaluateOutputs:
     """What an evaluation gives beside its figures, and the files that it writes; None: not this.
 
     predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
@@ -120,8 +120,8 @@ def evaluate(
     recipe: Recipe,
     protocol: Protocol = Protocol(),
     *,
-    supplied: Supplied = Supplied(),
-    outputs: Outputs = Outputs(),
+    supplied: SuppliedFiles = SuppliedFiles(),
+    outputs: EvaluateOutputs = EvaluateOutputs(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
@@ -137,10 +137,12 @@ def evaluate(
     columns = learnt_from(whole_table, carried)
     grouped = group_columns(whole_table, carried, lambda: recipe_cuts(columns, recipe, supplied.cuts, run), watch)
     del whole_table
-    reading = Reading(source.missing_tokens, unseen)
+    reading = ReadingRules(source.missing_tokens, unseen)
     most = columns.n_rows - columns.n_rows // protocol.folds
     sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
-    with _folds(columns, FoldPlan(source, supplied, Asked(recipe, protocol, supplied, reading, sizes)), run) as folds:
+    with _folds(
+        columns, FoldPlan(source, supplied, FoldTask(recipe, protocol, supplied, reading, sizes)), run
+    ) as folds:
         whole, sampled = _sorted_out(folds)
     report = with_groups(_averaged(str(protocol), columns, whole), grouped)
     assert report.folds is not None
@@ -168,8 +170,8 @@ def evaluate_on(
     test: Source,
     recipe: Recipe,
     *,
-    supplied: Supplied = Supplied(),
-    outputs: Outputs = Outputs(),
+    supplied: SuppliedFiles = SuppliedFiles(),
+    outputs: EvaluateOutputs = EvaluateOutputs(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
@@ -181,7 +183,7 @@ def evaluate_on(
     columns = supplied.read(source, run, recipe)
     sizes = outputs.samples.of(columns.n_rows, "to learn from")
     watch(Stage("fit"))
-    reading = Reading(source.missing_tokens, unseen)
+    reading = ReadingRules(source.missing_tokens, unseen)
 
     def learnt(rows: Columns, told: Watch) -> Model:
         return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
@@ -201,7 +203,7 @@ def evaluate_on(
     return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
 
 
-def _sample_report(sample: Sampled, tested: Tested, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
+def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
     """What the model of a sample says of the test rows."""
     begun = watch.seconds()["score"]
     figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
@@ -220,9 +222,9 @@ def evaluate_model(
     path: str,
     source: Source,
     *,
-    outputs: Outputs = Outputs(),
+    outputs: EvaluateOutputs = EvaluateOutputs(),
     unseen: Unseen | None = None,
-    decisions: Wanted = Wanted(),
+    decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
     """Tests the model in a file on `source`; `unseen` None: as the model says.
@@ -237,7 +239,12 @@ def evaluate_model(
 
 
 def evaluate_learnt(
-    model: Model, source: Source, *, outputs: Outputs = Outputs(), decisions: Wanted = Wanted(), run: Run = Run()
+    model: Model,
+    source: Source,
+    *,
+    outputs: EvaluateOutputs = EvaluateOutputs(),
+    decisions: DecisionOptions = DecisionOptions(),
+    run: Run = Run(),
 ) -> EvaluateReport:
     """Tests a model on `source`, deciding as it says or as is wanted instead."""
     watch = Stopwatch(run.watch)
@@ -253,14 +260,14 @@ def evaluate_learnt(
     return _told(report, outputs, watch)
 
 
-def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
+def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
     """UsageError for outputs that cannot be written, or would be written over what is read."""
     refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
     pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
 
 
-def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
+def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
     """The report, once everything is written, and a warning given where it says that nothing was learnt."""
     if outputs.reliability:
         report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))

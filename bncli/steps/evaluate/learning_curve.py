@@ -68,7 +68,7 @@ def _point(rows: int, outcomes: tuple[FoldReport, ...]) -> CurvePoint:
     return CurvePoint(rows, means, spread, outcomes)
 
 
-class Sampled(NamedTuple):
+class SampleFit(NamedTuple):
     """A model learnt from a sample of `size` rows, their class frequencies, and the seconds that it took."""
 
     size: int
@@ -80,7 +80,7 @@ class Sampled(NamedTuple):
 
 def learn_samples(
     columns: Columns, samples: Samples, sizes: Sequence[int], learn: Callable[[Columns, Watch], Model], watch: Stopwatch
-) -> Iterator[Sampled]:
+) -> Iterator[SampleFit]:
     """A model of every sample that is not the whole table; `learn` tells its warnings, those of the first repeat."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < columns.n_rows]
@@ -95,7 +95,7 @@ def learn_samples(
             begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
             model = learn(rows, silent if repeat else warnings_of(watch, f"learnt from {told}, "))
             frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
-            yield Sampled(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
+            yield SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from bncli.engine.evaluation.validate import Asked, Fold, folds_of, hold_out_all, split_of
+from bncli.engine.evaluation.validate import Fold, FoldTask, folds_of, hold_out_all, split_of
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.steps.cluster.checks import for_workers
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import each_task
-from bncli.steps.inputs import Supplied
+from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch, limited
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch
 
@@ -28,8 +28,8 @@ class FoldPlan:
     """All that a worker must know."""
 
     source: Source
-    supplied: Supplied
-    asked: Asked
+    supplied: SuppliedFiles
+    asked: FoldTask
 
 
 @dataclass(frozen=True)

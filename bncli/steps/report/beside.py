@@ -24,7 +24,7 @@ from bncli.steps.evaluate.report import EvaluateReport
 from bncli.watch import Run
 
 
-class Beside(NamedTuple):
+class ComparedModel(NamedTuple):
     """A model, by a name of its own, and what came of it on the rows."""
 
     name: str
@@ -39,7 +39,7 @@ def check_beside(beside: Sequence[str], data: Sequence[str]) -> None:
 
 def models_beside(
     paths: Sequence[str], class_name: str | None, labels: Sequence[str], source: Source, run: Run
-) -> list[Beside]:
+) -> list[ComparedModel]:
     """Each model on the rows of a table, which is read anew for each: every model knows values of its own.
 
     class_name: None, as it may be. Raises ModelError where a model tells another class.
@@ -57,11 +57,11 @@ def models_beside(
             raise ModelError(f"{what}; this one tells {schema.class_name} ({', '.join(schema.labels)})", where=path)
         tested = tested_rows(model, read_test([model], source, run), source, run)
         frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-        found.append(Beside(name, single_report("", tested, frequencies, {})))
+        found.append(ComparedModel(name, single_report("", tested, frequencies, {})))
     return found
 
 
-def beside_sentence(report: EvaluateReport, other: Beside) -> str:
+def beside_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     """Whose log-loss is lower, by how much, and whether so many rows can tell."""
     ours, theirs = _losses(report), _losses(other.report)
     weights = report.pooled.weights

@@ -32,7 +32,7 @@ from bncli.files.pictures.effect_plots import (
     value_axis,
 )
 from bncli.files.pictures.heat_maps import HeatAxis, heat_map
-from bncli.files.pictures.page import Block, Grid, LabelSwitch, Picture, Pictures, Prose, Section
+from bncli.files.pictures.page import Block, Grid, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.model_views import EffectsReport, NamedEffect
 from bncli.steps.report.page_text import percent, times
 
@@ -94,7 +94,7 @@ _LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
-class Told:
+class EffectsSection:
     """What effects are told of: the report, the labels, the class shown first, the weight of the training rows."""
 
     report: EffectsReport
@@ -130,19 +130,19 @@ class Told:
 
 def effects_section(report: EffectsReport, labels: tuple[str, ...], rows: float) -> Section:
     """The section on a model that was learnt from rows of this weight."""
-    told = Told(report, labels, rows)
+    told = EffectsSection(report, labels, rows)
     return Section("effects", QUESTION, tuple(_blocks(told)))
 
 
-def _blocks(told: Told) -> Iterator[Block]:
+def _blocks(told: EffectsSection) -> Iterator[Block]:
     report, labels = told.report, told.labels
     some = [one for one in report.effects if one.share > _LEAST_SHARE]
     if not some:
-        yield Prose("No attribute has an effect: every row gets the class frequencies.")
+        yield Paragraph("No attribute has an effect: every row gets the class frequencies.")
         return
-    yield Prose(_preface(told))
+    yield Paragraph(_preface(told))
     if report.models > 1:
-        yield Prose(
+        yield Paragraph(
             f"The model averages the probabilities of {report.models:,} models; told are effects of the average score."
         )
     yield _shares(told, some)
@@ -157,13 +157,13 @@ def _blocks(told: Told) -> Iterator[Block]:
     if hidden or report.left_out or left_out:
         share = sum(one.share for one in (*hidden, *left_out)) + (report.left_out.share if report.left_out else 0.0)
         n = len(hidden) + len(left_out) + (report.left_out.n_effects if report.left_out else 0)
-        yield Prose(
+        yield Paragraph(
             f"Left out here: {n:,} effects with {percent(share)} of the variance; inspect --effects --csv has them.",
             "gap",
         )
 
 
-def _preface(told: Told) -> str:
+def _preface(told: EffectsSection) -> str:
     labels = told.labels
     if len(labels) == 2:
         base = told.report.base[1]
@@ -176,7 +176,7 @@ def _preface(told: Told) -> str:
     )
 
 
-def _shares(told: Told, effects: Sequence[NamedEffect]) -> Picture:
+def _shares(told: EffectsSection, effects: Sequence[NamedEffect]) -> Picture:
     listed = effects[:LISTED]
     rows = [(one.attributes, one.share) for one in listed]
     drawing = share_bars("Shares of the score's variance", rows, [percent(one.share) for one in listed])
@@ -189,7 +189,9 @@ def _shares(told: Told, effects: Sequence[NamedEffect]) -> Picture:
     return Picture("shares", "What matters most.", f"{those} {percent(total)} of the score's variance.", drawing)
 
 
-def _pictures(told: Told, effects: Sequence[NamedEffect]) -> tuple[list[Picture], list[Picture], list[NamedEffect]]:
+def _pictures(
+    told: EffectsSection, effects: Sequence[NamedEffect]
+) -> tuple[list[Picture], list[Picture], list[NamedEffect]]:
     """Those of one attribute, of two, and what finds no room."""
     alone, pairs, left_out, numbers = list[Picture](), list[Picture](), list[NamedEffect](), 0
     for number, one in enumerate(effects[:MOST_EFFECTS], 1):
@@ -217,7 +219,7 @@ def _kept(attribute: Attribute) -> Index:
     return np.sort(order[:most])
 
 
-def _single(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -> Picture:
+def _single(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], name: str) -> Picture:
     attribute, codes = effect.seen[0], kept[0]
     values = effect.values[codes]
     weights = np.array(attribute.frequencies)[codes]
@@ -300,7 +302,7 @@ def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], va
     return f"The odds of {of} are highest for {highest} and lowest for {lowest}."
 
 
-def _pair(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -> Picture:
+def _pair(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], name: str) -> Picture:
     values = effect.values[np.ix_(*kept)]
     axes, alone = [], []
     for place in (0, 1):
@@ -347,7 +349,7 @@ def _redrawn_map(values: Array, alone: Sequence[Array | None]) -> dict[str, Any]
     return {"kind": "map", "layers": layers, "shades": SHADES, "scale": heat_maps.heat_scale(values, *alone)}
 
 
-def _larger(told: Told, effects: Sequence[NamedEffect]) -> Iterator[Block]:
+def _larger(told: EffectsSection, effects: Sequence[NamedEffect]) -> Iterator[Block]:
     """Sets of three attributes and more: the strongest entries."""
     for one in (one for one in effects[:MOST_EFFECTS] if len(one.attributes) > 2):
         hidden = int(len(told.labels) == 2)

@@ -28,17 +28,17 @@ from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError
 from bncli.files.pictures.networks import (
     Hyperedge,
-    Layout,
+    NetworkLayout,
     Node,
     layered_layout,
     network_drawing,
     region_drawing,
     tree_layout,
 )
-from bncli.files.pictures.page import Block, Folded, Grid, Listing, Picture, Prose, Section
+from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
 from bncli.recipe import Recipe
 from bncli.steps.report.page_text import count, listed
-from bncli.steps.report.reliability import Scored
+from bncli.steps.report.reliability import ScoredTable
 
 QUESTION = "How is it built?"
 MOST_NODES = 60
@@ -51,7 +51,7 @@ _MOST_COUNTED = 1 << 20
 """Cells of a table that is counted."""
 
 
-def construction_section(model: Model, scored: Scored | None) -> Section:
+def construction_section(model: Model, scored: ScoredTable | None) -> Section:
     """The section on a model, with information in bits where there are data."""
     found = model.predictor
     tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
@@ -59,12 +59,12 @@ def construction_section(model: Model, scored: Scored | None) -> Section:
         (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
     ]
     if not families:
-        return Section("built", QUESTION, (Prose("It looks at no column: there is nothing to draw."),))
+        return Section("built", QUESTION, (Paragraph("It looks at no column: there is nothing to draw."),))
     told = _Information(model, scored)
     is_graph = isinstance(model.structure, Dag) and not isinstance(model.predictor, Ensemble)
     blocks = list(_graph(model, told) if is_graph else _regions(model, families, told))
     if scored is None:
-        blocks.append(Prose("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
+        blocks.append(Paragraph("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
     blocks += _shown_tables(model, families)
     return Section("built", QUESTION, tuple(blocks))
 
@@ -72,7 +72,7 @@ def construction_section(model: Model, scored: Scored | None) -> Section:
 class _Information:
     """In bits, counted from data; 0 without."""
 
-    def __init__(self, model: Model, scored: Scored | None) -> None:
+    def __init__(self, model: Model, scored: ScoredTable | None) -> None:
         self._cardinalities = [n + 1 for n in model.schema.cardinalities]
         self._k = len(model.schema.labels)
         self._scored = scored
@@ -123,12 +123,12 @@ def _graph(model: Model, told: _Information) -> Iterator[Block]:
     sentence = _graph_sentence(model, dag, has_class, strengths, [*nodes])
     yield Picture("network", "The network.", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
-        yield Prose(
+        yield Paragraph(
             f"Drawn are {len(shown)} of {count(len(dag.nodes), 'column')}; export --to dot has them all.", "gap"
         )
 
 
-def _layout(parents: dict[int, list[int]]) -> Layout:
+def _layout(parents: dict[int, list[int]]) -> NetworkLayout:
     if all(len(listed) <= 1 for listed in parents.values()):
         return tree_layout({node: listed[0] if listed else None for node, listed in parents.items()})
     return layered_layout(parents)
@@ -179,7 +179,7 @@ def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Info
     drawing = region_drawing("Regions", nodes, edges)
     yield Picture("regions", "What is looked up together.", sentence, drawing, wide=True, links=True)
     if len(chosen) < len(sets):
-        yield Prose(f"Drawn are {len(chosen)} of {count(len(sets), 'set')}, those that tell most.", "gap")
+        yield Paragraph(f"Drawn are {len(chosen)} of {count(len(sets), 'set')}, those that tell most.", "gap")
 
 
 def _shown_tables(model: Model, families: Sequence[tuple[Family, Array]]) -> Iterator[Block]:
@@ -194,10 +194,10 @@ def _shown_tables(model: Model, families: Sequence[tuple[Family, Array]]) -> Ite
             continue
         is_child = family.child is not None
         key = (family.child,) if is_child else tuple(sorted(family.attributes))
-        folded.append(Folded(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
-    yield Folded("tables", f"The tables behind it: {len(folded):,}", folded)
+        folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
+    yield FoldedBlocks("tables", f"The tables behind it: {len(folded):,}", folded)
     if hidden:
-        yield Prose(f"Tables left out here, inspect --tables has them: {listed(hidden)}.", "gap")
+        yield Paragraph(f"Tables left out here, inspect --tables has them: {listed(hidden)}.", "gap")
 
 
 def _table(model: Model, family: Family, table: Array) -> Grid:
@@ -250,9 +250,11 @@ def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequen
     blocks.append(_recipe(model.recipe))
     command = fit_command(model)
     if command is None:
-        blocks.append(Prose("The recipe cannot be typed as one command: a file was supplied for a part of it.", "gap"))
+        blocks.append(
+            Paragraph("The recipe cannot be typed as one command: a file was supplied for a part of it.", "gap")
+        )
     else:
-        blocks.append(Prose("The command lines that make it again, with the training table in place of TRAIN:"))
+        blocks.append(Paragraph("The command lines that make it again, with the training table in place of TRAIN:"))
     blocks.append(Listing([*([] if command is None else [command]), *lines]))
     return Section("made", MAKING_QUESTION, tuple(blocks))
 

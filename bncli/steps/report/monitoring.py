@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeTally, Monitor
+from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts, Monitor
 from bncli.files.pictures.curves import Series, series_curve
-from bncli.files.pictures.page import Block, Grid, Listing, Page, Picture, Pictures, Prose, Section
+from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
 from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.model_structure import evaluation_making
 from bncli.steps.report.page_text import count, figure, listed, percent
@@ -45,16 +45,18 @@ def _drifted(report: MonitorReport) -> Iterator[Block]:
     if bad:
         far = [name for name in order if any(drift.drifted for drift in report.drifts(name))]
         verb = "has" if len(far) == 1 else "have"
-        yield Prose(f"In {len(bad):,} of {count(n, 'file')} ({listed(bad)}) {listed(far)} {verb} drifted.", "warning")
+        yield Paragraph(
+            f"In {len(bad):,} of {count(n, 'file')} ({listed(bad)}) {listed(far)} {verb} drifted.", "warning"
+        )
     else:
-        yield Prose(f"Nothing has drifted from training in {count(n, 'file')}.")
+        yield Paragraph(f"Nothing has drifted from training in {count(n, 'file')}.")
     shown = order[:MOST_PICTURES]
     yield Pictures([_psi(report, number, name) for number, name in enumerate(shown, 1)])
     if len(order) > len(shown):
-        yield Prose(f"{count(len(order) - len(shown), 'column')} more drifted less.", "gap")
+        yield Paragraph(f"{count(len(order) - len(shown), 'column')} more drifted less.", "gap")
     limit = f"at least {LEAST_PSI:g} (dashed) and more than chance explains, or where"
     unknown = f"{percent(LEAST_UNKNOWN)} of its values or more were never seen in training"
-    yield Prose(f"A column has drifted where its stability index (PSI) is {limit} {unknown}.")
+    yield Paragraph(f"A column has drifted where its stability index (PSI) is {limit} {unknown}.")
     yield _files(report)
     yield _columns(report, order)
 
@@ -123,7 +125,7 @@ def _predictions(report: MonitorReport) -> Iterator[Block]:
     true = [_shares(one.tally.classes.tolist()) for one in report.monitors]
     moved = max(order, key=lambda y: _span([one[y] for one in predicted]))
     told = _ends([one[moved] for one in predicted], names)
-    yield Prose(f"{labels[moved]} is the label whose share moved farthest: {told}.")
+    yield Paragraph(f"{labels[moved]} is the label whose share moved farthest: {told}.")
     pictures = []
     for number, y in enumerate(order[:MOST_PICTURES], 1):
         values, truth = [one[y] for one in predicted], [one[y] for one in true]
@@ -134,7 +136,7 @@ def _predictions(report: MonitorReport) -> Iterator[Block]:
         pictures.append(Picture(f"predicted-{number}", f"{labels[y]}.", sentence, drawing))
     yield Pictures(pictures)
     if len(order) > MOST_PICTURES:
-        yield Prose(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
+        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
 
 
 def _shares(counts: Sequence[float]) -> list[float | None]:
@@ -178,9 +180,9 @@ def _figures(report: MonitorReport) -> Iterator[Block]:
         pictures.append(Picture(word.replace("_", "-"), title, sentence, drawing))
     yield Pictures(pictures)
     if not report.whole.tally.log_loss.n:
-        yield Prose("No row had its class, so that nothing is known of how often it was right.", "gap")
+        yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
     if report.whole.no_log_p:
-        yield Prose(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
+        yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
 
 
 def _mean(one: Monitor, word: str) -> float | None:
@@ -195,10 +197,10 @@ def _unknown(report: MonitorReport) -> Iterator[Block]:
     tallies = report.whole.tally.attributes
     places.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
     if not places:
-        yield Prose("No value is missing, and none is one that training never had.")
+        yield Paragraph("No value is missing, and none is one that training never had.")
         return
     told = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / rows)})" for i in places]
-    yield Prose(f"Missing or never seen in training: {listed(told)}.")
+    yield Paragraph(f"Missing or never seen in training: {listed(told)}.")
     pictures = []
     for number, i in enumerate(places[:MOST_PICTURES], 1):
         each = [(one.tally.attributes[i], one.tally.rows) for one in report.monitors]
@@ -216,6 +218,6 @@ def _unknown(report: MonitorReport) -> Iterator[Block]:
     yield Grid("Shares of all rows", headings, lines, (1, 2, 3))
 
 
-def _missing_in_training(tally: AttributeTally) -> float:
+def _missing_in_training(tally: AttributeCounts) -> float:
     total = float(tally.training.sum())
     return float(tally.training[-1]) / total if tally.missing_counts and total else 0.0

@@ -14,9 +14,9 @@ from bncli.engine.model import HeldOut, Rule
 from bncli.engine.prediction.decision_rules import ABSTAINED
 from bncli.files.pictures.curves import Points, reliability_dots, unit_curves
 from bncli.files.pictures.heat_maps import confusion_map
-from bncli.files.pictures.page import Block, Grid, LabelSwitch, Panel, Picture, Pictures, Prose, Section
+from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.beside import Beside, beside_sentence
+from bncli.steps.report.beside import ComparedModel, beside_sentence
 from bncli.steps.report.page_text import count, figure, percent
 
 # What the model's own rule decides, where it has one; for two classes the thresholds to choose from.
@@ -28,7 +28,7 @@ _RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
 _NUMBER = ",.10g"
 
 
-class Ruled(NamedTuple):
+class DecisionCounts(NamedTuple):
     """Weights of rows by true label and decision, (K, K), of those without a decision by true label, (K,); costs."""
 
     confusion: Array
@@ -37,7 +37,7 @@ class Ruled(NamedTuple):
     plain_cost: float | None
 
 
-def ruled(report: EvaluateReport, rows: DecidedRows) -> Ruled:
+def ruled(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
     """The decisions of a rule; costs a row of them, and of the likeliest class, None where the rule has no costs."""
     log_p, codes, weights = report.pooled
     k, weights, (rule, decided) = len(log_p), np.ones(len(codes)) if weights is None else weights, rows
@@ -46,14 +46,14 @@ def ruled(report: EvaluateReport, rows: DecidedRows) -> Ruled:
     cells = np.bincount(places, weights[there], k * k).reshape(k, k).astype(np.float64)
     undecided = np.bincount(codes[~there], weights[~there], k).astype(np.float64)
     if rule.costs is None:
-        return Ruled(cells, undecided, None, None)
+        return DecisionCounts(cells, undecided, None, None)
     costs = np.array(rule.costs)
     plain = float(np.average(costs[codes, log_p.argmax(axis=0)], weights=weights))
     total = float(cells.sum())
-    return Ruled(cells, undecided, float((costs * cells).sum() / total) if total else None, plain)
+    return DecisionCounts(cells, undecided, float((costs * cells).sum() / total) if total else None, plain)
 
 
-def rule_blocks(report: EvaluateReport, rule: Rule, found: Ruled) -> Iterator[Block]:
+def rule_blocks(report: EvaluateReport, rule: Rule, found: DecisionCounts) -> Iterator[Block]:
     """What it says, how often it is wrong, and the confusion where that can be read."""
     many = report.folds is not None
     labels, total = report.labels, float(found.confusion.sum() + found.undecided.sum())
@@ -68,7 +68,7 @@ def rule_blocks(report: EvaluateReport, rule: Rule, found: Ruled) -> Iterator[Bl
         words.append(
             f"They cost {found.cost:.4g} a row; deciding for the likeliest class costs {found.plain_cost:.4g}."
         )
-    yield Prose(" ".join(words))
+    yield Paragraph(" ".join(words))
     if len(labels) <= MOST_CELLS:
         yield confusion_grid("Confusion by the model's own rule", labels, found.confusion, found.undecided)
 
@@ -119,7 +119,7 @@ def threshold_blocks(report: EvaluateReport, rule: Rule | None) -> Iterator[Bloc
         "costs": costs,
     }
     fallback = (confusion_grid("Confusion where the likelier class is decided", report.labels, report.confusion),)
-    yield Panel("thresholds", f"From which probability of {label} on?", data, fallback)
+    yield InteractivePanel("thresholds", f"From which probability of {label} on?", data, fallback)
     if not table.positives:
         return
     rows = []
@@ -165,7 +165,7 @@ _TOLD = (
 def held_out_section(
     report: EvaluateReport | None,
     held_out: HeldOut | None = None,
-    beside: Sequence[Beside] = (),
+    beside: Sequence[ComparedModel] = (),
 ) -> Section:
     """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
 
@@ -173,27 +173,29 @@ def held_out_section(
     """
     if report is not None:
         return Section("good", QUESTION, tuple(_blocks(report, beside)))
-    blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
+    blocks = [
+        Paragraph("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")
+    ]
     if held_out is not None:
         losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
         text = f"On rows that were held out while something was chosen by them, the log-loss was {losses}."
-        blocks.insert(0, Prose(text))
+        blocks.insert(0, Paragraph(text))
     return Section("good", QUESTION, blocks)
 
 
-def _blocks(report: EvaluateReport, beside: Sequence[Beside]) -> Iterator[Block]:
+def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator[Block]:
     shown = shown_labels(report)
     names = [report.labels[c] for c in shown]
-    yield Prose(_verdict(report))
+    yield Paragraph(_verdict(report))
     yield _figures(report, beside)
     if beside:
-        yield Prose(" ".join(beside_sentence(report, other) for other in beside))
+        yield Paragraph(" ".join(beside_sentence(report, other) for other in beside))
     rows = report.decisions.rows
     rule, own = (None, None) if rows is None else (rows.rule, ruled(report, rows))
     if rule is not None and own is not None:
         yield from rule_blocks(report, rule, own)
     if len(shown) < len(report.labels):
-        yield Prose(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
+        yield Paragraph(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
     if len(report.labels) == 2:
         yield from threshold_blocks(report, rule)
         yield Pictures(_curves(report, [1]))
@@ -231,7 +233,7 @@ def _verdict(report: EvaluateReport) -> str:
     return "".join(lines)
 
 
-def _figures(report: EvaluateReport, beside: Sequence[Beside]) -> Grid:
+def _figures(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Grid:
     """Of the model, of others beside it, and of the class frequencies."""
     supports = np.array([figures.support for figures in report.per_label])
     shares = supports / supports.sum()

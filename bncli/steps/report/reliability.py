@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import Encoded, encode_attributes
+from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.monitoring import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
-from bncli.files.pictures.page import Block, Grid, Prose, Section
+from bncli.files.pictures.page import Block, Grid, Paragraph, Section
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.page_text import count, figure, listed, percent
 
@@ -46,7 +46,7 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
         worst = next((group for group in own if group.rows >= _LEAST), own[0])
         how = "predicted" if worst.decided else "decided"
         wrong = f"{percent(worst.figures['error'] or 0.0)} of {count(worst.rows, 'row')} are {how} wrong"
-        yield Prose(f"By {by} it fares worst for {_named(worst.value)}: {wrong}, of all rows {percent(error)}.")
+        yield Paragraph(f"By {by} it fares worst for {_named(worst.value)}: {wrong}, of all rows {percent(error)}.")
         headings = (
             by,
             "rows",
@@ -58,7 +58,7 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
         )
         yield Grid(f"By {by}, the highest error first", headings, rows, tuple(range(1, len(headings))))
         if len(own) > GROUPS_MOST_GROUPS:
-            yield Prose(f"{count(len(own) - GROUPS_MOST_GROUPS, 'group')} more have a lower error.", "gap")
+            yield Paragraph(f"{count(len(own) - GROUPS_MOST_GROUPS, 'group')} more have a lower error.", "gap")
 
 
 def _named(value: str | None) -> str:
@@ -76,32 +76,34 @@ _LEAST_GROUP = 30
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredTable:
     """A table that was scored: codes of the attributes `used`, with its report."""
 
     used: Sequence[int]
-    encoded: Encoded
+    encoded: EncodedAttributes
     report: EvaluateReport
 
     @classmethod
-    def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> Scored:
+    def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
         """Codes all columns that the model looks at."""
         used = compile_scorer(model).used
         return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
 
 
-def reliance_section(model: Model, scored: Scored | None, warnings: Sequence[str] = ()) -> Section:
+def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
     """The section on a model, on data if there are any, and with what `fit` warned of."""
-    blocks: list[Block] = [Prose(text, "warning") for text in warnings]
+    blocks: list[Block] = [Paragraph(text, "warning") for text in warnings]
     blocks += _rare(model)
     if scored is None:
-        blocks.append(Prose("Missing and unseen values, drift and groups of rows need data: add --data TEST.", "gap"))
+        blocks.append(
+            Paragraph("Missing and unseen values, drift and groups of rows need data: add --data TEST.", "gap")
+        )
     else:
         blocks += [*_columns(model, scored), *_groups(model, scored), *group_blocks(scored.report)]
     return Section("rely", QUESTION, tuple(blocks))
 
 
-def seems_trained_on(model: Model, scored: Scored) -> bool:
+def seems_trained_on(model: Model, scored: ScoredTable) -> bool:
     """Whether the rows are as many as those of training, and have every value of every column as often."""
     lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
     return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)
@@ -116,21 +118,23 @@ def _rare(model: Model) -> Iterator[Block]:
                 found.append(f"{attribute.name} {name}")
     if found:
         values, them = count(len(found), "value"), "it" if len(found) == 1 else "them"
-        yield Prose(f"{values} had fewer than {FEW} training rows, so that little is known of {them}: {listed(found)}.")
+        yield Paragraph(
+            f"{values} had fewer than {FEW} training rows, so that little is known of {them}: {listed(found)}."
+        )
     else:
-        yield Prose(f"Every value that the model knows had {FEW} training rows or more.")
+        yield Paragraph(f"Every value that the model knows had {FEW} training rows or more.")
 
 
-def _columns(model: Model, scored: Scored) -> Iterator[Block]:
+def _columns(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Missing, unseen and drift of the columns, the farthest first."""
     lines = [_column(model, scored, place) for place in range(len(scored.used))]
     lines.sort(key=lambda line: -(line.drift.psi or 0.0))
     drifted = [line.name for line in lines if line.drift.drifted]
     if drifted:
-        yield Prose(f"Farther from training than chance takes them: {listed(drifted)}.", "warning")
+        yield Paragraph(f"Farther from training than chance takes them: {listed(drifted)}.", "warning")
     elif lines:
         told = f"the farthest, {lines[0].name}, has an index of {figure(lines[0].drift.psi)}"
-        yield Prose(f"No column has drifted from training; {told}.")
+        yield Paragraph(f"No column has drifted from training; {told}.")
     rows = [
         (line.name, *map(percent, line.shares), figure(line.drift.psi), figure(line.drift.psi_expected), line.verdict)
         for line in lines[:MOST_COLUMNS]
@@ -139,7 +143,7 @@ def _columns(model: Model, scored: Scored) -> Iterator[Block]:
     headings = ("column", *shares, "drift (PSI)", "by chance", "verdict")
     yield Grid("Columns: data against training", headings, rows, (1, 2, 3, 4, 5))
     if len(lines) > MOST_COLUMNS:
-        yield Prose(f"{count(len(lines) - MOST_COLUMNS, 'column')} more drifted less.", "gap")
+        yield Paragraph(f"{count(len(lines) - MOST_COLUMNS, 'column')} more drifted less.", "gap")
 
 
 class _Column(NamedTuple):
@@ -154,7 +158,7 @@ class _Column(NamedTuple):
         return "drifted" if self.drift.drifted else "as in training"
 
 
-def _column(model: Model, scored: Scored, place: int) -> _Column:
+def _column(model: Model, scored: ScoredTable, place: int) -> _Column:
     attribute, n = model.schema.attributes[scored.used[place]], max(scored.report.rows, 1)
     training = np.array(attribute.frequencies, np.float64)
     weights = scored.report.pooled.weights
@@ -166,7 +170,7 @@ def _column(model: Model, scored: Scored, place: int) -> _Column:
     return _Column(attribute.name, (before / total if total else 0.0, missing / n, unseen / n), drift)
 
 
-def _groups(model: Model, scored: Scored) -> Iterator[Block]:
+def _groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Rows with one value of a column, where the loss is highest."""
     log_p, labels, weights = scored.report.pooled
     weights = np.ones(len(labels)) if weights is None else weights
@@ -188,7 +192,7 @@ def _groups(model: Model, scored: Scored) -> Iterator[Block]:
     found.sort(key=lambda one: (-one[0], one[3], one[4]))
     mean, error = float(np.average(losses, weights=weights)), float(np.average(wrong, weights=weights))
     worst = found[0]
-    yield Prose(
+    yield Paragraph(
         f"It fares worst where {worst[3]} is {worst[4]}: {percent(worst[1])} of {count(round(worst[2]), 'row')} are "
         f"decided wrong, of all rows {percent(error)}; log-loss {figure(worst[0])}, of all rows {figure(mean)}."
     )

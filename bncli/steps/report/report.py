@@ -16,7 +16,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import check_target, write_bytes
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.pictures.curves import learning_curve_drawing
-from bncli.files.pictures.page import Block, Grid, Page, Picture, Prose, Section, html_page
+from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, with_groups
@@ -25,12 +25,12 @@ from bncli.steps.evaluate.pictures import learning_curve_panels
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.model_views import effects_report
-from bncli.steps.report.beside import Beside, check_beside, models_beside
+from bncli.steps.report.beside import ComparedModel, check_beside, models_beside
 from bncli.steps.report.effects import effects_section
 from bncli.steps.report.model_structure import construction_section, evaluation_making, making_section
 from bncli.steps.report.page_text import count, figure
 from bncli.steps.report.performance import held_out_section
-from bncli.steps.report.reliability import Scored, group_blocks, reliance_section, seems_trained_on
+from bncli.steps.report.reliability import ScoredTable, group_blocks, reliance_section, seems_trained_on
 from bncli.steps.report.what_if import MOST_BYTES, trying_sections
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
@@ -42,16 +42,16 @@ _MOST_FOLDS = 50
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportInputs:
     """What is known of a model beside itself: rows it was tried on and their files, what learning said of it,
     other models on the same rows.
     """
 
-    scored: Scored | None = None
+    scored: ScoredTable | None = None
     data: Sequence[str] = ()
     warnings: Sequence[str] = ()
     held_out: HeldOut | None = None
-    beside: Sequence[Beside] = ()
+    beside: Sequence[ComparedModel] = ()
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
@@ -68,10 +68,12 @@ def write_page(path: str, page: Page) -> None:
 
 def fit_page(report: FitReport) -> Page:
     """Of a model that was just written, with what learning warned of."""
-    return model_page(read_model(report.model), report.model, Told(warnings=report.warnings, held_out=report.held_out))
+    return model_page(
+        read_model(report.model), report.model, ReportInputs(warnings=report.warnings, held_out=report.held_out)
+    )
 
 
-def model_page(model: Model, path: str, told: Told) -> Page:
+def model_page(model: Model, path: str, told: ReportInputs) -> Page:
     """All sections, in the order of a reader's questions."""
     schema = model.schema
     effects = effects_report(model)
@@ -103,7 +105,7 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     return page
 
 
-def _good(model: Model, told: Told) -> Section:
+def _good(model: Model, told: ReportInputs) -> Section:
     """With a warning where the rows look like those of training."""
     if told.scored is None:
         return held_out_section(None, told.held_out)
@@ -111,12 +113,12 @@ def _good(model: Model, told: Told) -> Section:
     if not seems_trained_on(model, told.scored):
         return section
     same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"
-    warning = Prose(f"{same}, on which a model looks better than it is. Give rows that it has not seen.", "warning")
+    warning = Paragraph(f"{same}, on which a model looks better than it is. Give rows that it has not seen.", "warning")
     return replace(section, blocks=(warning, *section.blocks))
 
 
 def evaluation_page(
-    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[Beside] = ()
+    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[ComparedModel] = ()
 ) -> Page:
     """Of an evaluation; `recipe` None: of a model, which was not learnt here; other models `beside` on its rows."""
     sections = [held_out_section(report, beside=beside)]
@@ -136,7 +138,9 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
     losses = [fold.metrics["log_loss"] for fold in folds]
     known = [loss for loss in losses if loss is not None]
     if known:
-        yield Prose(f"Over {count(len(folds), 'fold')} the log-loss runs from {min(known):.4f} to {max(known):.4f}.")
+        yield Paragraph(
+            f"Over {count(len(folds), 'fold')} the log-loss runs from {min(known):.4f} to {max(known):.4f}."
+        )
     names = ("error", "log_loss", "auc")
     rows = [
         (f"{fold.repeat + 1}.{fold.fold + 1}", f"{fold.rows:,}", *(figure(fold.metrics[name]) for name in names))
@@ -172,7 +176,7 @@ class ReportReport:
 
 
 @dataclass(frozen=True)
-class Others:
+class Comparisons:
     """Columns whose values make groups of rows with figures of their own; files of models that stand beside."""
 
     by: Sequence[str] = ()
@@ -186,7 +190,7 @@ def report(
     output: str,
     svg: str | None = None,
     unseen: Unseen | None = None,
-    others: Others = Others(),
+    others: Comparisons = Comparisons(),
     run: Run = Run(),
 ) -> ReportReport:
     """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures.
@@ -203,7 +207,7 @@ def report(
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    told = Told() if source is None else _told(model, source, others, run._replace(watch=watch))
+    told = ReportInputs() if source is None else _told(model, source, others, run._replace(watch=watch))
     watch(Stage("report"))
     page = model_page(model, path, told)
     watch(Stage("write"))
@@ -215,20 +219,20 @@ def report(
     return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
 
 
-def _told(model: Model, source: Source, others: Others, run: Run) -> Told:
+def _told(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
     schema = model.schema
     scored = _scored(model, carrying(source, others.by), run)
     beside = models_beside(others.beside, schema.class_name, schema.labels, source, run)
-    return Told(scored, source.paths, beside=beside)
+    return ReportInputs(scored, source.paths, beside=beside)
 
 
-def _scored(model: Model, source: Source, run: Run) -> Scored:
+def _scored(model: Model, source: Source, run: Run) -> ScoredTable:
     rows = read_test([model], source, run)
     tested = tested_rows(model, rows, source, run)
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
     told = with_groups(told, group_columns(rows, source, lambda: attributes_of(model), run.watch))
-    return Scored.of(model, rows, told, allow_missing=source.allow_missing_columns)
+    return ScoredTable.of(model, rows, told, allow_missing=source.allow_missing_columns)
 
 
 def check_folder(folder: str) -> None:

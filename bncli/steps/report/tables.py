@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from bncli.files.pictures.effect_plots import share_bars
-from bncli.files.pictures.page import Block, Grid, Listing, Page, Picture, Prose, Section
+from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Section
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Summary, told
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
 from bncli.steps.describe import DescribeReport
@@ -25,7 +25,7 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
     sections = (
         Section("class", "What is to be told?", tuple(_class(report))),
         Section("columns", "What tells it?", tuple(_columns(report))),
-        Section("begin", "How do I begin?", (*map(Prose, report.notes), Listing([report.recommended]))),
+        Section("begin", "How do I begin?", (*map(Paragraph, report.notes), Listing([report.recommended]))),
         evaluation_making(data, None),
     )
     return Page(f"A first look at {names}", size, sections)
@@ -34,17 +34,17 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
 def _class(report: DescribeReport) -> Iterator[Block]:
     known = report.of_class
     if known is None:
-        yield Prose("There is no column that can be the class as it is.")
+        yield Paragraph("There is no column that can be the class as it is.")
         return
     total = max(sum(known.rows), 1)
     order = sorted(range(len(known.rows)), key=lambda i: -known.rows[i])
     first = known.labels[order[0]]
     share = percent(known.rows[order[0]] / total)
-    yield Prose(f"{known.name}: {share} are {first}; {known.bits:.3f} bits are to be known.")
+    yield Paragraph(f"{known.name}: {share} are {first}; {known.bits:.3f} bits are to be known.")
     rows = [(known.labels[i], f"{known.rows[i]:,}", percent(known.rows[i] / total)) for i in order[:_MOST_LABELS]]
     yield Grid("Labels", ("label", "rows", "share"), rows, (1, 2))
     if len(order) > _MOST_LABELS:
-        yield Prose(f"{count(len(order) - _MOST_LABELS, 'label')} more have fewer rows.", "gap")
+        yield Paragraph(f"{count(len(order) - _MOST_LABELS, 'label')} more have fewer rows.", "gap")
 
 
 def _columns(report: DescribeReport) -> Iterator[Block]:
@@ -57,7 +57,7 @@ def _columns(report: DescribeReport) -> Iterator[Block]:
         yield Picture("bits", "Bits about the class.", sentence, drawing)
     left_out = [column.name for column in others if not column.use]
     if left_out:
-        yield Prose(f"fit leaves out {listed(left_out)}.")
+        yield Paragraph(f"fit leaves out {listed(left_out)}.")
     rows = [
         (
             *(column.name, column.type, f"{'' if column.exact else '~'}{column.distinct:,}"),
@@ -69,7 +69,7 @@ def _columns(report: DescribeReport) -> Iterator[Block]:
     headings = ("column", "type", "distinct", "missing", "bits", "fit uses it", "why")
     yield Grid("Columns, those that tell most first", headings, rows, (2, 3, 4))
     if len(order) > MOST_COLUMNS:
-        yield Prose(f"{count(len(order) - MOST_COLUMNS, 'column')} more tell less.", "gap")
+        yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} more tell less.", "gap")
 
 
 def comparison_page(report: CompareReport) -> Page:
@@ -81,7 +81,7 @@ def comparison_page(report: CompareReport) -> Page:
     ]
     options = [(name, trial.options.get(name) or "") for name in trial.learners]
     learners = Grid("Learners", ("learner", "options"), options)
-    sections.append(Section("made", "How was it made?", (Prose(f"{trial.protocol}."), learners)))
+    sections.append(Section("made", "How was it made?", (Paragraph(f"{trial.protocol}."), learners)))
     size = f"{count(len(trial.learners), 'learner')} on {count(len(trial.data), 'data set')}: {trial.protocol}."
     return Page("Learners compared", size, sections)
 

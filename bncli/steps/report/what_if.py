@@ -22,9 +22,9 @@ from bncli.engine.prediction.portable import PortableScorer, PortableStage, Port
 from bncli.engine.prediction.portable_effects import portable_effects
 from bncli.errors import ModelError
 from bncli.files.exports.javascript import packed_javascript
-from bncli.files.exports.programs import Target
-from bncli.files.pictures.page import Block, Panel, Prose, Section
-from bncli.files.reading.source import Tokens
+from bncli.files.exports.programs import ProgramTarget
+from bncli.files.pictures.page import Block, InteractivePanel, Paragraph, Section
+from bncli.files.reading.source import MissingTokens
 from bncli.steps.model_views import EffectsReport
 from bncli.steps.report.page_text import count
 
@@ -41,14 +41,14 @@ _ZERO = 1e-13
 """Log-odds that come of rounding alone."""
 
 
-class Trying(NamedTuple):
+class WhatIfSection(NamedTuple):
     """The section, and the program that its panel needs."""
 
     section: Section
     program: str
 
 
-def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[Trying]:
+def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
     """The section on the model in the file at `path`, from the one that says most to the one that needs least room.
 
     The last says why there is none; that a program is too large is known when the page is there.
@@ -64,17 +64,19 @@ def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator
         for scorer, has_effects in _scorers(model, plain):
             if sum(table.entries.size for table in scorer.tables) * _LETTERS_AN_ENTRY <= MOST_BYTES:
                 section = Section("row", QUESTION, _blocks(model, scorer, effects, has_effects))
-                yield Trying(section, _program(model, path, scorer))
+                yield WhatIfSection(section, _program(model, path, scorer))
         why = f"a model of {entries:,} table entries makes the page larger than 1 MB"
         hint = "export --to javascript writes the program as a file of its own; score --explain does it for tables."
     except ModelError as error:
         why, hint = error.what, "score --explain does it for rows in a table."
-    yield Trying(Section("row", QUESTION, (Prose(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
+    yield WhatIfSection(Section("row", QUESTION, (Paragraph(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
 
 
 def _program(model: Model, path: str, scorer: PortableScorer) -> str:
-    tokens = Tokens.of(model.schema.missing_tokens)
-    return packed_javascript(scorer, Target(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number))
+    tokens = MissingTokens.of(model.schema.missing_tokens)
+    return packed_javascript(
+        scorer, ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
+    )
 
 
 def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScorer, bool]]:
@@ -121,7 +123,7 @@ def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_ef
         "effects": has_effects,
     }
     blocks: list[Block] = [
-        Prose(
+        Paragraph(
             "Choose values: the probability, and what speaks for it, follow. "
             "It begins with a value of each column that is common in training."
         ),
@@ -129,17 +131,21 @@ def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_ef
     if len(names) > MOST_INPUTS:
         rest = count(len(names) - MOST_INPUTS, "column")
         blocks.append(
-            Prose(f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep a common value.", "gap")
+            Paragraph(
+                f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep a common value.", "gap"
+            )
         )
     cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
     if cut:
         blocks.append(
-            Prose(f"Of the values of {', '.join(cut[:5])} the {MOST_OPTIONS} commonest can be chosen.", "gap")
+            Paragraph(f"Of the values of {', '.join(cut[:5])} the {MOST_OPTIONS} commonest can be chosen.", "gap")
         )
     fallback = (
-        Prose("This panel needs a browser that runs scripts; score --explain says the same of rows in a table.", "gap"),
+        Paragraph(
+            "This panel needs a browser that runs scripts; score --explain says the same of rows in a table.", "gap"
+        ),
     )
-    return (*blocks, Panel("what-if", "A row by hand", data, fallback))
+    return (*blocks, InteractivePanel("what-if", "A row by hand", data, fallback))
 
 
 def _importance(effects: EffectsReport) -> dict[str, float]:

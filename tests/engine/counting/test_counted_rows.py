@@ -11,10 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting.counted_rows import MOST, CountedRows, Part, Wanted, added, count_rows, no_rows, relabelled
+from bncli.engine.counting.counted_rows import (
+    MOST,
+    CountedRows,
+    CountsPart,
+    Wanted,
+    added,
+    count_rows,
+    no_rows,
+    relabelled,
+)
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Reading, Schema
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.kernels.arrays import Index
 from bncli.errors import BncliError
 
@@ -91,7 +100,7 @@ def part(table: Index, wanted: Wanted, k: int, *, weighted: bool) -> CountedRows
     renumbered = table.copy()
     renumbered[:, 4] = [own.index(label) for label in table[:, 4]]
     counted = count_rows(dataset(renumbered, ["uvw"[k] for k in own], weighted=weighted), CUTS, wanted)
-    return replace(counted, parts=(Part(f"{k}", len(table)),))
+    return replace(counted, parts=(CountsPart(f"{k}", len(table)),))
 
 
 def summed(counted: Sequence[CountedRows]) -> CountedRows:
@@ -109,7 +118,7 @@ def same(one: CountedRows, other: CountedRows) -> None:
 @given(rows(), st.sampled_from(["level", "marginalize"]))
 def test_learners_see_the_counts_of_the_rows(table: Index, policy: str) -> None:
     counted = count_rows(dataset(table), CUTS, None)
-    stored = counted.stored("marginalize" if policy == "marginalize" else "level", Reading())
+    stored = counted.stored("marginalize" if policy == "marginalize" else "level", ReadingRules())
     data = replace(dataset(table), schema=replace(stored.schema))
     assert stored.n_rows == data.n_rows
     assert stored.n_missing == data.n_missing
@@ -127,7 +136,7 @@ def test_learners_see_the_counts_of_the_rows(table: Index, policy: str) -> None:
 
 def test_what_is_not_held_is_refused() -> None:
     table = np.array([[0, 0, 0, 0, 0, 1], [1, 1, 0, 1, 1, 1], [2, 1, 0, 2, 2, 1]])
-    counts = Counts(count_rows(dataset(table), CUTS, ((0, 1),)).stored("level", Reading()))
+    counts = Counts(count_rows(dataset(table), CUTS, ((0, 1),)).stored("level", ReadingRules()))
     assert counts.tables([(1, 0)])[0].shape == (2, 3, 3)
     with pytest.raises(BncliError, match="hold no table over 'a', 'd' and the class"):
         counts.tables([(3, 0)])
@@ -136,13 +145,13 @@ def test_what_is_not_held_is_refused() -> None:
     with pytest.raises(BncliError, match="takes the rows"):
         _ = counts.data
     with pytest.raises(BncliError, match="no rows behind"):
-        no_rows(CUTS, None).stored("level", Reading())
+        no_rows(CUTS, None).stored("level", ReadingRules())
 
 
 def test_what_is_before_counts_for_less_with_a_decay() -> None:
     table = np.array([[0, 0, 0, 0, 0, 1], [1, 1, 0, 1, 1, 1], [2, 1, 0, 1, 2, 1]])
     one, two, three = (
-        replace(count_rows(dataset(table[k:]), CUTS, None), parts=(Part(f"{k}", 3 - k),)) for k in range(3)
+        replace(count_rows(dataset(table[k:]), CUTS, None), parts=(CountsPart(f"{k}", 3 - k),)) for k in range(3)
     )
     labels = ("u", "v", "w")
     total = added([one, two, three], labels, 0.5)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, Reading
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, ReadingRules
 from bncli.errors import BncliError
 from bncli.watch import Event, Progress, Run
 from tests.datasets import coded_rows
@@ -39,7 +39,7 @@ def test_cuts_levels_missing_values_and_frequencies() -> None:
             c=NumericColumn(np.array([7] * 8, np.int8)),
             d=categorical([MISSING] * 8),
         ),
-        reading=Reading(("x",), "error"),
+        reading=ReadingRules(("x",), "error"),
     ).schema
     assert schema.attributes == (
         NumericAttribute("a", True, (3.0, 4.0, 1.0), (7.0,)),
@@ -273,7 +273,7 @@ def test_the_codes_are_those_under_the_schema(
         bins=bins,
         given=cuts,
         missing_policy=policy,
-        reading=Reading(unseen="error"),
+        reading=ReadingRules(unseen="error"),
         run=Run(threads),
     )
     again = coded_rows(columns, data.schema)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Reading
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.ensembles.grids import fine_dataset
 from bncli.engine.model import Ensemble, Model
 from bncli.recipe import Recipe
@@ -45,7 +45,7 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 
 def coded(columns: Columns) -> Dataset:
     """The rows on the fine grid."""
-    return fine_dataset(columns, Reading(), Run())
+    return fine_dataset(columns, ReadingRules(), Run())
 
 
 def ensemble_of(model: Model) -> Ensemble:

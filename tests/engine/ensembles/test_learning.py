@@ -19,9 +19,9 @@ from bncli.engine.ensembles import budget, choice, trials
 from bncli.engine.ensembles.boosted_candidate import Bag
 from bncli.engine.ensembles.budget import ComputeBudget
 from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
-from bncli.engine.ensembles.choice import FREQUENCIES, Judged, space_of
+from bncli.engine.ensembles.choice import FREQUENCIES, HeldOutEvaluation, space_of
 from bncli.engine.evaluation.validate import predict
-from bncli.engine.learn import Learnt, learn
+from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
 from bncli.engine.parameters import few_rows, nested_samples, optimization
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
@@ -46,7 +46,7 @@ def few_penalties() -> Iterator[None]:
         yield
 
 
-def learnt(columns: Columns, **options: object) -> Learnt:
+def learnt(columns: Columns, **options: object) -> FittedModel:
     return learn(columns, recipe(**options))  # type: ignore[arg-type]
 
 
@@ -175,11 +175,11 @@ def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
     folds = learning._folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
     bag = Bag(1, 10**5, 500, 0, clock)
-    tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock, bag), lambda event: None)
+    tried = trials.Trials(data, folds, recipe(), trials.TrialPlan(effort, clock, bag), lambda event: None)
     monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
     learnt_from: list[int] = []
 
-    def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> Judged:
+    def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> HeldOutEvaluation:
         learnt_from.extend(rows.n_rows for rows, _ in parts)
         raise KeyboardInterrupt
 

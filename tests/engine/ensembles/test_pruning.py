@@ -10,7 +10,14 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.ensembles.budget import EFFORTS
 from bncli.engine.ensembles.candidates import BELOW, Rows
-from bncli.engine.ensembles.choice import Judged, Losses, has_lost_its_base, is_better, is_outdone, may_improve
+from bncli.engine.ensembles.choice import (
+    HeldOutEvaluation,
+    Losses,
+    has_lost_its_base,
+    is_better,
+    is_outdone,
+    may_improve,
+)
 from bncli.engine.learn import learn
 from tests.datasets import random_dataset
 from tests.engine.ensembles.rows import ensemble_of, recipe
@@ -20,15 +27,15 @@ NOTHING, SLACK, GAIN, CONFLICT = 5e-5, 0.05, 0.01, 9.0
 EVERY_EFFORT = pytest.mark.parametrize("prunes", [False, True])
 
 
-def judged(**log_losses: float) -> list[Judged]:
+def judged(**log_losses: float) -> list[HeldOutEvaluation]:
     """Candidates that were tried, in this order; `sharp_tree` is the sharp tree."""
     return [
-        Judged(name.replace("_", " "), 1.0, Losses(loss, 0.5, 0.5), np.zeros(1), (), None)
+        HeldOutEvaluation(name.replace("_", " "), 1.0, Losses(loss, 0.5, 0.5), np.zeros(1), (), None)
         for name, loss in log_losses.items()
     ]
 
 
-def may_improve_on(name: str, tried: list[Judged], *, prunes: bool) -> bool:
+def may_improve_on(name: str, tried: list[HeldOutEvaluation], *, prunes: bool) -> bool:
     return may_improve(name, BELOW, tried, prunes)
 
 

@@ -13,8 +13,8 @@ from scipy.special import log_softmax
 from sklearn import metrics
 
 from bncli.engine.evaluation.groups import (
-    Gap,
     GroupColumn,
+    GroupGap,
     Z,
     fairness_of,
     measure_groups,
@@ -115,7 +115,7 @@ def test_a_group_of_one_row_has_what_is_defined_and_no_nan() -> None:
 def test_a_ratio_of_nothing_to_nothing_is_none() -> None:
     log_p = np.log([[0.9, 0.9], [0.1, 0.1]])
     groups = measure_groups(GroupColumn("g", ("a", "b"), np.array([0, 1])), LABELS[:2], log_p, np.array([1, 1]), None)
-    assert fairness_of(groups)[0].gaps["selection_rate"] == Gap(0.0, None)
+    assert fairness_of(groups)[0].gaps["selection_rate"] == GroupGap(0.0, None)
 
 
 @given(st.integers(0, 50), st.integers(1, 50))

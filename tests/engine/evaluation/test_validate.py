@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
-from bncli.engine.data.schema import Reading
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.evaluation.validate import (
     Protocol,
     _InsideFold,
@@ -20,7 +20,7 @@ from bncli.engine.evaluation.validate import (
     samples_of,
     split_of,
 )
-from bncli.engine.learn import Given, learn
+from bncli.engine.learn import SuppliedParts, learn
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage
@@ -73,7 +73,7 @@ def test_cuts_are_learnt_in_the_fold_unless_given() -> None:
     columns = table(40)
     cuts = cuts_of(learn_dataset(columns, discretize="equal-width", bins=3).schema, "equal-width", {"bins": 3})
     free = cross_validate(columns, RECIPE, Protocol(2))
-    bound = cross_validate(columns, RECIPE, Protocol(2), given=Given(cuts))
+    bound = cross_validate(columns, RECIPE, Protocol(2), given=SuppliedParts(cuts))
     assert (out_of_fold(free, 40) != out_of_fold(bound, 40)).any()
 
 
@@ -166,7 +166,7 @@ def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
     words.codes[7] = 2
     assert np.isfinite(out_of_fold(cross_validate(columns, RECIPE, Protocol(4)), 20)).all()
     with pytest.raises(ModelError, match="'word' has values that were never seen in training, in 1 row"):
-        list(cross_validate(columns, RECIPE, Protocol(4), reading=Reading(unseen="error")))
+        list(cross_validate(columns, RECIPE, Protocol(4), reading=ReadingRules(unseen="error")))
 
 
 def test_rows_must_have_a_class() -> None:

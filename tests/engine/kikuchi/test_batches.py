@@ -11,7 +11,7 @@ import pytest
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi import candidate_batches as batches
-from bncli.engine.kikuchi.candidate_batches import Batch, Group, count, sum_logs, tabulate
+from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count, sum_logs, tabulate
 from bncli.engine.kikuchi.candidate_gains import Candidates
 from bncli.engine.kikuchi.paths import addition
 from bncli.engine.structures.region_graph import Coverage, counting_changes
@@ -29,7 +29,7 @@ def grouped(data: Dataset) -> tuple[Batch, list[np.ndarray]]:
     members = np.array([(0, 1, k) for k in LASTS])
     candidates = Candidates(members, np.zeros((len(members), 8)))
     candidates.cover(Coverage(COVERED))
-    group = Group((0, 1), np.array(LASTS), np.arange(3), (2, 3), np.array([2, 4, 3]))
+    group = CandidateGroup((0, 1), np.array(LASTS), np.arange(3), (2, 3), np.array([2, 4, 3]))
     [counted] = data.reduce(count, [group], OFFSETS, data.n_labels)
     batch = tabulate(group, counted, candidates.changes(group.which), data.total_weight, 1.0)
     tables = []

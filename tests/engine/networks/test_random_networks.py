@@ -13,7 +13,7 @@ from scipy import stats
 
 from bncli.engine.networks.simulation import (
     MOST_ENTRIES,
-    Spec,
+    RandomNetworkKind,
     conditioning_network,
     named_spec,
     numbered,
@@ -40,7 +40,7 @@ def test_a_named_network_is_perfect_and_looks_back(p: int, n: int, d: int, seed:
 
 def test_the_name_of_the_paper() -> None:
     spec = named_spec("2.30.2-3.1000")
-    assert spec == Spec("2.30.2-3.1000", 1, 30, (2, 3), (2, 3), True, 1000, {"network": "2.30.2-3.1000"})
+    assert spec == RandomNetworkKind("2.30.2-3.1000", 1, 30, (2, 3), (2, 3), True, 1000, {"network": "2.30.2-3.1000"})
     assert named_spec("tan") is named_spec("2.30.1000") is named_spec("2.30.2-3-4.1000") is None
 
 
@@ -53,7 +53,7 @@ def test_a_domain_size_is_drawn_for_each_attribute_and_the_class() -> None:
 
 @given(k=st.integers(0, 4), n=st.integers(1, 8), seed=st.integers(0, 99))
 def test_random_parents_come_earlier_in_some_order(k: int, n: int, seed: int) -> None:
-    dag = random_network(Spec("kdb", k, n, classes=(2, 4)), rng(seed)).structure
+    dag = random_network(RandomNetworkKind("kdb", k, n, classes=(2, 4)), rng(seed)).structure
     order = list(TopologicalSorter(dict(enumerate(dag.parents))).static_order())
     assert sorted(order) == list(range(n))
     assert dag.class_children == tuple(range(n))
@@ -62,14 +62,14 @@ def test_random_parents_come_earlier_in_some_order(k: int, n: int, seed: int) ->
 
 
 def test_every_tree_of_three_attributes_occurs() -> None:
-    trees = {random_network(Spec("tan", 1, 3), rng(seed)).structure.parents for seed in range(200)}
+    trees = {random_network(RandomNetworkKind("tan", 1, 3), rng(seed)).structure.parents for seed in range(200)}
     assert len(trees) == 9
 
 
 @pytest.mark.parametrize("d", [2, 3, 7])
 def test_distributions_are_drawn_uniformly(d: int) -> None:
     """Each probability of a Dirichlet distribution of ones has the distribution Beta(1, d - 1)."""
-    network = random_network(Spec("nb", 0, 300, (d, d), (10, 10)), rng(1))
+    network = random_network(RandomNetworkKind("nb", 0, 300, (d, d), (10, 10)), rng(1))
     theta = np.stack(network.theta)
     assert theta.shape == (300, d, 10)
     assert (theta >= 0).all()
@@ -118,7 +118,7 @@ def test_hostile_names(name: str, message: str) -> None:
 
 def test_the_tables_together_count() -> None:
     with pytest.raises(UsageError, match="probabilities or more"):
-        random_network(Spec("nb", 0, 10_000, (100, 100), (50, 50)), rng())
+        random_network(RandomNetworkKind("nb", 0, 10_000, (100, 100), (50, 50)), rng())
     assert 10_000 * 100 * 50 > MOST_ENTRIES > 100 * 50
 
 

@@ -18,7 +18,13 @@ from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Sch
 from bncli.engine.learn import learn
 from bncli.engine.networks import simulation
 from bncli.engine.networks.network import Network, true_model
-from bncli.engine.networks.simulation import Spec, conditioning_network, random_network, sample, sample_blocks
+from bncli.engine.networks.simulation import (
+    RandomNetworkKind,
+    conditioning_network,
+    random_network,
+    sample,
+    sample_blocks,
+)
 from bncli.engine.structure_learners import tan
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
@@ -176,7 +182,7 @@ def test_two_samples_of_one_generator_differ() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_learning_recovers_the_tree(seed: int) -> None:
     generator = rng(seed)
-    network = random_network(Spec("tan", 1, 8), generator)
+    network = random_network(RandomNetworkKind("tan", 1, 8), generator)
     data = coded_rows(sample(network, 100_000, generator), network.schema)
     assert edges(tan.learn(Counts(data))) == edges(network.structure)
 
@@ -190,7 +196,7 @@ GENERATIVE = Recipe.of(param="map")
 
 def test_a_model_learnt_from_the_rows_of_a_model_is_that_model() -> None:
     generator = rng(1)
-    network = random_network(Spec("tan", 1, 5), generator)
+    network = random_network(RandomNetworkKind("tan", 1, 5), generator)
     model = learn(sample(network, 200_000, generator), GENERATIVE).model
     again = learn(sample(model, 200_000, generator), GENERATIVE).model
     assert again.structure == model.structure

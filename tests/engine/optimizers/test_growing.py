@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers import growing_samples as growing
 from bncli.engine.optimizers import newton
-from bncli.engine.optimizers.growing_samples import Sampled
+from bncli.engine.optimizers.growing_samples import SampleObjective
 from bncli.engine.optimizers.objective import Objective, Precondition, Step
 from tests.problems import PROBLEMS, counted, half_square, identity, multinomial, objective, quadratic
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def grown(
-    problem: Objective, start: Array, samples: Sequence[Sampled], tolerance: float = 1e-12, most: int = 500
+    problem: Objective, start: Array, samples: Sequence[SampleObjective], tolerance: float = 1e-12, most: int = 500
 ) -> tuple[Optimum, list[Step]]:
     steps: list[Step] = []
     found = growing.descend(
@@ -37,8 +37,8 @@ def grown(
     return found, steps
 
 
-def sample(function: object, share: float = 0.25, error: float = 1e-3) -> Sampled:
-    return Sampled(objective(function), share, error)  # type: ignore[arg-type]
+def sample(function: object, share: float = 0.25, error: float = 1e-3) -> SampleObjective:
+    return SampleObjective(objective(function), share, error)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -86,7 +86,7 @@ def test_a_curvature_that_tells_nothing_is_given_up() -> None:
         return objective(function).hessian(point)
 
     whole = replace(objective(function), refreshed=refreshed, hessian=hessian)  # type: ignore[arg-type]
-    found, steps = grown(whole, np.full(20, 50.0), [Sampled(round_one, 0.1, 1e6)])
+    found, steps = grown(whole, np.full(20, 50.0), [SampleObjective(round_one, 0.1, 1e6)])
     assert costs  # of all rows a preconditioner is made only where the sample is given up
     assert points  # and their Hessian takes its place
     assert found.value == pytest.approx(1.0, rel=1e-9)
@@ -112,7 +112,7 @@ def test_work_is_told_in_passes_over_all_rows() -> None:
         return counting
 
     sampled = replace(objective(part), hessian=hessian)  # type: ignore[arg-type]
-    found, steps = grown(replace(plain, value_and_gradient=whole), np.zeros(15), [Sampled(sampled, 0.25, 1e-3)])
+    found, steps = grown(replace(plain, value_and_gradient=whole), np.zeros(15), [SampleObjective(sampled, 0.25, 1e-3)])
     assert found.evaluations == len(points) + math.ceil(len(of_sample) / 4)
     assert found.products == math.ceil(len(products) / 4)
     assert (steps[0].evaluations, steps[0].gradient_evaluations) == (1, 1)
@@ -130,7 +130,7 @@ def test_the_cap_on_iterations_ends_it() -> None:
 def test_every_sample_starts_where_the_last_one_ended() -> None:
     function, _ = quadratic(3, 0, 5.0)
     asked = [counted(function) for _ in range(2)]
-    samples = [Sampled(objective(one), share, 1e-6) for (one, _), share in zip(asked, (0.1, 0.4), strict=True)]
+    samples = [SampleObjective(objective(one), share, 1e-6) for (one, _), share in zip(asked, (0.1, 0.4), strict=True)]
     found, _ = grown(objective(function), np.full(3, 9.0), samples)
     first, second = (calls for _, calls in asked)
     assert function(second[0])[0] == min(function(p)[0] for p in first)

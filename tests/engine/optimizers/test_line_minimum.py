@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from bncli.engine.optimizers.line_search import PRECISION, Bracket, Probe, Trial, bracket, brent, line_minimum
+from bncli.engine.optimizers.line_search import PRECISION, Bracket, Probe, TrialStep, bracket, brent, line_minimum
 from tests.problems import counted, multinomial, rosenbrock
 
 CURVES: dict[str, Callable[[float], float]] = {
@@ -25,8 +25,8 @@ CURVES: dict[str, Callable[[float], float]] = {
 """All fall from 0 and rise before 4."""
 
 
-def trial(curve: Callable[[float], float], step: float) -> Trial:
-    return Trial(step, curve(step))
+def trial(curve: Callable[[float], float], step: float) -> TrialStep:
+    return TrialStep(step, curve(step))
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -35,7 +35,7 @@ def test_the_same_trials_as_scipy(name: str, middle: float) -> None:
     curve, steps = CURVES[name], list[float]()
     peers = list[float]()
 
-    def line(step: float) -> Trial:
+    def line(step: float) -> TrialStep:
         steps.append(step)
         return trial(curve, step)
 

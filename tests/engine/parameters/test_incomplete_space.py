@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.inference.row_blocks import Work
+from bncli.engine.inference.row_blocks import PassSize
 from bncli.engine.parameters.incomplete_space import (
     MUCH,
     IncompleteSpace,
@@ -117,9 +117,9 @@ def test_the_conditional_value_from_joint_probabilities(case: tuple[Dataset, Dag
 def test_much_work_is_told_before_it_begins() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(f"a{i}", False, (), ("u", "v")) for i in range(3)))
     told: list[Event] = []
-    tell_work(Work(MUCH - 1, (0, 1)), schema, told.append)
+    tell_work(PassSize(MUCH - 1, (0, 1)), schema, told.append)
     assert told == []
-    tell_work(Work(50_000_000, (2, 0)), schema, told.append)
+    tell_work(PassSize(50_000_000, (2, 0)), schema, told.append)
     (note,) = told
     assert isinstance(note, Note)
     assert "fill 50,000,000 table entries, about 0." in note.text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bncli.catalogue.option_kinds import CostNumbers, Criterion
 from bncli.engine.model import HeldOutScores, Rule, Sets, Threshold
-from bncli.engine.prediction.decision_rules import ABSTAINED, Decider, Wanted, bars, cost_matrix, rule_of
+from bncli.engine.prediction.decision_rules import ABSTAINED, Decider, DecisionOptions, bars, cost_matrix, rule_of
 from bncli.errors import BncliError
 
 LABELS = ("a", "b", "c")
@@ -125,22 +125,28 @@ def test_too_few_rows_held_out_are_told(sets: Sets, message: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "labels", "message"),
     [
-        (Wanted(threshold="0.3"), LABELS, "--threshold takes two classes, and 'class' has 3"),
-        (Wanted(threshold="best:f1"), ("a", "b"), "keeps no rows held out to choose a threshold best:f1 by"),
-        (Wanted(costs="a:b=1"), ("a", "b"), "does not say what it costs to decide for 'a' where 'b' is true"),
-        (Wanted(costs="a:b=1,b:d=1"), ("a", "b"), "names the label 'd', which the class 'class' does not have"),
-        (Wanted(costs="a:b=1,b:a=-1"), ("a", "b"), "says -1 for deciding 'a' where 'b' is true"),
-        (Wanted(costs="a:b=0,b:a=0"), ("a", "b"), "says 0 for every decision"),
-        (Wanted(costs="x:x:x=1,x:x=1"), ("x", "x:x"), "can be read in two ways"),
+        (DecisionOptions(threshold="0.3"), LABELS, "--threshold takes two classes, and 'class' has 3"),
+        (DecisionOptions(threshold="best:f1"), ("a", "b"), "keeps no rows held out to choose a threshold best:f1 by"),
+        (DecisionOptions(costs="a:b=1"), ("a", "b"), "does not say what it costs to decide for 'a' where 'b' is true"),
+        (
+            DecisionOptions(costs="a:b=1,b:d=1"),
+            ("a", "b"),
+            "names the label 'd', which the class 'class' does not have",
+        ),
+        (DecisionOptions(costs="a:b=1,b:a=-1"), ("a", "b"), "says -1 for deciding 'a' where 'b' is true"),
+        (DecisionOptions(costs="a:b=0,b:a=0"), ("a", "b"), "says 0 for every decision"),
+        (DecisionOptions(costs="x:x:x=1,x:x=1"), ("x", "x:x"), "can be read in two ways"),
     ],
 )
-def test_what_cannot_be_decided_is_told(wanted: Wanted, labels: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_decided_is_told(wanted: DecisionOptions, labels: tuple[str, ...], message: str) -> None:
     with pytest.raises(BncliError, match=re.escape(message)):
         rule_of(wanted, labels, "class")
 
 
 def test_sets_need_rows_that_the_model_has_not_seen() -> None:
-    rule = rule_of(Wanted(sets=0.1), ("a", "b"), "class", Rule(held_out=HeldOutScores(((0.5,), (0.5,)), None, False)))
+    rule = rule_of(
+        DecisionOptions(sets=0.1), ("a", "b"), "class", Rule(held_out=HeldOutScores(((0.5,), (0.5,)), None, False))
+    )
     assert rule is not None
     with pytest.raises(BncliError, match=r"no rows held out to make prediction sets by; bncli fit --sets"):
         Decider.of(rule, ("a", "b"))
@@ -152,11 +158,11 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
 def test_what_is_typed_comes_before_what_is_stored() -> None:
     kept = HeldOutScores(((0.2, 0.9), (0.4, 0.7)), None, split=True)
     stored = Rule(threshold=Threshold(0.3, "best:f1"), sets=Sets(0.1, by_class=True), held_out=kept)
-    assert rule_of(Wanted(), ("a", "b"), "class", stored) == stored
-    costs = rule_of(Wanted(costs="a:b=1,b:a=2"), ("a", "b"), "class", stored)
+    assert rule_of(DecisionOptions(), ("a", "b"), "class", stored) == stored
+    costs = rule_of(DecisionOptions(costs="a:b=1,b:a=2"), ("a", "b"), "class", stored)
     assert costs == Rule(costs=((0.0, 1.0), (2.0, 0.0)), sets=stored.sets, held_out=kept)
-    assert rule_of(Wanted(sets=0.4), ("a", "b"), "class", stored).sets == Sets(0.4, by_class=True)  # type: ignore[union-attr]
-    again = rule_of(Wanted(threshold="recall=1"), ("a", "b"), "class", stored)
+    assert rule_of(DecisionOptions(sets=0.4), ("a", "b"), "class", stored).sets == Sets(0.4, by_class=True)  # type: ignore[union-attr]
+    again = rule_of(DecisionOptions(threshold="recall=1"), ("a", "b"), "class", stored)
     assert again is not None
     assert again.threshold == Threshold(pytest.approx((0.4 + 0.1) / 2), "recall=1")
 

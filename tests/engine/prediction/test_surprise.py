@@ -16,7 +16,7 @@ from bncli.engine.learn import learn
 from bncli.engine.model import QUANTILES
 from bncli.engine.networks.network import Network, true_model
 from bncli.engine.prediction.joint_model import JointModel
-from bncli.engine.prediction.monitoring import MOST_ROWS, WIDTH, Sketch, even_sample, training_log_p
+from bncli.engine.prediction.monitoring import MOST_ROWS, WIDTH, LogProbabilitySketch, even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
@@ -53,7 +53,7 @@ def test_log_p_adds_up_whatever_is_unknown(network: Network, marginalizes: bool)
 
 @given(st.lists(st.floats(-1e4, -1e-6), min_size=1, max_size=200), st.floats(0.0, 1.0))
 def test_quantiles_of_a_sketch_are_right_to_one_per_cent(values: list[float], q: float) -> None:
-    sketch = Sketch()
+    sketch = LogProbabilitySketch()
     sketch.add(np.array(values))
     ordered = sorted(values)
     rank = min(max(math.ceil(q * len(values)), 1), len(values))
@@ -62,22 +62,22 @@ def test_quantiles_of_a_sketch_are_right_to_one_per_cent(values: list[float], q:
 
 @given(st.lists(st.lists(st.floats(-50.0, 0.0), max_size=20), max_size=4))
 def test_sketches_add_up(parts: list[list[float]]) -> None:
-    whole, joined = Sketch(), Sketch()
+    whole, joined = LogProbabilitySketch(), LogProbabilitySketch()
     whole.add(np.array([value for part in parts for value in part]))
     for part in parts:
-        one = Sketch()
+        one = LogProbabilitySketch()
         one.add(np.array(part))
         joined.counts.update(one.counts)
     assert joined.counts == whole.counts
 
 
 def test_no_rows_no_quantile() -> None:
-    assert Sketch().quantile(0.5) is None
+    assert LogProbabilitySketch().quantile(0.5) is None
 
 
 @given(st.lists(st.floats(-1e4, -1e-3), min_size=1, max_size=200), st.floats(-2e4, -1e-3))
 def test_the_share_below_is_right_but_for_one_interval(values: list[float], at: float) -> None:
-    sketch, rows = Sketch(), np.array(values)
+    sketch, rows = LogProbabilitySketch(), np.array(values)
     sketch.add(rows)
     lowest, highest = (float(np.mean(rows < at * factor)) for factor in (1.0101, 1 / 1.0101))
     assert lowest - 1e-12 <= sketch.share_below(at) <= highest + 1e-12
@@ -85,7 +85,7 @@ def test_the_share_below_is_right_but_for_one_interval(values: list[float], at: 
 
 def test_of_an_interval_the_share_below_is_as_if_all_its_values_were_alike_frequent() -> None:
     """One row far below, four in the interval 100, one far above: of the four a share as large as the part below."""
-    sketch = Sketch({300: 1, 100: 4, -200: 1})
+    sketch = LogProbabilitySketch({300: 1, 100: 4, -200: 1})
     for part in (0.0, 0.25, 0.5, 0.75):
         at = -math.exp((100 - part) * WIDTH)
         assert sketch.share_below(at) == pytest.approx((1 + 4 * part) / 6)

@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.prediction import contributions as wording
-from bncli.engine.prediction.contributions import Wording, Words, value_names
+from bncli.engine.prediction.contributions import TermNames, TermText, value_names
 
 AGE = NumericAttribute("age", True, (1.0,) * 4, (27.5, 41.0))
 COLOUR = CategoricalAttribute("colour", False, (1.0, 1.0), ("blue", "red"))
@@ -28,11 +28,11 @@ def test_cuts_that_look_alike_are_told_in_full() -> None:
 @pytest.mark.parametrize("largest", [1 << 62, 1])
 def test_what_terms_saw(monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
     monkeypatch.setattr(wording, "_LARGEST", largest)
-    words = Words(SCHEMA, ((0,), (0, 1)), (0, 1))
+    words = TermNames(SCHEMA, ((0,), (0, 1)), (0, 1))
     codes = [np.array([0, 4, 0], np.uint8), np.array([1, 2, 1], np.uint8)]
     places, wordings = words.of(np.array([[1, 1, 1], [0, -1, 0]]), codes)
-    pair, other = Wording(("age", "colour"), ("<=27.5", "red")), Wording(("age", "colour"), ("unknown", "unknown"))
-    age = Wording(("age",), ("<=27.5",))
+    pair, other = TermText(("age", "colour"), ("<=27.5", "red")), TermText(("age", "colour"), ("unknown", "unknown"))
+    age = TermText(("age",), ("<=27.5",))
     seen = [[None if p < 0 else wordings[p] for p in row] for row in places.tolist()]
     assert seen == [[pair, other, pair], [age, None, age]]
     assert len(wordings) == 3

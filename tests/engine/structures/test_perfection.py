@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.structure import Unmarried, canonical_form, first_unmarried
+from bncli.engine.structures.structure import UnmarriedParents, canonical_form, first_unmarried
 
 Graph = dict[str, tuple[str, ...]]
 
@@ -85,15 +85,15 @@ def test_the_canonical_form_is_its_own(graph: Graph) -> None:
     [
         ({"a": ("y",), "b": ("y",)}, None),
         ({"a": ("y",), "b": ("y", "a"), "c": ("y", "b")}, None),
-        ({"c": ("y", "a", "b"), "a": ("y",), "b": ("y",)}, Unmarried("c", "a", "b")),
-        ({"c": ("y", "a")}, Unmarried("c", "y", "a")),
+        ({"c": ("y", "a", "b"), "a": ("y",), "b": ("y",)}, UnmarriedParents("c", "a", "b")),
+        ({"c": ("y", "a")}, UnmarriedParents("c", "y", "a")),
         ({"y": ("a", "b"), "c": ("a", "b", "y")}, None),  # the class's parents are married
         ({"c": ("a", "b"), "a": ("y",)}, None),  # c is outside the blanket
         ({"y": ("a",), "a": ("b", "c")}, None),  # so are the parents of a parent
         ({}, None),
     ],
 )
-def test_small_graphs(graph: Graph, found: Unmarried[str] | None) -> None:
+def test_small_graphs(graph: Graph, found: UnmarriedParents[str] | None) -> None:
     assert first_unmarried(graph, "y") == found
 
 

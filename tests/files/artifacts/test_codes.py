@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.columns import CodedColumn, Joined
+from bncli.engine.data.columns import CodedColumn, ColumnsJoinedOnDemand
 from bncli.engine.data.dataset import Dataset, block_bounds
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError
-from bncli.files.artifacts.codes import KEY, CodedRows, CodesFile, Heading, is_codes, read_codes, write_codes
+from bncli.files.artifacts.codes import KEY, CodedRows, CodesFile, CodesHeader, is_codes, read_codes, write_codes
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
@@ -30,9 +30,9 @@ CUTS = Cuts(
 )
 
 
-def _write(path: Path, n: int = 1000, weights: str | None = None, seed: int = 0) -> tuple[Heading, CodedRows]:
+def _write(path: Path, n: int = 1000, weights: str | None = None, seed: int = 0) -> tuple[CodesHeader, CodedRows]:
     rng = np.random.default_rng(seed)
-    heading = Heading(CUTS, ("no", "yes"), n, missing=("n",), weights=weights)
+    heading = CodesHeader(CUTS, ("no", "yes"), n, missing=("n",), weights=weights)
     number, name = rng.integers(0, 4, n).astype(np.uint8), rng.integers(0, 300, n).astype(np.uint16)
     labels = rng.integers(0, 2, n).astype(np.uint8)
     rows = CodedRows((number, name), labels, None if weights is None else rng.random(n) + 0.5)
@@ -260,7 +260,7 @@ def test_pages_of_a_large_file_do_not_stay_in_memory(tmp_path: Path, monkeypatch
 def _resident(path: Path, file: CodesFile) -> int:
     """Bytes of the file in this process after a pass over all columns."""
     columns = file.columns()
-    codes = Joined([cast(CodedColumn, column).codes for column in columns.attributes.values()])
+    codes = ColumnsJoinedOnDemand([cast(CodedColumn, column).codes for column in columns.attributes.values()])
     data = Dataset(cast(Any, None), codes, np.zeros(columns.n_rows, np.uint8))
     assert data.reduce(lambda block: sum(int(column.sum()) for column in block.codes)) > 0
     lines = Path("/proc/self/smaps").read_text().splitlines()

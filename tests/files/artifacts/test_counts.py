@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting.counted_rows import CountedRows, Part, added, count_rows
+from bncli.engine.counting.counted_rows import CountedRows, CountsPart, added, count_rows
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.errors import BncliError
 from bncli.files.artifacts.archive import pack
@@ -33,7 +33,7 @@ CUTS = Cuts(
 def counted(n: int = 40, seed: int = 0) -> CountedRows:
     data = random_dataset(n, (2, 3), 2, seed=seed)
     found = count_rows(replace(data, schema=Schema("y", ("u", "v"), CUTS.attributes)), CUTS, None)
-    return replace(found, parts=(Part(f"{seed:064x}", n),))
+    return replace(found, parts=(CountsPart(f"{seed:064x}", n),))
 
 
 CONTENT = dump_counts(counted())

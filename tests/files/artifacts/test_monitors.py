@@ -9,16 +9,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.engine.prediction.monitoring import AttributeTally, Moments, Monitor, MonitoredModel, Sketch, Tally
+from bncli.engine.prediction.monitoring import (
+    AttributeCounts,
+    LogProbabilitySketch,
+    Moments,
+    Monitor,
+    MonitorCounts,
+    MonitoredModel,
+)
 from bncli.errors import BncliError
 from bncli.files.artifacts.monitors import monitor_json, read_monitor, write_monitor
 
 
 def monitor() -> Monitor:
     counts, training = np.array([30.0, 10.0, 5.0]), np.array([100.5, 200.0, 50.0])
-    attribute = AttributeTally("age", training, True, counts, 5, 2)
+    attribute = AttributeCounts("age", training, True, counts, 5, 2)
     moments = [Moments(47, 40.0, 35.5), Moments(47, -400.0, 5000.0), Moments(10, 3.5, 2.0)]
-    tally = Tally([attribute], np.array([40.0, 7.0]), 47, moments[0], moments[1], Sketch({200: 40, 210: 7}), moments[2])
+    tally = MonitorCounts(
+        [attribute],
+        np.array([40.0, 7.0]),
+        47,
+        moments[0],
+        moments[1],
+        LogProbabilitySketch({200: 40, 210: 7}),
+        moments[2],
+    )
     tally.classes = np.array([6.0, 4.0])
     return Monitor(MonitoredModel("abc", "ill", ("no", "yes"), 350, 0.25), tally)
 

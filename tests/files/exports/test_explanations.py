@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bncli.engine.prediction.contributions import Explanation, Wording
+from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.errors import UsageError
 from bncli.files.exports.score_layout import (
-    Layout,
+    ScoreLayout,
     contribution_objects,
     contribution_texts,
     explanation_names,
@@ -27,7 +27,7 @@ from bncli.files.exports.score_layout import (
 )
 from bncli.files.exports.scores import open_scores
 
-WORDINGS = (Wording(("size",), ("large",)), Wording(("age", 'say, "x"'), ("<=27.5", "é")))
+WORDINGS = (TermText(("size",), ("large",)), TermText(("age", 'say, "x"'), ("<=27.5", "é")))
 WHY = Explanation(
     log_odds=np.array([1.5, 0.25]),
     base=np.array([0.25, 0.25]),
@@ -42,7 +42,7 @@ TEXTS = [['age<=27.5&say, "x"=é:+1', "size=large:-0.25"], ["size=large:+0", Non
 
 
 def written(path: Path, output_format: str, **options: Any) -> None:
-    with open_scores(str(path), output_format, Layout(("no", "yes"), explain=2, **options)) as out:
+    with open_scores(str(path), output_format, ScoreLayout(("no", "yes"), explain=2, **options)) as out:
         out.write((), LOG_P, WHY)
 
 
@@ -75,13 +75,13 @@ def test_as_arrow(tmp_path: Path, output_format: str) -> None:
 
 def test_without_explanations_there_are_no_columns() -> None:
     assert explanation_names(0) == ()
-    assert Layout(("no", "yes"), kept=("base", "explain_1")).names[:2] == ("base", "explain_1")
+    assert ScoreLayout(("no", "yes"), kept=("base", "explain_1")).names[:2] == ("base", "explain_1")
 
 
 @pytest.mark.parametrize("name", ["log_odds", "base", "explain_2", "rest"])
 def test_names_that_collide(name: str) -> None:
     with pytest.raises(UsageError, match=f"'{name}'"):
-        Layout(("no", "yes"), kept=(name,), explain=2)
+        ScoreLayout(("no", "yes"), kept=(name,), explain=2)
 
 
 numbers = st.floats(-1e3, 1e3)

@@ -22,7 +22,7 @@ from bncli.engine.prediction.portable_effects import portable_effects
 from bncli.errors import ModelError, UsageError
 from bncli.files.exports import onnx as form
 from bncli.files.exports.onnx import run_onnx, write_onnx
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.many_tables import boosted_model, random_schema
 from tests.paths import Case, learnt_paths, model_of
@@ -167,7 +167,7 @@ def _without_inputs() -> list[Model]:
 def test_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UsageError, match=r"needs the package 'onnx', .*pip install 'bncli\[onnx\]'") as caught:
-        write_onnx(portable(_without_inputs()[0]), Target("m"))
+        write_onnx(portable(_without_inputs()[0]), ProgramTarget("m"))
     assert caught.value.exit_code == 2
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert run_onnx(b"", []) is None

@@ -20,12 +20,12 @@ from bncli.engine.prediction.portable import portable, probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError
 from bncli.files.exports import javascript, python
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from bncli.recipe import Recipe
 from tests.paths import Case, learnt_paths, model_of
 from tests.strategies import models, regrouped_models
 
-TARGET = Target("m", ("", "?"), ("", "?", "NA"))
+TARGET = ProgramTarget("m", ("", "?"), ("", "?", "NA"))
 NASTY = (
     'it\'s "so"',
     "back\\slash \\u0041",

@@ -18,7 +18,7 @@ from bncli.engine.prediction.portable import portable, probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.files.exports import javascript, onnx, python, sql, sql_databases
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from bncli.files.exports.scorecard import write_scorecard
 from bncli.recipe import Recipe
 from tests.datasets import schema_of
@@ -61,7 +61,7 @@ def calibrated_models(draw: st.DrawFn) -> Model:
     return replace(model, calibration=Calibration(draw(maps(len(model.schema.labels))), 9, 1.0, 0.9))
 
 
-def difference(model: Model, form: Any, target: Target) -> float:
+def difference(model: Model, form: Any, target: ProgramTarget) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
     found = form.FORMAT.run(form.FORMAT.write(portable(model), target), probes.rows())
     return float(np.abs(np.array(found).T - probes.probabilities).max())
@@ -74,7 +74,7 @@ def test_plainly(model: Model) -> None:
     assert np.abs(scorer.probabilities(codes) - probes.probabilities).max() < 1e-11
 
 
-def sql_target(dialect: str) -> Target:
+def sql_target(dialect: str) -> ProgramTarget:
     return TARGET._replace(options={"dialect": dialect, "input": "rows", "key": "the key"})
 
 

@@ -14,7 +14,7 @@ from bncli.engine.model import Model, Rule, Threshold
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import PortableScorer, PortableStage, portable, probe_rows
 from bncli.files.exports import javascript, python, sql, sql_databases
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, module, nasty
 from tests.strategies import models
 
@@ -33,7 +33,7 @@ def rules(draw: st.DrawFn, n_labels: int) -> Rule:
     return Rule(draw(costs) if kind == "costs" else None, threshold, bound)
 
 
-def agree(model: Model, rule: Rule, form: Any, target: Target) -> None:
+def agree(model: Model, rule: Rule, form: Any, target: ProgramTarget) -> None:
     probes = probe_rows(model, 40, np.random.default_rng(0))
     text = form.FORMAT.write(portable(model), target._replace(rule=rule))
     found = form.FORMAT.decide(text, probes.rows())

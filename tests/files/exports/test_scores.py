@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bncli.errors import BncliError, UsageError
 from bncli.files import atomic as output_streams
 from bncli.files.exports import SCORES
-from bncli.files.exports.score_layout import LARGEST, SMALLEST, Layout, Predictions
+from bncli.files.exports.score_layout import LARGEST, SMALLEST, Predictions, ScoreLayout
 from bncli.files.exports.scores import open_scores, write_predictions
 
 LOG_P = np.log(np.array([[0.25, 0.5, 1e-320], [0.75, 0.5, 1.0]]))
@@ -43,7 +43,7 @@ def read(path: Path, output_format: str) -> tuple[list[str], list[list[Any]]]:
 @pytest.mark.parametrize("output_format", SCORES)
 def test_every_format(tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "out"
-    with open_scores(str(path), output_format, Layout(("no", "yes"), kept=("id",))) as out:
+    with open_scores(str(path), output_format, ScoreLayout(("no", "yes"), kept=("id",))) as out:
         out.write(tuple(k.slice(0, 1) for k in KEPT), LOG_P[:, :1])
         out.write(tuple(k.slice(1) for k in KEPT), LOG_P[:, 1:])
     names, rows = read(path, output_format)
@@ -56,7 +56,7 @@ def test_every_format(tmp_path: Path, output_format: str) -> None:
 @pytest.mark.parametrize("output_format", ["csv", "parquet", "arrow"])
 def test_no_rows_leave_the_header(tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "out"
-    with open_scores(str(path), output_format, Layout(("no", "yes"))):
+    with open_scores(str(path), output_format, ScoreLayout(("no", "yes"))):
         pass
     assert read(path, output_format) == (["prediction", "p_no", "p_yes"], [])
 
@@ -71,7 +71,7 @@ def test_plain_csv(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output_format", SCORES)
 def test_labels_only(tmp_path: Path, output_format: str) -> None:
-    with open_scores(str(tmp_path / "out"), output_format, Layout(("no", "yes"), labels_only=True)) as out:
+    with open_scores(str(tmp_path / "out"), output_format, ScoreLayout(("no", "yes"), labels_only=True)) as out:
         out.write((), LOG_P)
     assert read(tmp_path / "out", output_format) == (["prediction"], [["yes"], ["no"], ["yes"]])
 
@@ -79,7 +79,7 @@ def test_labels_only(tmp_path: Path, output_format: str) -> None:
 @pytest.mark.parametrize("output_format", SCORES)
 @pytest.mark.parametrize("digits", [None, 2])
 def test_log_probabilities(tmp_path: Path, output_format: str, digits: int | None) -> None:
-    layout = Layout(("no", "yes"), log_proba=True, digits=digits)
+    layout = ScoreLayout(("no", "yes"), log_proba=True, digits=digits)
     with open_scores(str(tmp_path / "out"), output_format, layout) as out:
         out.write((), LOG_P)
     _, rows = read(tmp_path / "out", output_format)
@@ -92,7 +92,7 @@ def test_log_probabilities(tmp_path: Path, output_format: str, digits: int | Non
     [("x.parquet", "parquet"), ("x.FEATHER", "arrow"), ("x.jsonl", "jsonl"), ("x.csv", "csv"), ("x", "csv")],
 )
 def test_the_extension_decides(tmp_path: Path, name: str, output_format: str) -> None:
-    with open_scores(str(tmp_path / name), None, Layout(("no", "yes"))) as out:
+    with open_scores(str(tmp_path / name), None, ScoreLayout(("no", "yes"))) as out:
         out.write((), LOG_P)
     assert read(tmp_path / name, output_format)[0] == ["prediction", "p_no", "p_yes"]
 
@@ -104,7 +104,7 @@ log_odds = arrays(np.float64, st.tuples(st.integers(2, 5), st.integers(1, 4)), e
 def test_printed_probabilities(raw: NDArray[np.float64]) -> None:
     shifted = raw - raw.max(axis=0)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=0))
-    layout = Layout(tuple("abcde"[: len(log_p)]))
+    layout = ScoreLayout(tuple("abcde"[: len(log_p)]))
     predictions = Predictions.of(layout, (), log_p)
     numbers = np.array(predictions.numbers)
     assert ((numbers >= 1e-300) & (numbers <= 1 - 2.0**-53)).all()
@@ -115,27 +115,27 @@ def test_printed_probabilities(raw: NDArray[np.float64]) -> None:
 def test_a_tie_goes_to_the_first_label() -> None:
     for n_labels in (2, 3):
         log_p = np.log(np.full((n_labels, 1), 1 / n_labels))
-        assert Predictions.of(Layout(("a", "b", "c")[:n_labels]), (), log_p).codes.tolist() == [0]
+        assert Predictions.of(ScoreLayout(("a", "b", "c")[:n_labels]), (), log_p).codes.tolist() == [0]
 
 
 @pytest.mark.parametrize("kept", [("prediction",), ("p_no",), ("a", "p_yes"), ("a", "a")])
 def test_names_that_collide(kept: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=f"'{kept[-1]}'"):
-        Layout(("no", "yes"), kept=kept)
+        ScoreLayout(("no", "yes"), kept=kept)
 
 
 def test_without_probabilities_their_names_are_free() -> None:
-    assert Layout(("no", "yes"), kept=("p_no",), labels_only=True).names == ("p_no", "prediction")
+    assert ScoreLayout(("no", "yes"), kept=("p_no",), labels_only=True).names == ("p_no", "prediction")
 
 
 @pytest.mark.parametrize("digits", [15, -1])
 def test_digits_out_of_range(digits: int) -> None:
     with pytest.raises(UsageError, match="--digits"):
-        Layout(("no", "yes"), digits=digits)
+        ScoreLayout(("no", "yes"), digits=digits)
 
 
 def test_unknown_format(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'xls'"), open_scores(None, "xls", Layout(("a", "b"))):
+    with pytest.raises(UsageError, match="'xls'"), open_scores(None, "xls", ScoreLayout(("a", "b"))):
         pass
 
 
@@ -159,13 +159,13 @@ def stdout(monkeypatch: pytest.MonkeyPatch) -> Pipe:
 
 @pytest.mark.parametrize("output", [None, "-"])
 def test_standard_output_as_it_comes(stdout: Pipe, output: str | None) -> None:
-    with open_scores(output, None, Layout(("no", "yes"), labels_only=True)) as out:
+    with open_scores(output, None, ScoreLayout(("no", "yes"), labels_only=True)) as out:
         out.write((), LOG_P[:, :2])
         assert stdout.getvalue() == b"prediction\nyes\nno\n"
 
 
 def test_arrow_into_a_pipe_is_a_stream(stdout: Pipe) -> None:
-    with open_scores(None, "arrow", Layout(("no", "yes"))) as out:
+    with open_scores(None, "arrow", ScoreLayout(("no", "yes"))) as out:
         out.write((), LOG_P)
     assert pa.ipc.open_stream(stdout.getvalue()).read_all().num_rows == 3
 
@@ -175,7 +175,7 @@ def test_a_full_disk_behind_standard_output(stdout: Pipe, output_format: str) ->
     stdout.fault = OSError(28, "No space left on device")
     with (
         pytest.raises(BncliError, match="no space left on device, standard output"),
-        open_scores(None, output_format, Layout(("no", "yes"))) as out,
+        open_scores(None, output_format, ScoreLayout(("no", "yes"))) as out,
     ):
         out.write((), LOG_P)
 
@@ -183,7 +183,7 @@ def test_a_full_disk_behind_standard_output(stdout: Pipe, output_format: str) ->
 @pytest.mark.parametrize("output_format", SCORES)
 def test_a_closed_pipe_stays_one(stdout: Pipe, output_format: str) -> None:
     stdout.fault = BrokenPipeError(32, "Broken pipe")
-    with pytest.raises(BrokenPipeError), open_scores(None, output_format, Layout(("no", "yes"))) as out:
+    with pytest.raises(BrokenPipeError), open_scores(None, output_format, ScoreLayout(("no", "yes"))) as out:
         out.write((), LOG_P)
 
 
@@ -195,6 +195,6 @@ def test_a_failure_leaves_no_file(tmp_path: Path, output_format: str) -> None:
 
 
 def _write_and_fail(path: str, output_format: str) -> None:
-    with open_scores(path, output_format, Layout(("no", "yes"))) as out:
+    with open_scores(path, output_format, ScoreLayout(("no", "yes"))) as out:
         out.write((), LOG_P)
         raise ZeroDivisionError

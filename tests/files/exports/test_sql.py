@@ -19,7 +19,7 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.portable import Input, PortableScorer, PortableStage, PortableTable, portable, probe_rows
 from bncli.errors import BncliError, ModelError
 from bncli.files.exports import sql, sql_databases
-from bncli.files.exports.programs import Target
+from bncli.files.exports.programs import ProgramTarget
 from bncli.files.exports.sql_dialects import POSTGRES, SQLITE
 from tests.paths import Case, learnt_paths, model_of
 from tests.strategies import models, regrouped_models
@@ -28,8 +28,8 @@ NASTY = ('it\'s "so"', "back\\slash", "new\nline", "SELECT", "-- x", "; DROP", "
 NEEDS_SERVER = pytest.mark.skipif(sql_databases.postgres_programs() is None, reason="PostgreSQL is not at hand")
 
 
-def target(dialect: str, **options: str) -> Target:
-    return Target("m 1", ("", "?"), ("", "?", "NA"), {"dialect": dialect, **options})
+def target(dialect: str, **options: str) -> ProgramTarget:
+    return ProgramTarget("m 1", ("", "?"), ("", "?", "NA"), {"dialect": dialect, **options})
 
 
 def nasty(model: Model) -> Model:

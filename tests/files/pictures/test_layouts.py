@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.networks import Layout, layered_layout, tree_layout
+from bncli.files.pictures.networks import NetworkLayout, layered_layout, tree_layout
 
 
 def forests() -> st.SearchStrategy[dict[int, int | None]]:
@@ -21,7 +21,7 @@ def graphs() -> st.SearchStrategy[dict[int, list[int]]]:
     return rows.map(lambda drawn: {i: sorted(p for p in some if p < i) for i, some in enumerate(drawn)})
 
 
-def apart(layout: Layout) -> bool:
+def apart(layout: NetworkLayout) -> bool:
     pairs = combinations(layout.places.values(), 2)
     return all(a[0] != b[0] or abs(a[1] - b[1]) >= 1 - 1e-9 for a, b in pairs)
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.curves import SIDE, Panel, scatter_plots
+from bncli.files.pictures.curves import SIDE, ScatterPanel, scatter_plots
 from bncli.files.pictures.drawing import axis_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def plots(panels: list[Panel], *, lower_is_better: bool = True) -> ElementTree.Element:
+def plots(panels: list[ScatterPanel], *, lower_is_better: bool = True) -> ElementTree.Element:
     return ElementTree.fromstring(scatter_plots("title", "base", panels, lower_is_better=lower_is_better).source())
 
 
@@ -24,7 +24,7 @@ def words(root: ElementTree.Element) -> list[str]:
 
 
 def test_points_lie_where_the_ticks_say() -> None:
-    root = plots([Panel("a", [("s", 0.01, 0.1), ("t", 0.1, 0.01), ("u", 1.0, 1.0)], 1, 1, 1)])
+    root = plots([ScatterPanel("a", [("s", 0.01, 0.1), ("t", 0.1, 0.01), ("u", 1.0, 1.0)], 1, 1, 1)])
     below = [e for e in root.iter(f"{SVG}text") if e.get("text-anchor") == "middle"]
     across = {e.text: float(e.get("x", 0)) for e in below}
     dots = [(float(e.get("cx", 0)), float(e.get("cy", 0))) for e in root.iter(f"{SVG}circle")]
@@ -40,7 +40,7 @@ def test_points_lie_where_the_ticks_say() -> None:
 
 def test_the_counts_stand_over_the_frame_on_their_side_of_the_diagonal() -> None:
     for lower in (True, False):
-        root = plots([Panel("a", [("s", 1.0, 2.0)], 3, 2, 5)], lower_is_better=lower)
+        root = plots([ScatterPanel("a", [("s", 1.0, 2.0)], 3, 2, 5)], lower_is_better=lower)
         places = {e.text: (float(e.get("x", 0)), float(e.get("y", 0))) for e in root.iter(f"{SVG}text")}
         frame = next(e for e in root.iter(f"{SVG}polyline") if e.get("class") == "faint")
         top = min(float(corner.split(",")[1]) for corner in frame.get("points", "").split())
@@ -89,7 +89,7 @@ def test_ticks_are_round(values: list[float], ticks: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 19])
 def test_a_panel_for_every_learner_on_one_sheet(n: int) -> None:
-    panels = [Panel(f"learner with a rather long name {i}", [("s", 0.1, 0.2)], 0, 0, 1) for i in range(n)]
+    panels = [ScatterPanel(f"learner with a rather long name {i}", [("s", 0.1, 0.2)], 0, 0, 1) for i in range(n)]
     root = plots(panels)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     frames = [e.get("points", "").split() for e in root.iter(f"{SVG}polyline") if len(e.get("points", "").split()) == 5]
@@ -100,12 +100,12 @@ def test_a_panel_for_every_learner_on_one_sheet(n: int) -> None:
 
 
 def test_no_points_at_all() -> None:
-    root = plots([Panel("a", [], 0, 0, 0)])
+    root = plots([ScatterPanel("a", [], 0, 0, 0)])
     assert not list(root.iter(f"{SVG}circle"))
 
 
 def test_points_of_all_panels_share_the_axes() -> None:
-    root = plots([Panel("a", [("s", 1.0, 2.0)], 0, 0, 1), Panel("b", [("s", 1.0, 100.0)], 0, 0, 1)])
+    root = plots([ScatterPanel("a", [("s", 1.0, 2.0)], 0, 0, 1), ScatterPanel("b", [("s", 1.0, 100.0)], 0, 0, 1)])
     xs = [float(e.get("cx", 0)) for e in root.iter(f"{SVG}circle")]
     ys = [float(e.get("cy", 0)) for e in root.iter(f"{SVG}circle")]
     assert math.isclose(xs[0] % 1000, xs[0])

@@ -21,12 +21,12 @@ from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.sampling import _keys
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import Sampled, read_columns, read_table
+from bncli.files.reading.training_rows import SampledTable, read_columns, read_table
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.inputs import Supplied, read_supplied
+from bncli.steps.inputs import SuppliedFiles, read_supplied
 from bncli.watch import Event, Note, Run
 
 ROWS = 6000
@@ -71,9 +71,9 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.files.reading.sampling.SAMPLE_ROWS", 800)
 
 
-def _two(source: Source, given: Cuts | None = None, run: Run = Run()) -> Sampled:
+def _two(source: Source, given: Cuts | None = None, run: Run = Run()) -> SampledTable:
     found = read_table(source, given=given, seed=0, run=run)
-    assert isinstance(found, Sampled)
+    assert isinstance(found, SampledTable)
     return found
 
 
@@ -91,7 +91,7 @@ def test_the_codes_are_those_of_one_round(parts: Path, weights: str | None, thre
     cuts = cuts_of(learn_dataset(whole).schema, "mdl", {})
     direct = learn_dataset(read_columns(source, given=cuts), given=cuts)
     found = _two(source, cuts, Run(threads))
-    memory = learn_dataset(Supplied(cuts).read(source, Run(threads), Recipe()), given=cuts)
+    memory = learn_dataset(SuppliedFiles(cuts).read(source, Run(threads), Recipe()), given=cuts)
     assert memory.schema == direct.schema
     for one, other in zip(_rows(direct), _rows(memory), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -116,10 +116,10 @@ def test_the_sample_knows_every_level_and_gap(parts: Path) -> None:
 def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> None:
     source = Source((str(parts),), weights="w")
     cuts = replace(cuts_of(learn_dataset(read_columns(source)).schema, "mdl", {}), method="file")
-    encode(source, Recipe(), output=str(tmp_path / "two.codes"), supplied=Supplied(cuts))
+    encode(source, Recipe(), output=str(tmp_path / "two.codes"), supplied=SuppliedFiles(cuts))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bncli.files.reading.sampling.BUDGET", 1 << 40)
-        encode(source, Recipe(), output=str(tmp_path / "one.codes"), supplied=Supplied(cuts))
+        encode(source, Recipe(), output=str(tmp_path / "one.codes"), supplied=SuppliedFiles(cuts))
     two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
     assert two.batches == one.batches
     assert two.counts == one.counts
@@ -143,7 +143,7 @@ def test_cuts_of_a_sample_are_told_wherever_they_go(parts: Path, tmp_path: Path)
         files.append((tmp_path / "m.bnc").read_bytes())
     assert read_model(str(tmp_path / "m.bnc")).sampled_rows == sampled
     assert len(set(files)) == 1
-    by_hand = Supplied(replace(read_cuts(cuts), sampled_rows=None))
+    by_hand = SuppliedFiles(replace(read_cuts(cuts), sampled_rows=None))
     told: list[Event] = []
     fit(source, recipe, output=str(tmp_path / "m.bnc"), supplied=by_hand, run=Run(watch=told.append))
     assert read_model(str(tmp_path / "m.bnc")).sampled_rows is None
@@ -207,7 +207,7 @@ def test_columns_that_turn_out_to_be_text_are_read_again(tmp_path: Path) -> None
     lines += [f"{text},1.5,a" for text in ("x", "y", "z")]
     (tmp_path / "t.csv").write_text("c,n,class\n" + "\n".join(lines) + "\n")
     source = Source((str(tmp_path / "t.csv"),))
-    columns = Supplied().read(source, Run(), Recipe())
+    columns = SuppliedFiles().read(source, Run(), Recipe())
     assert isinstance(columns, Columns)
     assert columns.n_rows == 40_003
     data = learn_dataset(columns)

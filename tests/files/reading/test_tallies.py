@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.column_summaries import Budget, Counted, Tally, hashes_of
+from bncli.files.reading.column_summaries import ColumnBudget, ColumnCounts, ValueCounts, hashes_of
 
-SMALL = Budget(cells=256, values=64, text=1 << 20)
+SMALL = ColumnBudget(cells=256, values=64, text=1 << 20)
 
 
-def counted(blocks: list[list[str]], labels: list[list[int]], budget: Budget, n_labels: int = 2) -> Counted:
-    tally = Tally(pa.string(), budget, ("", "NA"))
+def counted(blocks: list[list[str]], labels: list[list[int]], budget: ColumnBudget, n_labels: int = 2) -> ValueCounts:
+    tally = ColumnCounts(pa.string(), budget, ("", "NA"))
     for texts, classes in zip(blocks, labels, strict=True):
         values = list(dict.fromkeys(texts))
         table = np.zeros((len(values), 1 + n_labels))
@@ -33,7 +33,7 @@ words = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 1)), max_size=30)
 @given(st.lists(words, max_size=6))
 def test_few_values_are_counted_as_a_counter_counts_them(blocks: list[list[tuple[str, int]]]) -> None:
     found = counted(
-        [[t for t, _ in b] for b in blocks], [[y for _, y in b] for b in blocks], Budget(10**6, 10**6, 10**6)
+        [[t for t, _ in b] for b in blocks], [[y for _, y in b] for b in blocks], ColumnBudget(10**6, 10**6, 10**6)
     )
     rows = [row for block in blocks for row in block]
     assert found.exact
@@ -80,13 +80,13 @@ def test_scaled_sums_are_near_the_truth_over_many_tables() -> None:
 
 def test_long_texts_are_bounded_by_their_bytes() -> None:
     texts = [f"{i}" + "x" * 2000 for i in range(3000)]
-    found = counted(in_blocks(texts), in_blocks([0] * len(texts)), Budget(10**6, 10**6, 1 << 16))
+    found = counted(in_blocks(texts), in_blocks([0] * len(texts)), ColumnBudget(10**6, 10**6, 1 << 16))
     assert found.values.nbytes <= 1 << 16
     assert found.scale.sum() == pytest.approx(3000, rel=0.6)
 
 
 def test_numbers_are_kept_by_their_value_and_missing_ones_always() -> None:
-    tally = Tally(pa.float64(), Budget(256, 64, 10**6), ())
+    tally = ColumnCounts(pa.float64(), ColumnBudget(256, 64, 10**6), ())
     rng = np.random.default_rng(3)
     for _ in range(20):
         values = pa.array(np.append(rng.normal(size=100), np.nan))
@@ -100,7 +100,7 @@ def test_numbers_are_kept_by_their_value_and_missing_ones_always() -> None:
 
 
 def test_the_class_may_be_given_up_and_widened() -> None:
-    tally = Tally(pa.string(), SMALL, ())
+    tally = ColumnCounts(pa.string(), SMALL, ())
     values = pa.array(["a", "b"])
     tally.add(values, hashes_of(values), np.array([[3.0, 1, 2], [1.0, 1, 0]]))
     tally.forget_classes()

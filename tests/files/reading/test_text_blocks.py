@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bncli.errors import BncliError
 from bncli.files.reading import csv_text as text_blocks
-from bncli.files.reading.csv_text import Header, Layout, TextBlock, cut
+from bncli.files.reading.csv_text import Header, TextBlock, TextLayout, cut
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"bc"]), max_size=60).map(b"".join)
-layout = Layout("f", ("x", "y"), b",")
+layout = TextLayout("f", ("x", "y"), b",")
 
 
 class Pipe(io.BytesIO):

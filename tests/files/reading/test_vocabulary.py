@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from bncli.engine.data.columns import MISSING, UNSEEN
 from bncli.files.reading.columns import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
 from bncli.files.reading.numbers import FEW
-from bncli.files.reading.rows_by_schema import Vocabulary
-from bncli.files.reading.source import Tokens
+from bncli.files.reading.rows_by_schema import LevelLookup
+from bncli.files.reading.source import MissingTokens
 
 words = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
 
@@ -32,8 +32,8 @@ def test_chunks_hold_the_texts_of_the_rows(first: list[str], second: list[str]) 
 @given(st.lists(words, max_size=20))
 def test_codes_by_a_models_levels(texts: list[str]) -> None:
     levels = ("b", "a", "9", "NA")
-    for tokens in (Tokens.of(None), Tokens.of(("NA", "b"))):
-        codes = Vocabulary.of(levels, tokens).encode(pa.array(texts, pa.string()))
+    for tokens in (MissingTokens.of(None), MissingTokens.of(("NA", "b"))):
+        codes = LevelLookup.of(levels, tokens).encode(pa.array(texts, pa.string()))
         for text, code in zip(texts, codes.tolist(), strict=True):
             value = text.strip()
             known = levels.index(value) if value in levels else UNSEEN

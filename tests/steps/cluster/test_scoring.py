@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bncli.engine.prediction.decision_rules import Wanted
+from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 from bncli.steps.score import Output, ScoreReport, score
-from bncli.steps.what_if import Questions
+from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Event, Note, Run
 from tests.steps.cluster.processes import Processes, run
 
@@ -107,13 +107,13 @@ def test_the_same_bytes_and_counts(cluster: Processes, place: Path, output: Outp
     assert report.unseen_values > 0 < report.missing_values
 
 
-QUESTIONS = Questions(next_best=True, changes=(("q", "0.5"),), flip=True, surprise=True)
+QUESTIONS = WhatIfQuestions(next_best=True, changes=(("q", "0.5"),), flip=True, surprise=True)
 
 
 @pytest.mark.parametrize("path", ["x.csv", "x.arrow"])
 def test_questions_and_monitors(cluster: Processes, place: Path, path: str) -> None:
     """What is asked row by row, and what is counted of all of them: the bytes of one process."""
-    output = Output(path, decisions=Wanted(costs="a:b=1,a:c=2,b:a=1,b:c=1,c:a=5,c:b=1"), questions=QUESTIONS)
+    output = Output(path, decisions=DecisionOptions(costs="a:b=1,a:c=2,b:a=1,b:c=1,c:a=5,c:b=1"), questions=QUESTIONS)
     found = []
     for address in (None, cluster.address):
         written, report, notes = scored(address, Source(("parts",)), output, monitor="watched.json")

@@ -15,12 +15,12 @@ from bncli.engine.evaluation.validate import Protocol
 from bncli.steps.compare import pool
 from bncli.steps.compare.entries import Outcome
 from bncli.steps.compare.pool import in_processes
-from bncli.steps.compare.runner import Failure, Plan, Task
+from bncli.steps.compare.runner import Failure, RunPlan, Task
 from tests.steps.compare.tables import planned, write_table
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path) -> RunPlan:
     return planned([write_table(tmp_path / "a.csv", 30, 0)], protocol=Protocol(5, 1, 0))[0]
 
 
@@ -41,7 +41,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return started
 
 
-def test_every_task_is_done_once_and_all_processes_end(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_every_task_is_done_once_and_all_processes_end(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     results = list(in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
     assert sorted(task for task, _ in results) == [task for task in TASKS if task.fold != 3]
     assert all(isinstance(result, Outcome) for _, result in results)
@@ -49,12 +49,12 @@ def test_every_task_is_done_once_and_all_processes_end(plan: Plan, started: list
     assert all(process.returncode is not None for process in started)
 
 
-def test_no_more_processes_than_tasks_begin(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_no_more_processes_than_tasks_begin(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     assert len(list(in_processes(plan, TASKS[:1], 3, lambda task: False))) == 1
     assert len(started) == 1
 
 
-def test_who_dies_is_replaced(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     def killing(task: Task) -> bool:
         """Asked before every task."""
         if task == TASKS[3] and len(started) == 1:
@@ -70,14 +70,14 @@ def test_who_dies_is_replaced(plan: Plan, started: list[subprocess.Popen[bytes]]
     assert len(started) == 2
 
 
-def test_closing_ends_all_processes(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_closing_ends_all_processes(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     with closing(in_processes(plan, TASKS, 2, lambda task: False)) as found:
         next(found)
     assert all(process.returncode is not None for process in started)
     assert not any(thread.is_alive() for thread in threading.enumerate() if thread.name.endswith("(_work)"))
 
 
-def test_a_process_that_cannot_be_started_is_an_error(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_is_an_error(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(FileNotFoundError):
         list(in_processes(plan, TASKS, 1, lambda task: False))
@@ -90,7 +90,7 @@ def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
     assert process.wait(timeout=60) is not None
 
 
-def test_an_interrupt_reaches_the_parent_alone(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_an_interrupt_reaches_the_parent_alone(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     with closing(in_processes(plan, TASKS, 1, lambda task: False)) as found:
         next(found)
         assert os.getpgid(started[0].pid) != os.getpgid(0)

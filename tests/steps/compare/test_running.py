@@ -14,14 +14,14 @@ from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.validate import Protocol
 from bncli.steps.compare.checkpoint import Checkpoint
 from bncli.steps.compare.compare import Results, here, run_plan
-from bncli.steps.compare.entries import Entry, Outcome, Trial
-from bncli.steps.compare.runner import Failure, Plan, Runner, Task
+from bncli.steps.compare.entries import ComparisonRun, Entry, Outcome
+from bncli.steps.compare.runner import Failure, Runner, RunPlan, Task
 from bncli.watch import Event, Note, Progress, Stage, Watch, silent
 from tests.steps.compare.tables import IMPROBABLE, NB, TAN, planned, write_table
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, tuple[Entry, ...]]:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunPlan, tuple[Entry, ...]]:
     """The second data set is the larger one."""
     folder = tmp_path_factory.mktemp("plan")
     sources = [write_table(folder / f"{name}.csv", n, n) for name, n in (("small", 30), ("large", 60))]
@@ -29,16 +29,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, tuple[Entry, .
 
 
 @pytest.fixture(scope="module")
-def alone(plan: tuple[Plan, tuple[Entry, ...]]) -> Trial:
+def alone(plan: tuple[RunPlan, tuple[Entry, ...]]) -> ComparisonRun:
     """What this process finds by itself."""
     return run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
 
 
-def untimed(trial: Trial) -> list[tuple[object, ...]]:
+def untimed(trial: ComparisonRun) -> list[tuple[object, ...]]:
     return [(o.data, o.learner, o.repeat, o.fold, o.rows, o.metrics, o.predicted.tolist()) for o in trial.outcomes]
 
 
-def test_everything_is_there_once_and_in_order(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
+def test_everything_is_there_once_and_in_order(plan: tuple[RunPlan, tuple[Entry, ...]]) -> None:
     heard: list[Event] = []
     trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=heard.append)
     expected = [
@@ -57,13 +57,13 @@ def test_everything_is_there_once_and_in_order(plan: tuple[Plan, tuple[Entry, ..
     assert heard[2] == Progress(1, 24, "nb on large, fold 1")
 
 
-def test_the_number_of_processes_changes_nothing(plan: tuple[Plan, tuple[Entry, ...]], alone: Trial) -> None:
+def test_the_number_of_processes_changes_nothing(plan: tuple[RunPlan, tuple[Entry, ...]], alone: ComparisonRun) -> None:
     together = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=2), watch=silent)
     assert untimed(alone) == untimed(together)
     assert alone.bias_variance == together.bias_variance
 
 
-def test_bias_and_variance_by_hand(plan: tuple[Plan, tuple[Entry, ...]], alone: Trial) -> None:
+def test_bias_and_variance_by_hand(plan: tuple[RunPlan, tuple[Entry, ...]], alone: ComparisonRun) -> None:
     assert set(alone.bias_variance) == {(data, learner) for data in alone.data for learner in alone.learners}
     for entry in plan[1]:
         votes = np.zeros((entry.n_rows, entry.n_labels))
@@ -94,7 +94,7 @@ def test_a_learner_that_fails_leaves_a_gap(tmp_path: Path, jobs: int) -> None:
     assert set(trial.bias_variance) == {("a", "nb"), ("b", "nb")}
 
 
-def test_a_gap_has_no_outcomes_and_the_reason_of_its_first_fold(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
+def test_a_gap_has_no_outcomes_and_the_reason_of_its_first_fold(plan: tuple[RunPlan, tuple[Entry, ...]]) -> None:
     """Folds that come back in disorder: two fail, one before them is well."""
     runner = Runner(plan[0])
 
@@ -109,13 +109,15 @@ def test_a_gap_has_no_outcomes_and_the_reason_of_its_first_fold(plan: tuple[Plan
     assert [(outcome.learner, outcome.fold) for outcome in trial.outcomes] == [("nb", 0)]
 
 
-def resumable(path: str, plan: tuple[Plan, tuple[Entry, ...]], jobs: int = 1, watch: Watch = silent) -> Trial:
+def resumable(
+    path: str, plan: tuple[RunPlan, tuple[Entry, ...]], jobs: int = 1, watch: Watch = silent
+) -> ComparisonRun:
     with closing(Checkpoint(path, *plan)) as checkpoint:
         return run_plan(*plan, checkpoint, pool=partial(here, jobs=jobs), watch=watch)
 
 
 def test_what_was_found_is_not_done_again(
-    plan: tuple[Plan, tuple[Entry, ...]], alone: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: tuple[RunPlan, tuple[Entry, ...]], alone: ComparisonRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "kept.jsonl")
     done: list[Task] = []
@@ -145,7 +147,7 @@ def test_what_was_found_is_not_done_again(
 
 
 def test_without_a_file_nothing_is_said_to_be_kept(
-    plan: tuple[Plan, tuple[Entry, ...]], monkeypatch: pytest.MonkeyPatch
+    plan: tuple[RunPlan, tuple[Entry, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(self: Runner, task: Task) -> Outcome | Failure:
         raise KeyboardInterrupt
@@ -157,7 +159,7 @@ def test_without_a_file_nothing_is_said_to_be_kept(
     assert not any(isinstance(event, Note) for event in heard)
 
 
-def test_learners_are_known_by_name_in_the_outcomes(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
+def test_learners_are_known_by_name_in_the_outcomes(plan: tuple[RunPlan, tuple[Entry, ...]]) -> None:
     renamed = replace(plan[0], learners=(replace(NB, name="ours"), TAN))
     trial = run_plan(renamed, plan[1], Checkpoint(None, renamed, plan[1]), pool=partial(here, jobs=1), watch=silent)
     assert [outcome.learner for outcome in trial.outcomes[:7]] == ["ours"] * 6 + ["tan"]

@@ -23,7 +23,7 @@ from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate.evaluate import METRICS, EvaluateOutputs, evaluate, evaluate_model, evaluate_on
 from bncli.steps.evaluate.learning_curve import CSV_COLUMNS, Samples
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.watch import Event, Note, Progress, Run, Stage
@@ -67,8 +67,8 @@ def curve(report: EvaluateReport) -> dict[int, dict[str, Any]]:
     return {point["rows"]: point for point in points}
 
 
-def asked(*sizes: int | str) -> Outputs:
-    return Outputs(samples=Samples(sizes))
+def asked(*sizes: int | str) -> EvaluateOutputs:
+    return EvaluateOutputs(samples=Samples(sizes))
 
 
 def figures(report: EvaluateReport) -> dict[str, Any]:
@@ -119,7 +119,9 @@ def test_any_sizes_are_told_one_by_one(source: Source, sizes: list[int], folds: 
 
 def test_a_point_is_the_mean_and_the_spread_of_its_outcomes(source: Source, tmp_path: Path) -> None:
     path = tmp_path / "curve.csv"
-    report = evaluate(source, RECIPE, Protocol(3, 2), outputs=Outputs(csv=str(path), samples=Samples((5, 40, "all"))))
+    report = evaluate(
+        source, RECIPE, Protocol(3, 2), outputs=EvaluateOutputs(csv=str(path), samples=Samples((5, 40, "all")))
+    )
     lines = list(csv.DictReader(path.read_text().splitlines()))
     assert tuple(lines[0]) == CSV_COLUMNS
     assert [line["train_rows"] for line in lines] == [size for size in ("5", "40", "67") for _ in range(6)]
@@ -149,14 +151,14 @@ def test_weighted_rows_are_sampled_as_rows_and_count_by_their_weight(source: Sou
 @pytest.mark.parametrize("recipe", [RECIPE, TREE], ids=["map", "tree"])
 def test_a_test_table_is_predicted_by_samples_of_the_other(source: Source, test_table: Source, recipe: Recipe) -> None:
     plain = evaluate_on(source, test_table, recipe)
-    outputs = Outputs(samples=Samples((8, 50, "all"), 2, 7))
+    outputs = EvaluateOutputs(samples=Samples((8, 50, "all"), 2, 7))
     report = evaluate_on(source, test_table, recipe, outputs=outputs)
     assert figures(report) == figures(plain)
     points = curve(report)
     assert points[100] == {"rows": 100, **plain.metrics, "std": {**dict.fromkeys(METRICS, 0.0)}}
-    alone = evaluate_on(source, test_table, recipe, outputs=Outputs(samples=Samples((50,), 2, 7)))
+    alone = evaluate_on(source, test_table, recipe, outputs=EvaluateOutputs(samples=Samples((50,), 2, 7)))
     assert curve(alone) == {50: points[50]}
-    single = evaluate_on(source, test_table, recipe, outputs=Outputs(samples=Samples((50,), 1, 7)))
+    single = evaluate_on(source, test_table, recipe, outputs=EvaluateOutputs(samples=Samples((50,), 1, 7)))
     assert curve(single)[50]["std"] == dict.fromkeys(METRICS)
     (first, second) = alone.learning_curve[0].outcomes
     assert single.learning_curve[0].outcomes[0].metrics == first.metrics != second.metrics
@@ -170,7 +172,7 @@ def test_a_sample_before_a_test_table_is_that_of_a_model_file(
     rows = np.sort(nested_order(columns.label.codes, (7, 0, 1))[:50])
     write_model(str(tmp_path / "m.bnc"), learn(columns.take(rows), EVERYTHING).model)
     expected = evaluate_model(str(tmp_path / "m.bnc"), test_table)
-    report = evaluate_on(source, test_table, EVERYTHING, outputs=Outputs(samples=Samples((50,), 1, 7)))
+    report = evaluate_on(source, test_table, EVERYTHING, outputs=EvaluateOutputs(samples=Samples((50,), 1, 7)))
     (outcome,) = report.learning_curve[0].outcomes
     assert outcome.metrics == expected.metrics
     assert outcome.rows == 60
@@ -182,7 +184,7 @@ def test_a_table_is_read_once_and_samples_are_told_of(source: Source, test_table
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", *["fit", "score"] * 4, "write"]
     events.clear()
-    outputs = Outputs(samples=Samples((9, 11), 2))
+    outputs = EvaluateOutputs(samples=Samples((9, 11), 2))
     evaluate_on(source, test_table, RECIPE, outputs=outputs, run=Run(watch=events.append))
     assert [event.name for event in events if isinstance(event, Stage)] == ["read", "fit", "read", "score", "write"]
     told = [event for event in events if isinstance(event, Progress) and "sample" in event.detail]
@@ -195,7 +197,7 @@ def test_warnings_say_which_sample_they_are_of(tmp_path: Path) -> None:
     (tmp_path / "noise.csv").write_text("\n".join(["a,class", *lines]))
     noise, events = Source((str(tmp_path / "noise.csv"),)), list[Event]()
     evaluate(noise, RECIPE, Protocol(2, 2), outputs=asked(9), run=Run(watch=events.append))
-    outputs = Outputs(samples=Samples((9,), 2))
+    outputs = EvaluateOutputs(samples=Samples((9,), 2))
     evaluate_on(noise, noise, RECIPE, outputs=outputs, run=Run(watch=events.append))
     unused = "the model does not use the only attribute"
     warned = [event.text for event in events if isinstance(event, Note) and unused in event.text]
@@ -205,7 +207,7 @@ def test_warnings_say_which_sample_they_are_of(tmp_path: Path) -> None:
 
 def test_a_sample_of_one_row(source: Source) -> None:
     events = list[Event]()
-    evaluate_on(source, source, RECIPE, outputs=Outputs(samples=Samples((1,), 1)), run=Run(watch=events.append))
+    evaluate_on(source, source, RECIPE, outputs=EvaluateOutputs(samples=Samples((1,), 1)), run=Run(watch=events.append))
     assert "a sample of 1 row" in [event.detail for event in events if isinstance(event, Progress)]
     assert not [event.text for event in events if isinstance(event, Note) and "1 rows" in event.text]
 
@@ -239,12 +241,12 @@ def test_sizes_that_cannot_be_had(source: Source, test_table: Source) -> None:
 
 def test_a_curve_that_would_be_written_over_what_is_read(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, outputs=Outputs(csv=source.paths[0], samples=Samples((5,))))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(csv=source.paths[0], samples=Samples((5,))))
 
 
 def test_the_picture(source: Source, tmp_path: Path) -> None:
     folder = tmp_path / "drawn"
-    evaluate(source, RECIPE, outputs=Outputs(svg=str(folder), samples=Samples((5, 20, "all"))))
+    evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(folder), samples=Samples((5, 20, "all"))))
     assert {path.name for path in folder.iterdir()} == {
         "roc.svg",
         "precision_recall.svg",
@@ -257,5 +259,5 @@ def test_the_picture(source: Source, tmp_path: Path) -> None:
     (folder / "learning_curve.svg").unlink()
     Path(folder / "learning_curve.svg").hardlink_to(source.paths[0])
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, outputs=Outputs(svg=str(folder), samples=Samples((5,))))
-    evaluate(source, RECIPE, outputs=Outputs(svg=str(folder)))
+        evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(folder), samples=Samples((5,))))
+    evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=str(folder)))
