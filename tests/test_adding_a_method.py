@@ -123,7 +123,7 @@ def minimise(objective, start, *, tolerance, max_iterations, report, shrink):
 
 FEW = '''"""Log-likelihood less so much a free parameter."""
 
-from bncli.engine.scores.likelihood import free_parameters, log_likelihood
+from bncli.engine.scores.log_likelihood import free_parameters, log_likelihood
 
 EQUIVALENT = True
 

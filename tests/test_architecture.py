@@ -23,7 +23,7 @@ FLOORS = (
     ("__main__", "api"),
     ("cli",),
     ("steps",),
-    ("files.table", "files.rows"),
+    ("files.table", "files.simulated_rows"),
     ("files.reading",),
     ("files.artifacts", "files.label_numbers"),
     ("files.exports",),
@@ -105,7 +105,7 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def room_of(name: str) -> str:
-    """`bncli.files.reading.table` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
+    """`bncli.files.reading.raw_table` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
     parts = name.split(".")[1:]
     return ".".join(parts[:2] if parts[:1] in (["engine"], ["files"]) else parts[:1])
 

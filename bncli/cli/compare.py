@@ -180,7 +180,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(report: CompareReport) -> Page:
-    from bncli.steps.report.tables import comparison_page
+    from bncli.steps.report.table_pages import comparison_page
 
     return comparison_page(report)
 

@@ -57,7 +57,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(typed: Mapping[str, Any], report: DescribeReport) -> Page:
-    from bncli.steps.report.tables import description_page
+    from bncli.steps.report.table_pages import description_page
 
     return description_page(report, typed["data"])
 

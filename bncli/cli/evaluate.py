@@ -180,7 +180,7 @@ def command(**typed: Any) -> None:
 
 def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
     """The page, with what other models say of the rows tested."""
-    from bncli.steps.report.beside import models_beside
+    from bncli.steps.report.other_models import models_beside
     from bncli.steps.report.report import evaluation_page
     from bncli.watch import Run
 
@@ -268,7 +268,7 @@ def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
     if not (typed["model"] or typed["test"]):
         hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
         raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
-    from bncli.steps.report.beside import check_beside
+    from bncli.steps.report.other_models import check_beside
 
     check_beside(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
 

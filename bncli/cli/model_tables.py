@@ -345,7 +345,7 @@ def _mark(share: float) -> str:
 
 def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
     """The points of each value, and the probability of the label by their sum."""
-    from bncli.steps.report.effects import nomogram_points, nomogram_scales
+    from bncli.steps.report.effects_section import nomogram_points, nomogram_scales
 
     single = nomogram_scales(report)
     if not single:

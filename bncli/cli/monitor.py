@@ -71,7 +71,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(report: MonitorReport) -> Page:
-    from bncli.steps.report.monitoring import monitoring_page
+    from bncli.steps.report.monitor_page import monitoring_page
 
     return monitoring_page(report)
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from bncli.cli.console import page_width
-from bncli.engine.data.forms import DateForm, NumberForm
+from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import printable

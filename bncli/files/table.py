@@ -11,9 +11,9 @@ columns grow and finds their types, `coding` reads them as a schema says. Blocks
 and taken in order, so the number of threads changes nothing.
 """
 
+from bncli.files.reading.raw_table import Table
 from bncli.files.reading.rows_by_schema import Batch, Batches, read_batches, read_labelled
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import Table
 from bncli.files.reading.training_rows import read_columns
 
 __all__ = ["Batch", "Batches", "Source", "column_names", "read_batches", "read_columns", "read_labelled"]

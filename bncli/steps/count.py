@@ -21,8 +21,8 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.counts import figures, write_counts
 from bncli.files.atomic import check_data
 from bncli.files.paths import beside, check_outputs
+from bncli.files.reading.column_builder import sorted_texts
 from bncli.files.reading.column_roles import are_codes
-from bncli.files.reading.columns import sorted_texts
 from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, EncodedBatches
 from bncli.files.reading.source import Source
 from bncli.steps.inputs import SuppliedFiles, class_named_by

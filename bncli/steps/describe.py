@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.files.paths import check_outputs
-from bncli.files.reading.assembly import are_measured, are_too_many_labels
+from bncli.files.reading.column_assembly import are_measured, are_too_many_labels
 from bncli.files.reading.column_roles import DeclaredRoles, read_schema_file, write_schema_file
 from bncli.files.reading.column_summaries import Summary, summarise
 from bncli.files.reading.source import Source

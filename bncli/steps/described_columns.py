@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import Rule, learn_dataset
-from bncli.engine.data.forms import DateForm
+from bncli.engine.data.number_formats import DateForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information

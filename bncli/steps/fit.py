@@ -26,7 +26,7 @@ from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_
 from bncli.files.artifacts.predictors import trials_json
 from bncli.files.atomic import check_data
 from bncli.files.paths import beside, check_outputs
-from bncli.files.reading.assembly import check_labels, tell_numbers
+from bncli.files.reading.column_assembly import check_labels, tell_numbers
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import placing, refuse_on_cluster

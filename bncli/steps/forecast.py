@@ -16,9 +16,9 @@ import numpy as np
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.files.artifacts.codes import CodesHeader, read_codes
 from bncli.files.reading.column_roles import are_codes, assign_roles
+from bncli.files.reading.raw_table import TableHead, read_head
 from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import TableHead, read_head
 from bncli.recipe import Recipe
 from bncli.steps.inputs import SuppliedFiles
 

@@ -12,7 +12,7 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.attributes import attribute_json
 from bncli.files.artifacts.counts import figures, read_counts, tables_json, write_counts
 from bncli.files.paths import check_outputs
-from bncli.files.reading.columns import sorted_texts
+from bncli.files.reading.column_builder import sorted_texts
 from bncli.watch import Note, Progress, Run
 
 

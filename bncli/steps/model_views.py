@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kikuchi.paths import posterior_weights
+from bncli.engine.kikuchi.model_paths import posterior_weights
 from bncli.engine.model import Model, Path
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.effects import Effect, LeftOut, effects_of

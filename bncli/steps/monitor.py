@@ -14,7 +14,7 @@ from bncli.errors import ModelError
 from bncli.files.artifacts.monitors import monitor_json, read_monitor
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs
-from bncli.files.pictures.convergence import CurvesPanel, convergence_plots
+from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
 
 _DRAWN = 12
 """Attributes whose curves are told apart at a glance."""

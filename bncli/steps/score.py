@@ -29,8 +29,8 @@ from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import DriftError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored, write_monitor
+from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.exports.score_layout import ScoreLayout
-from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.label_numbers import costs_stated
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import Batch, Batches

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.errors import BncliError
+from bncli.files.exports.prediction_files import PieceMaker
 from bncli.files.exports.score_layout import ScoreLayout
-from bncli.files.exports.scores import PieceMaker
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import BadRow, Source

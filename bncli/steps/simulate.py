@@ -32,7 +32,7 @@ from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.files.artifacts.structure import write_structure
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
+from bncli.files.simulated_rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
 from bncli.steps.run import PipelineStage, Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 

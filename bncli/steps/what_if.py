@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bncli.catalogue.option_kinds import decimal
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model, Rule

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.errors import BncliError, UsageError
-from bncli.files import rows as module
+from bncli.files import simulated_rows as module
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
-from bncli.files.rows import FORMATS, open_rows, read_as_numbers
+from bncli.files.simulated_rows import FORMATS, open_rows, read_as_numbers
 
 NASTY = ("a,b", 'c"d', "e\nf", " g", "h", "ü")
 

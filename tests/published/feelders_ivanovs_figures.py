@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bncli.files.pictures.curves import CurvePanel, curve_plots
+from bncli.files.pictures.curve_plots import CurvePanel, curve_plots
 from bncli.files.pictures.drawing import Drawing, text_width
 from tests.published.feelders_ivanovs import ARCS, CURVES, PAGE, SHARES, WAYS
 from tests.published.pages import read_csv

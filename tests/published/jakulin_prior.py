@@ -19,7 +19,7 @@ from bncli.engine.kikuchi.bootstrap import Resampling, bootstrap_log_losses
 from bncli.engine.kikuchi.search_trace import follow, log_prior
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
-from bncli.files.pictures.curves import ScatterPanel, scatter_plots
+from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots
 from tests.published.jakulin import PAGE, SETS, THETA_SETS, columns_of, losses, printed, recipes
 from tests.published.pages import read_csv, table, write_csv
 

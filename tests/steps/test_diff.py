@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bncli.cli.diff import lines
 from bncli.engine.calibration import Calibration, Temperature
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.engine.model import ChosenPenalty, Ensemble, Model, Restarts, Rule, Tables, TrainingLogP, Tried
 from bncli.engine.model import Path as PredictorPath

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bncli.engine.evaluation.validate import Protocol
+from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import Table
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.evaluate.evaluate import evaluate

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.forms import Form
+from bncli.engine.data.number_formats import Form
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from bncli.engine.data.forms import DateForm, Form
+from bncli.engine.data.number_formats import DateForm, Form
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from bncli.engine.ensembles import grids
 from bncli.engine.ensembles.boosted_candidate import MOST_MEMBERS, NAME, Bag, bagged, wanted_members
 from bncli.engine.ensembles.boosted_trees import Boosted, tables_of
 from bncli.engine.ensembles.budget import FOLDS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
-from bncli.engine.ensembles.candidates import BELOW, Candidate, Fit, Rows, candidate, capacity
-from bncli.engine.ensembles.choice import (
+from bncli.engine.ensembles.candidate_selection import (
     FREQUENCIES,
     HeldOutEvaluation,
     Losses,
@@ -47,8 +46,9 @@ from bncli.engine.ensembles.choice import (
     settings_of,
     space_of,
 )
-from bncli.engine.ensembles.choice import PRUNING_SLACK as SLACK
-from bncli.engine.ensembles.trials import Fold, TrialPlan, Trials
+from bncli.engine.ensembles.candidate_selection import PRUNING_SLACK as SLACK
+from bncli.engine.ensembles.candidate_trials import Fold, TrialPlan, Trials
+from bncli.engine.ensembles.candidates import BELOW, Candidate, Fit, Rows, candidate, capacity
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 from bncli.engine.model import (
     Component,
@@ -62,7 +62,7 @@ from bncli.engine.model import (
     Tables,
     TriedCandidate,
 )
-from bncli.engine.parameters.effects import Effects
+from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.parameters.few_rows import few_rows
 from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.parameters.nested_samples import Growth

@@ -24,7 +24,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_probabilities
 from bncli.engine.ensembles.budget import FOLDS, TREES, ComputeBudget, Effort, boosted_seconds
-from bncli.engine.ensembles.choice import HeldOutEvaluation, losses_of
+from bncli.engine.ensembles.candidate_selection import HeldOutEvaluation, losses_of
 from bncli.engine.ensembles.joint_fit import are_enough, jointly_fitted
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried

@@ -12,7 +12,7 @@
     sharp tree     a tree on those bins, with lower orders
 
 Linear effects have linear coding, the MDL-binned ones free cells, all others thermometer coding
-(`bncli.engine.parameters.effects`). A candidate that has the same
+(`bncli.engine.parameters.effect_coding`). A candidate that has the same
 tables as an earlier one is left out.
 
 Larger sets are found on the residuals of the fit of the candidate below. On tables without noise small penalties are

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.curves import BINS
+from bncli.engine.evaluation.classification_curves import BINS
 from bncli.engine.evaluation.groups import told_labels, wilson
 from bncli.engine.kernels.arrays import Array, Integers
 

@@ -22,7 +22,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kikuchi.paths import addition, changes_along
+from bncli.engine.kikuchi.model_paths import addition, changes_along
 from bncli.engine.kikuchi.search_trace import look_up
 from bncli.engine.structures.region_graph import Region
 from bncli.engine.structures.structure import Regions

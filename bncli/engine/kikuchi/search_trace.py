@@ -25,7 +25,7 @@ from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.kikuchi.paths import addition
+from bncli.engine.kikuchi.model_paths import addition
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, subsets
 from bncli.engine.structures.structure import SearchTrace
 from bncli.watch import Progress, Watch, silent

@@ -24,7 +24,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers

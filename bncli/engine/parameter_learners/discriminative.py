@@ -9,8 +9,8 @@ Families are those of a network, or regions looked up together with the class, o
 contains. On regions the generative start is the Kikuchi-Bayes model, and what is learnt its maximum-entropy relative.
 
 Tables may also be sums of effects, which the penalty then weighs in place of the entries: with the coding `thermometer`
-a numeric attribute has one step a cut (`bncli.engine.parameters.effects`), and with lower orders every
-subset of a family's attributes has a table of its own (`bncli.engine.parameters.effects`). The bias is
+a numeric attribute has one step a cut (`bncli.engine.parameters.effect_coding`), and with lower orders every
+subset of a family's attributes has a table of its own (`bncli.engine.parameters.effect_coding`). The bias is
 penalised like the rest.
 """
 
@@ -23,7 +23,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
 from bncli.engine.parameters.coordinates import PerCell
-from bncli.engine.parameters.effects import EffectCoordinates, effects_of
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
 from bncli.engine.parameters.flops import of_free_tables
 from bncli.engine.parameters.generative import generative_start, is_regrouped
 from bncli.engine.parameters.likelihood import conditional_likelihood

@@ -2,8 +2,8 @@
 
     P(y | x) = sum over steps s of weight_s P(y | x, M_s),    weight_s = posterior_s / sum of the posteriors
 
-Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.paths`). Likelihoods and posteriors are those of
-the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just found (Jakulin
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.model_paths`). Likelihoods and posteriors are those
+of the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just found (Jakulin
 & Rish 2006, section 7).
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kikuchi.paths import make_path, only_regions, posterior_weights
+from bncli.engine.kikuchi.model_paths import make_path, only_regions, posterior_weights
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.prediction.scoring import Scorer, compile_path, log_probabilities

@@ -2,14 +2,14 @@
 
     ln Phi(v) = sum over regions R of c_R ln P(v_R),    P(y | x) = Phi(x, y) / sum over classes c of Phi(x, c)
 
-Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.paths`), c_R the counting numbers. Which step is
-best is taken again from the training rows at hand; the path is kept up to it (Jakulin & Rish 2006, section 7).
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.model_paths`), c_R the counting numbers. Which step
+is best is taken again from the training rows at hand; the path is kept up to it (Jakulin & Rish 2006, section 7).
 """
 
 from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kikuchi.paths import make_path, only_regions
+from bncli.engine.kikuchi.model_paths import make_path, only_regions
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.structures.structure import Structure

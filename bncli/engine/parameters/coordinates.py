@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Mask, log_sum
-from bncli.engine.parameters.effects import Effects
+from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.structures.structure import Family
 
 # Indicators of complete sets: the predictors of a logistic regression that says what the families' tables say.

@@ -29,7 +29,7 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.passes import class_major, residuals
 from bncli.engine.kernels.preconditioning import Precondition, Sample, dense_work, scaled
 from bncli.engine.model import Tables
-from bncli.engine.parameters.effects import Effects
+from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.parameters.flops import Costs
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import ParameterSpace, Product

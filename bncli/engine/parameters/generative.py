@@ -21,7 +21,7 @@ from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kernels.passes import log_likelihood, wide
-from bncli.engine.kikuchi.paths import region_tables
+from bncli.engine.kikuchi.model_paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameters.smoothing import log_conditional
 from bncli.engine.scores.acll_approximation import log_theta

@@ -51,7 +51,7 @@ from bncli.engine.kernels.preconditioning import (
     shared,
 )
 from bncli.engine.parameters.coordinates import CellPredictors, Coordinates, Predictors, Sharing
-from bncli.engine.parameters.effects import Effects
+from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import BinnedAttribute, Family
 

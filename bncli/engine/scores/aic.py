@@ -9,7 +9,7 @@ Source: Akaike 1974, IEEE Transactions on Automatic Control 19.
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores.likelihood import free_parameters, log_likelihood
+from bncli.engine.scores.log_likelihood import free_parameters, log_likelihood
 
 EQUIVALENT = True
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores.likelihood import log_marginal_likelihood
+from bncli.engine.scores.log_likelihood import log_marginal_likelihood
 
 EQUIVALENT = True
 

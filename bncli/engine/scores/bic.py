@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores.likelihood import free_parameters, log_likelihood
+from bncli.engine.scores.log_likelihood import free_parameters, log_likelihood
 
 EQUIVALENT = True
 

@@ -9,7 +9,7 @@ Source: Cooper & Herskovits 1992, Machine Learning 9.
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores.likelihood import log_marginal_likelihood
+from bncli.engine.scores.log_likelihood import log_marginal_likelihood
 
 EQUIVALENT = False
 

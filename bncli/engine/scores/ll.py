@@ -9,7 +9,7 @@ Source: Chow & Liu 1968, IEEE Transactions on Information Theory 14.
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores.likelihood import log_likelihood
+from bncli.engine.scores.log_likelihood import log_likelihood
 
 EQUIVALENT = True
 

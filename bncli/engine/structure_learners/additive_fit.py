@@ -1,6 +1,6 @@
 """A quick penalised fit of tables over given families, good enough to look at its residuals.
 
-Effects in thermometer coding (`bncli.engine.parameters.effects`), the penalty lambda on each, from zero.
+Effects in thermometer coding (`bncli.engine.parameters.effect_coding`), the penalty lambda on each, from zero.
 Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
 little of what it lacks (measured on eight tables: interactions chosen beside a fit with 10 are better). The tolerance
 is loose: gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
@@ -15,7 +15,7 @@ import numpy as np
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.parameters.effects import EffectCoordinates, effects_of
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum
 from bncli.engine.structures.structure import Family

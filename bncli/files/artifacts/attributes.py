@@ -23,7 +23,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from bncli.engine.data.forms import DATE_ORDERS, DATE_PARTS, DateForm, Form, NumberForm
+from bncli.engine.data.number_formats import DATE_ORDERS, DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.documents import Node
 

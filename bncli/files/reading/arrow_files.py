@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.data.forms import DateForm, NumberForm
+from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import KEY, MARK, check_sizes
 from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Column, NumericColumn
-from bncli.engine.data.forms import DATE_ORDERS, DateForm, DateOrder, Form
+from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
+from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, doubts_about, more_than_two
 from bncli.files.reading.column_roles import ColumnRoles, missing_column
-from bncli.files.reading.columns import ColumnBuilder, distinct_levels, doubts_about, more_than_two
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import are_codes, find_form, fitting_forms, nearest_fit, to_numbers
+from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source, ValueKind
-from bncli.files.reading.table import Table
 from bncli.files.reading.values import parts_of_dates, read_distinct
 from bncli.watch import Note, Watch
 

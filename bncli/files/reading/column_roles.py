@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.forms import DATE_PARTS, NumberForm
+from bncli.engine.data.number_formats import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes

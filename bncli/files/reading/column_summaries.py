@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
-from bncli.engine.data.forms import DateForm, Form
+from bncli.engine.data.number_formats import DateForm, Form
 from bncli.engine.kernels.arrays import Array, Mask
+from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBuilder, SignedCodes
 from bncli.files.reading.column_meaning import (
     MARKS,
     ColumnDecision,
@@ -32,11 +33,10 @@ from bncli.files.reading.column_meaning import (
     plain_numbers,
 )
 from bncli.files.reading.column_roles import ColumnRoles, roles_of
-from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBuilder, SignedCodes
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows
 from bncli.files.reading.numbers import to_numbers
+from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
 from bncli.files.reading.source import BLANKS, BadRow, MissingTokens, Source, ValueKind, Values, is_text
-from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.training_rows import start_columns
 from bncli.files.reading.values import read_distinct
 from bncli.watch import Watch, silent

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.data.forms import DateOrder, DatePart
+from bncli.engine.data.number_formats import DateOrder, DatePart
 from bncli.engine.kernels.arrays import Array, Mask
 
 DAY = 86400

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.files.reading.source import BLANKS, ValueKind
 

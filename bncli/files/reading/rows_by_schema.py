@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
 from bncli.engine.data.encoding import encode_column
-from bncli.engine.data.forms import Form, NumberForm
+from bncli.engine.data.number_formats import Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
-from bncli.files.reading.assembly import rows_that_count
+from bncli.files.reading.column_assembly import rows_that_count
+from bncli.files.reading.column_builder import SignedCodes, codes_of, distinct_levels, narrow_codes, sort_levels, strip
 from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, tell_left_out
-from bncli.files.reading.columns import SignedCodes, codes_of, distinct_levels, narrow_codes, sort_levels, strip
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import to_numbers
+from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, Values
-from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.values import column_read, in_form, want_in_form
 from bncli.watch import Run, Watch, silent
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Index, Mask
+from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, narrow_codes, strip
 from bncli.files.reading.column_roles import ColumnRoles
-from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, narrow_codes, strip
 from bncli.files.reading.source import MissingTokens
 
 BUDGET = 2 << 30

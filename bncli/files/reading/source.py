@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bncli.engine.data.forms import Form
+from bncli.engine.data.number_formats import Form
 from bncli.engine.kernels.arrays import Mask
 
 BLANKS = " \t"

@@ -28,23 +28,23 @@ from bncli.engine.data.columns import (
 )
 from bncli.engine.data.dataset import block_bounds, code_dtype
 from bncli.engine.data.encoding import encode_column
-from bncli.engine.data.forms import Form, NumberForm
+from bncli.engine.data.number_formats import Form, NumberForm
 from bncli.engine.data.schema import Attribute, Cuts
 from bncli.engine.kernels.arrays import Codes
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import CodedRows
 from bncli.files.reading import sampling
 from bncli.files.reading.arrow_files import Batch, type_word
-from bncli.files.reading.assembly import assemble
 from bncli.files.reading.byte_streams import find_inputs
+from bncli.files.reading.column_assembly import assemble
+from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_different, digest
 from bncli.files.reading.column_roles import ColumnRoles, are_codes, assign_roles, read_coded, tell_left_out
-from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_different, digest
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import kinds_of, to_numbers
+from bncli.files.reading.raw_table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
 from bncli.files.reading.rows_by_schema import EncodedSource, LevelLookup, tokens_of_class
 from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
-from bncli.files.reading.table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
 from bncli.files.reading.values import want_in_form
 from bncli.watch import Note, Run, Watch, silent
 

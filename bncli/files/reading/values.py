@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import NumericColumn
-from bncli.engine.data.forms import DATE_PARTS, DateForm, Form, NumberForm
+from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.files.reading.columns import narrow_numbers, strip
+from bncli.files.reading.column_builder import narrow_numbers, strip
 from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.numbers import to_numbers, to_numbers_by
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text

@@ -30,7 +30,7 @@ from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.artifacts.model import read_model
-from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, write_predictions
+from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
@@ -40,7 +40,7 @@ from bncli.steps.cluster.connection import connected
 from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, learnt_from, recipe_cuts, with_groups
 from bncli.steps.evaluate.learning_curve import SampleFit, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
-from bncli.steps.evaluate.pictures import check_folder, write_pictures
+from bncli.steps.evaluate.plots import check_folder, write_pictures
 from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, decision_report, summarized
 from bncli.steps.inputs import SuppliedFiles, refuse_scores
 from bncli.steps.run import Stopwatch, limited

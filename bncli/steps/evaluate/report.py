@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
+from bncli.engine.evaluation.classification_curves import Curve, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_figures import DecidedRows, DecisionFigures
 from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.metrics import Baseline, LabelFigures, skill_score

@@ -15,23 +15,23 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import check_target, write_bytes
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.pictures.curves import learning_curve_drawing
+from bncli.files.pictures.curve_plots import learning_curve_drawing
 from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, with_groups
 from bncli.steps.evaluate.evaluate import read_test, single_report, tested_rows
-from bncli.steps.evaluate.pictures import learning_curve_panels
+from bncli.steps.evaluate.plots import learning_curve_panels
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.model_views import effects_report
-from bncli.steps.report.beside import ComparedModel, check_beside, models_beside
-from bncli.steps.report.effects import effects_section
-from bncli.steps.report.model_structure import construction_section, evaluation_making, making_section
+from bncli.steps.report.effects_section import effects_section
+from bncli.steps.report.other_models import ComparedModel, check_beside, models_beside
 from bncli.steps.report.page_text import count, figure
-from bncli.steps.report.performance import held_out_section
-from bncli.steps.report.reliability import ScoredTable, group_blocks, reliance_section, seems_trained_on
-from bncli.steps.report.what_if import MOST_BYTES, trying_sections
+from bncli.steps.report.performance_section import held_out_section
+from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section, seems_trained_on
+from bncli.steps.report.structure_section import construction_section, evaluation_making, making_section
+from bncli.steps.report.what_if_section import MOST_BYTES, trying_sections
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bncli.engine.ensembles.boosted_candidate import NAME as BOOSTED
+from bncli.engine.ensembles.candidate_selection import space_of
 from bncli.engine.ensembles.candidates import Fit, Rows, candidate, names
-from bncli.engine.ensembles.choice import space_of
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset

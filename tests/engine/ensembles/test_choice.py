@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.ensembles.candidates import Rows, candidate
-from bncli.engine.ensembles.choice import (
+from bncli.engine.ensembles.candidate_selection import (
     GRID,
     Losses,
     PenaltyPath,
@@ -20,6 +19,7 @@ from bncli.engine.ensembles.choice import (
     path_of,
     said_of,
 )
+from bncli.engine.ensembles.candidates import Rows, candidate
 from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
 from tests.engine.ensembles.rows import coded, mixed
 

@@ -12,7 +12,7 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles.auto import shrunk
-from bncli.engine.ensembles.choice import FREQUENCIES, judge_frequencies
+from bncli.engine.ensembles.candidate_selection import FREQUENCIES, judge_frequencies
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import learn
 from bncli.engine.model import Model

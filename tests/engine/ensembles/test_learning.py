@@ -15,11 +15,11 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles import auto as learning
-from bncli.engine.ensembles import budget, choice, trials
+from bncli.engine.ensembles import budget, candidate_selection, candidate_trials
 from bncli.engine.ensembles.boosted_candidate import Bag
 from bncli.engine.ensembles.budget import ComputeBudget
+from bncli.engine.ensembles.candidate_selection import FREQUENCIES, HeldOutEvaluation, space_of
 from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
-from bncli.engine.ensembles.choice import FREQUENCIES, HeldOutEvaluation, space_of
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
@@ -41,8 +41,8 @@ GRID = (30.0, 3.0, 0.3)
 def few_penalties() -> Iterator[None]:
     """The laws do not depend on how many penalties are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trials, "GRID", GRID)
-        patch.setattr(choice, "GRID", GRID)
+        patch.setattr(candidate_trials, "GRID", GRID)
+        patch.setattr(candidate_selection, "GRID", GRID)
         yield
 
 
@@ -161,7 +161,7 @@ def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: 
         return space_of(data, *told)
 
     monkeypatch.setattr(learning, "space_of", spied)
-    monkeypatch.setattr(trials, "names", lambda data: ("singles", "boosted"))
+    monkeypatch.setattr(candidate_trials, "names", lambda data: ("singles", "boosted"))
     components = ensemble_of(learnt(mixed(200)).model).components
     assert {component.name for component in components} == {"singles", FREQUENCIES}
     assert sorted(set(fitted)) == [160, 200], "all that are not held out, then all"
@@ -175,15 +175,17 @@ def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
     folds = learning._folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
     bag = Bag(1, 10**5, 500, 0, clock)
-    tried = trials.Trials(data, folds, recipe(), trials.TrialPlan(effort, clock, bag), lambda event: None)
-    monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
+    tried = candidate_trials.Trials(
+        data, folds, recipe(), candidate_trials.TrialPlan(effort, clock, bag), lambda event: None
+    )
+    monkeypatch.setattr(candidate_trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
     learnt_from: list[int] = []
 
     def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> HeldOutEvaluation:
         learnt_from.extend(rows.n_rows for rows, _ in parts)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trials, "judge_boosted", spied)
+    monkeypatch.setattr(candidate_trials, "judge_boosted", spied)
     with pytest.raises(KeyboardInterrupt):
         tried._try_boosted(0)
     assert learnt_from == [expected]
@@ -399,9 +401,9 @@ def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pyte
 
     disagree = property(lambda rows: 20.0 if {"singles", "pairs"} <= rows.penalties.keys() else 1.0)
     monkeypatch.setattr(Rows, "beyond", disagree)
-    for module in (trials, learning):
+    for module in (candidate_trials, learning):
         monkeypatch.setattr(module, "candidate", spied)
-    monkeypatch.setattr(trials, "may_improve", lambda *told: True)
+    monkeypatch.setattr(candidate_trials, "may_improve", lambda *told: True)
     monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.ones(len(logs)))
     learnt(mixed(60), effort=4)
     assert beyond["triples"] == {20.0}

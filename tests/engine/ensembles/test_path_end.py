@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.ensembles.choice import GRID, judge
+from bncli.engine.ensembles.candidate_selection import GRID, judge
 
 
 class MadeUp:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.ensembles.candidate_selection import space_of
 from bncli.engine.ensembles.candidates import Candidate, Rows, candidate
-from bncli.engine.ensembles.choice import space_of
 from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset

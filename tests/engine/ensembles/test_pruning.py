@@ -9,8 +9,7 @@ import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.ensembles.budget import EFFORTS
-from bncli.engine.ensembles.candidates import BELOW, Rows
-from bncli.engine.ensembles.choice import (
+from bncli.engine.ensembles.candidate_selection import (
     HeldOutEvaluation,
     Losses,
     has_lost_its_base,
@@ -18,6 +17,7 @@ from bncli.engine.ensembles.choice import (
     is_outdone,
     may_improve,
 )
+from bncli.engine.ensembles.candidates import BELOW, Rows
 from bncli.engine.learn import learn
 from tests.datasets import random_dataset
 from tests.engine.ensembles.rows import ensemble_of, recipe

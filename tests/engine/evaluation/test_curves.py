@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.evaluation.curves import BINS, Curve, label_curves, thin
+from bncli.engine.evaluation.classification_curves import BINS, Curve, label_curves, thin
 from bncli.engine.evaluation.metrics import measure
 
 metrics = pytest.importorskip("sklearn.metrics")

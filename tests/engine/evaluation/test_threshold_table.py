@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.evaluation.curves import gains, label_curves, threshold_table
+from bncli.engine.evaluation.classification_curves import gains, label_curves, threshold_table
 
 ROWS = st.lists(st.tuples(st.integers(0, 1000), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40)
 

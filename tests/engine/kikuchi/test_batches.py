@@ -13,7 +13,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi import candidate_batches as batches
 from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count, sum_logs, tabulate
 from bncli.engine.kikuchi.candidate_gains import Candidates
-from bncli.engine.kikuchi.paths import addition
+from bncli.engine.kikuchi.model_paths import addition
 from bncli.engine.structures.region_graph import Coverage, counting_changes
 from tests import oracles
 from tests.datasets import random_dataset

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.paths import only_regions, path_families, posterior_weights, region_tables
+from bncli.engine.kikuchi.model_paths import only_regions, path_families, posterior_weights, region_tables
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag, Regions

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.paths import addition, log_submodels
+from bncli.engine.kikuchi.model_paths import addition, log_submodels
 from bncli.engine.structures.region_graph import counting_changes, subsets
 from tests import kikuchi_oracle
 from tests.strategies import datasets

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.parameters.effects import Effects, effects_of, line
+from bncli.engine.parameters.effect_coding import Effects, effects_of, line
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structures.structure import Family
 from tests.datasets import random_dataset

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.data.monotone_directions import directed
+from bncli.engine.ensembles.candidate_selection import space_of
 from bncli.engine.ensembles.candidates import Candidate
-from bncli.engine.ensembles.choice import space_of
 from bncli.engine.parameters import few_rows as module
 from bncli.engine.parameters.few_rows import FewRows, few_rows
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from

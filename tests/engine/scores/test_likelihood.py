@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.scores.likelihood import free_parameters, log_likelihood, log_marginal_likelihood
+from bncli.engine.scores.log_likelihood import free_parameters, log_likelihood, log_marginal_likelihood
 from tests.engine.scores.families import Array, family_counts
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.forms import DATE_PARTS, DateForm, Form, NumberForm
+from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError
 from bncli.files.artifacts.attributes import form_json, read_form

@@ -18,6 +18,7 @@ from hypothesis.extra.numpy import arrays
 
 from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.errors import UsageError
+from bncli.files.exports.prediction_files import open_scores
 from bncli.files.exports.score_layout import (
     ScoreLayout,
     contribution_objects,
@@ -25,7 +26,6 @@ from bncli.files.exports.score_layout import (
     explanation_names,
     rounded,
 )
-from bncli.files.exports.scores import open_scores
 
 WORDINGS = (TermText(("size",), ("large",)), TermText(("age", 'say, "x"'), ("<=27.5", "é")))
 WHY = Explanation(

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from bncli.errors import BncliError, UsageError
 from bncli.files import atomic as output_streams
 from bncli.files.exports import SCORES
+from bncli.files.exports.prediction_files import open_scores, write_predictions
 from bncli.files.exports.score_layout import LARGEST, SMALLEST, Predictions, ScoreLayout
-from bncli.files.exports.scores import open_scores, write_predictions
 
 LOG_P = np.log(np.array([[0.25, 0.5, 1e-320], [0.75, 0.5, 1.0]]))
 KEPT = (pa.array(["r1", "a,b", ""]),)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.pictures.curves import SIDE, CurvePanel, curve_plots
+from bncli.files.pictures.curve_plots import SIDE, CurvePanel, curve_plots
 from bncli.files.pictures.drawing import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"

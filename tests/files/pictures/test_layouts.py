@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.networks import NetworkLayout, layered_layout, tree_layout
+from bncli.files.pictures.network_drawings import NetworkLayout, layered_layout, tree_layout
 
 
 def forests() -> st.SearchStrategy[dict[int, int | None]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.pictures.curves import HIGH, WIDE, FigurePanel, learning_curve_plots
+from bncli.files.pictures.curve_plots import HIGH, WIDE, FigurePanel, learning_curve_plots
 from tests.files.pictures.test_curve_plots import SVG, apart, boxes, lines
 
 POINTS = ((10, 0.5, 0.1), (40, 0.3, 0.05), (160, 0.2, 0.3))

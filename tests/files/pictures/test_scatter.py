@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.curves import SIDE, ScatterPanel, scatter_plots
+from bncli.files.pictures.curve_plots import SIDE, ScatterPanel, scatter_plots
 from bncli.files.pictures.drawing import axis_of
 
 SVG = "{http://www.w3.org/2000/svg}"

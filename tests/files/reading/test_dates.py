@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.data.forms import DATE_ORDERS, DateOrder
+from bncli.engine.data.number_formats import DATE_ORDERS, DateOrder
 from bncli.files.reading.dates import durations_of, holds_dates, order_of, part_of, seconds_of, shape_of, to_seconds
 
 EPOCH = dt.datetime(1970, 1, 1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.files.reading.columns import join_numbers, narrow_numbers
+from bncli.files.reading.column_builder import join_numbers, narrow_numbers
 
 integers = hnp.arrays(np.int64, st.integers(0, 8), elements=st.integers(-(2**40), 2**40) | st.integers(-200, 200))
 floats = hnp.arrays(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.files.reading.numbers import find_form, to_numbers, to_numbers_by
 
 MARKS = {".": [",", " ", "'", "\u00a0", "\u202f", "\u2019", ""], ",": [".", " ", "'", "\u00a0", "\u2019", ""]}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, UNSEEN
-from bncli.files.reading.columns import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
+from bncli.files.reading.column_builder import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
 from bncli.files.reading.numbers import FEW
 from bncli.files.reading.rows_by_schema import LevelLookup
 from bncli.files.reading.source import MissingTokens

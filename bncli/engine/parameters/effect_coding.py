@@ -1,11 +1,11 @@
 """Tables that are sums of effects: W = T p, T sparse and fixed; the bias, and then block after block of effects.
 
 A block is a table over a set S of attributes that lie in a family f. With one basis of functions an attribute
-(`bncli.engine.parameters.effects`), its effects are the products of one function each:
+(`bncli.engine.parameters.effect_coding`), its effects are the products of one function each:
 
     W_f[c, y] = sum over blocks S of f of s_S sum over (j_i, i in S) of p[y, S, (j_i)] prod over i in S of A_i[c_i, j_i]
 
-Which blocks there are, and with which factors s_S, is told in `bncli.engine.parameters.effects`.
+Which blocks there are, and with which factors s_S, is told in `bncli.engine.parameters.effect_coding`.
 
 T is not made where it is large, and no sparse matrix where it is small. It is a product of one sparse matrix for each
 place in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables of

@@ -10,8 +10,8 @@ from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Pic
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Summary, told
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
 from bncli.steps.describe import DescribeReport
-from bncli.steps.report.model_structure import evaluation_making
 from bncli.steps.report.page_text import count, figure, listed, percent
+from bncli.steps.report.structure_section import evaluation_making
 
 MOST_COLUMNS = 1000
 _MOST_BARS = 30

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from bncli.engine.evaluation.curves import LabelCurves
+from bncli.engine.evaluation.classification_curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import check_target, write_bytes
-from bncli.files.pictures.curves import CurvePanel, FigurePanel, curve_plots, learning_curve_plots
+from bncli.files.pictures.curve_plots import CurvePanel, FigurePanel, curve_plots, learning_curve_plots
 from bncli.steps.evaluate.report import CurvePoint, EvaluateReport
 
 MOST_PANELS = 24

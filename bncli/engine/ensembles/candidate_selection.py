@@ -23,7 +23,7 @@ from bncli.engine.ensembles.boosted_trees import Boosted
 from bncli.engine.ensembles.candidates import Candidate, Fit
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import Tried
-from bncli.engine.parameters.effects import EffectCoordinates, Effects, effects_of
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
 from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from

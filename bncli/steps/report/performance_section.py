@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.engine.evaluation.classification_curves import LabelCurves, gains, threshold_table
 from bncli.engine.evaluation.decision_figures import DecidedRows
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import HeldOut, Rule
 from bncli.engine.prediction.decision_rules import ABSTAINED
-from bncli.files.pictures.curves import Points, reliability_dots, unit_curves
+from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curves
 from bncli.files.pictures.heat_maps import confusion_map
 from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.beside import ComparedModel, beside_sentence
+from bncli.steps.report.other_models import ComparedModel, beside_sentence
 from bncli.steps.report.page_text import count, figure, percent
 
 # What the model's own rule decides, where it has one; for two classes the thresholds to choose from.

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts, Monitor
-from bncli.files.pictures.curves import Series, series_curve
+from bncli.files.pictures.curve_plots import Series, series_curve
 from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
 from bncli.steps.monitor import MonitorReport
-from bncli.steps.report.model_structure import evaluation_making
 from bncli.steps.report.page_text import count, figure, listed, percent
+from bncli.steps.report.structure_section import evaluation_making
 
 MOST_PICTURES = 24
 MOST_COLUMNS = 1000

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
-from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.number_formats import NumberForm
 from bncli.errors import UsageError
 from bncli.files.atomic import AbandonableStream, output_stream, write_faults
 from bncli.files.exports.csv import CsvLines
-from bncli.files.reading.columns import more_than_two
+from bncli.files.reading.column_builder import more_than_two
 from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")

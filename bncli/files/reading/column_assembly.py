@@ -13,12 +13,12 @@ from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
+from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, narrow_codes, sort_levels
 from bncli.files.reading.column_meaning import find_attributes
 from bncli.files.reading.column_roles import ColumnRoles
-from bncli.files.reading.columns import ColumnBuilder, distinct_levels, narrow_codes, sort_levels
 from bncli.files.reading.numbers import to_numbers
+from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source
-from bncli.files.reading.table import Table
 from bncli.files.reading.values import in_form
 from bncli.watch import Note, Watch
 

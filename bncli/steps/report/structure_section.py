@@ -26,7 +26,7 @@ from bncli.engine.prediction.contributions import value_names
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError
-from bncli.files.pictures.networks import (
+from bncli.files.pictures.network_drawings import (
     Hyperedge,
     NetworkLayout,
     Node,
@@ -38,7 +38,7 @@ from bncli.files.pictures.networks import (
 from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
 from bncli.recipe import Recipe
 from bncli.steps.report.page_text import count, listed
-from bncli.steps.report.reliability import ScoredTable
+from bncli.steps.report.reliability_section import ScoredTable
 
 QUESTION = "How is it built?"
 MOST_NODES = 60

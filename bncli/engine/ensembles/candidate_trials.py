@@ -22,8 +22,7 @@ from bncli.engine.ensembles.budget import (
     path_seconds,
     search_seconds,
 )
-from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
-from bncli.engine.ensembles.choice import (
+from bncli.engine.ensembles.candidate_selection import (
     FIRST,
     GRID,
     MANY,
@@ -37,6 +36,7 @@ from bncli.engine.ensembles.choice import (
     may_improve,
     path_of,
 )
+from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Watch
 
