@@ -1,4 +1,4 @@
-"""Bayesian network classifiers on the command line, and in Python:
+"""Bayesian network classifiers on the command line, and in Python.
 
     import bncli
     model = bncli.fit(table, class_="churn", structure="tan", param="weighted")

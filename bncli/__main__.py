@@ -16,7 +16,7 @@ _THREAD_VARIABLES = (
 
 
 def main() -> None:
-    """Runs the command line and exits with its code.
+    """Run the command line and exits with its code.
 
     Threads work on blocks of rows here; a second pool inside the BLAS would spin beside them and change the last
     bits of sums, so it gets one thread. That must be said before numpy is imported. Where pandas is installed, pyarrow

@@ -30,7 +30,7 @@ class BncliError(Exception):
 
 
 def printable(text: str) -> str:
-    """The text with `?` for control characters, and what is too long to be read cut in its middle.
+    """Return the text with `?` for control characters, and what is too long to be read cut in its middle.
 
     Names and values out of a file must neither break the line nor steer the terminal, nor turn about what follows, as
     marks of the direction of writing do, nor fill it: a word keeps its

@@ -78,11 +78,11 @@ Clock = Callable[[], float]
 
 
 def silent(event: Event) -> None:
-    """The watch of whoever does not care."""
+    """Ignore an event."""
 
 
 def warnings_of(watch: Watch, where: str = "") -> Watch:
-    """A watch that hands on warnings alone, with `where` in front of each."""
+    """Return a watch that hands on warnings alone, with `where` in front of each."""
 
     def told(event: Event) -> None:
         if isinstance(event, Note) and event.warning:

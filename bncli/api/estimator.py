@@ -45,7 +45,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     structure, param, penalty, k, smoothing, discretize, effort: the options of `bncli fit`, None for its defaults;
     `options`: any others, by their words with `_` for `-`. categorical: names of columns (of an array x0, x1, ..., or
     numbers) whose values are categories. class_weight: what rows of a class weigh (`bncli fit --class-weights`), as
-    `balanced` or a number a label, 1 where none is said. random_state: the seed of folds and draws. n_jobs: threads,
+    `balanced` or a number per label, 1 where none is said. random_state: the seed of folds and draws. n_jobs: threads,
     None for one, -1 for every core.
 
     Learnt: `model_`, a `bncli.Model` (None of a single class); `classes_` (K,); `n_features_in_`, `feature_names_in_`
@@ -144,7 +144,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(str(error)) from error
 
     def _of_labels(self) -> dict[str, Any]:
-        """The options that name labels, by the names that these have in the table that is learnt from."""
+        """Return the options that name labels, by the names that these have in the table that is learnt from."""
         found = {"class_weights": self._class_weights()}
         options, labels = self.options or {}, self.classes_.tolist()
         if (towards := options.get("towards")) is None:
@@ -158,7 +158,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found | {"towards": str(codes[0])}
 
     def _class_weights(self) -> Any:
-        """A number a label."""
+        """Return a number per label."""
         weights = (self.options or {}).get("class_weights", self.class_weight)
         if weights is not self.class_weight and self.class_weight is not None:
             raise ValueError("class_weight and the option 'class_weights' say the same: leave one of them out")
@@ -183,7 +183,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row (N,)."""
+        """Return the most probable class of every row (N,)."""
         best = self.predict_proba(X).argmax(axis=1)
         found: NDArray[Any] = self.classes_[best]
         return found
@@ -194,7 +194,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.n_jobs) if self.n_jobs > 0 else os.cpu_count() or 1
 
     def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
-        """The columns by name, checked as scikit-learn wants it."""
+        """Return the columns by name, checked as scikit-learn wants it."""
         if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             table = table_of(X)
@@ -205,7 +205,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {f"x{i}": _column(rows[:, i]) for i in range(rows.shape[1])}
 
     def _free(self, name: str, columns: Mapping[str, Any]) -> str:
-        """A name that no column has."""
+        """Return a name that no column has."""
         while name in columns:
             name += "_"
         return name
@@ -226,14 +226,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as Arrow can sort it."""
+    """Return a column as Arrow can sort it."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    """A column of an array: numbers with NaN missing; texts, numbers too if all are; what objects are."""
+    """Return a column of an array: numbers with NaN missing; texts, numbers too if all are; what objects are."""
     if values.dtype.kind in "biuf":
         return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
     if wrong := next((v for v in values if isinstance(v, (dict, list, set, tuple))), None):

@@ -158,14 +158,14 @@ def _path(table: Any) -> str:
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is said of the table, as fields of a source, and the options of learning."""
+    """Return what is said of the table, as fields of a source, and the options of learning."""
     of_table = (*COLUMNS, *FILES)
     said = {key: value for key, value in options.items() if key in of_table}
     return said_of(said), {key: value for key, value in options.items() if key not in of_table}
 
 
 def _learning(words: Mapping[str, Any]) -> Learning:
-    """The recipe that the options mean."""
+    """Return the recipe that the options mean."""
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":

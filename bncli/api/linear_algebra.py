@@ -47,7 +47,7 @@ def _one_thread_of(libraries: tuple[tuple[Callable[[], int], Callable[[int], Any
 
 @cache
 def _openblas() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """What asks for the number of threads and what sets it, of every OpenBLAS of the wheels."""
+    """Return what asks for the number of threads and what sets it, of every OpenBLAS of the wheels."""
     import numpy
     import scipy
     import scipy.linalg  # or its library would be loaded later, with threads

@@ -65,14 +65,14 @@ def in_python() -> Iterator[None]:
 
 
 def reworded(error: BncliError) -> BncliError:
-    """The same error, of the same kind."""
+    """Return the same error, of the same kind."""
     hint = in_keywords(error.hint)
     hint = "" if _FLAG.search(hint) else hint
     return type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint)
 
 
 def in_keywords(text: str) -> str:
-    """The text, its flags as keywords; one that has no keyword stays."""
+    """Return the text, its flags as keywords; one that has no keyword stays."""
     from bncli.cli.presets import typed_options
 
     if "--" not in text:
@@ -128,7 +128,7 @@ def run_of(threads: int, watch: Watch = silent) -> Run:
 
 @contextmanager
 def watching(progress: Told) -> Iterator[Watch]:
-    """The watch that `progress` means; a bar lasts as long as it does."""
+    """Yield the watch that `progress` means; a bar lasts as long as it does."""
     if progress is True:
         with Console(bars=_notebook_bars()) as console:
             yield lambda event: _warn(event) if isinstance(event, Note) else console.watch(event)
@@ -165,7 +165,7 @@ class NotebookBars:
         self._name, self._drawn = "starting", -_PAUSE
 
     def stage(self, name: str) -> None:
-        """The bar is about another stage from now on."""
+        """Show another stage from now on."""
         self._name = name
         self._draw("<progress></progress>", "")
 
@@ -180,9 +180,9 @@ class NotebookBars:
         self._shown.update(self._html(f"{bar} {escape(self._name)} {escape(detail[:200])}"))
 
     def print(self, text: str) -> None:
-        """A line, where the bar is."""
+        """Print a line in place of the bar."""
         self._draw("", text)
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Take the bar away."""
         self._shown.update(self._html(""))

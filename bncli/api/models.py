@@ -102,7 +102,7 @@ class Model:
         allow_missing_columns: bool = False,
         **said: Any,
     ) -> Array:
-        """P(y | x_t), shape (N, K): a row of the table a row, a label a column.
+        """P(y | x_t), shape (N, K): a row of the table per row, a label a column.
 
         prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
         undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
@@ -117,13 +117,13 @@ class Model:
     def predict(
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
     ) -> NDArray[Any]:
-        """The most probable label of every row (N,), the first of equals."""
+        """Return the most probable label of every row (N,), the first of equals."""
         scores = self._scored(table, 0, threads, allow_missing_columns, said)
         found = [self.classes_[log_p.argmax(axis=0)] for log_p, _ in scores]
         return np.concatenate(found) if found else self.classes_[:0]
 
     def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **instead: Any) -> Decisions:
-        """What to do about every row, as the model says or as is said here `instead`.
+        """Return what to do about every row, as the model says or as is said here `instead`.
 
         costs (`{true: {decision: cost}}`, text or a file), threshold, abstain_below, sets, sets_by: as the options of
         `bncli score`; prior: as in `predict_proba`. Raises BncliError where neither says what to decide.
@@ -161,7 +161,7 @@ class Model:
     def _scored(
         self, table: Any, explain: int, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
     ) -> Iterator[tuple[Array, Explanation | None]]:
-        """log P(y | x_t), (K, rows), of consecutive rows, and why."""
+        """Yield log P(y | x_t), (K, rows), of consecutive rows, and why."""
         rows = ScoredRows(self._model, explain=explain)
         for _, log_p, why, _ in self._blocks(table, rows, threads, allow_missing_columns, said):
             yield log_p, why
@@ -211,7 +211,7 @@ class Model:
         allow_missing_columns: bool = False,
         **said: Any,
     ) -> list[str]:
-        """The fewest values (`A=v; B=w`) that, changed, lead to another decision, the empty text for none, row by row.
+        """Return the fewest values (`A=v; B=w`) that, if changed, change the decision, row by row; empty: none.
 
         Decided is by the rule of the model, or where it has none for the most probable label. At most `changes` values
         of these columns, none: of all, may change.
@@ -220,7 +220,7 @@ class Model:
         return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns, said) for text in texts]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> list[str]:
-        """The missing column of each row whose value is expected to tell most of the class; empty: none."""
+        """Return the missing column of each row whose value is expected to tell most of the class; empty: none."""
         answers = self._asked(table, WhatIfQuestions(next_best=True), allow_missing_columns, said)
         return [str(text) for (texts,) in answers for text in texts]
 
@@ -234,7 +234,7 @@ class Model:
     def monitor(
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
     ) -> dict[str, Any]:
-        """What `score --monitor` would write of these rows: drift against training, predictions, ln P(x)."""
+        """Return what `score --monitor` would write of these rows: drift against training, predictions, ln P(x)."""
         rows = ScoredRows(self._model)
         rows.watch(self._model)
         for _ in self._blocks(table, rows, threads, allow_missing_columns, said):
@@ -246,14 +246,14 @@ class Model:
     def _asked(
         self, table: Any, questions: WhatIfQuestions, allow_missing_columns: bool, said: Mapping[str, Any]
     ) -> Iterator[tuple[Any, ...]]:
-        """The columns of the answers, block by block."""
+        """Yield the columns of the answers, block by block."""
         rows = ScoredRows(self._model)
         rows.ask(self._model, questions, self._model.rule)
         for block in self._blocks(table, rows, 1, allow_missing_columns, said):
             yield block.added
 
     def effects(self) -> tuple[NamedEffect, ...]:
-        """What the attributes do to the log-odds of the classes, by falling share of the score's variance.
+        """Return what the attributes do to the log-odds of the classes, by falling share of the score's variance.
 
         Of each: `attributes`, `share`, `values` (a value of the attributes an axis, the classes the last), and `names`,
         what the values along an axis stand for.
@@ -298,7 +298,7 @@ class Model:
         allow_missing_columns: bool = False,
         **columns: Any,
     ) -> Model:
-        """A model of the same tables whose probabilities are corrected by rows that it was not learnt from.
+        """Return a model of the same tables whose probabilities are corrected by rows that it was not learnt from.
 
         method: temperature, isotonic or per-class (see `bncli help calibration`). Of the table can be said `class_`,
         `weights`, `missing`, `drop_unlabelled` and of a file how to read it, as to `fit`. Raises BncliError.
@@ -310,7 +310,7 @@ class Model:
             return Model(calibrated(self._model, source, method, run=run_of(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model file, the same bytes as those of `bncli fit`."""
+        """Write the model file, the same bytes as those of `bncli fit`."""
         from bncli.files.atomic import write_bytes
 
         write_bytes(os.fspath(path), dump_model(self._model))
@@ -346,7 +346,7 @@ def _bar(effect: NamedEffect) -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The model in a file; ModelError where it is damaged or none."""
+    """Return the model in a file; ModelError where it is damaged or none."""
     return Model(read_model(os.fspath(path)))
 
 

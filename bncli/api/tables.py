@@ -41,7 +41,7 @@ _SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens", "schema": 
 
 
 def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES)) -> dict[str, Any]:
-    """What is said of a table, as fields of a source; TypeError for a word that says nothing of it."""
+    """Return what is said of a table, as fields of a source; TypeError for a word that says nothing of it."""
     for key in options:
         if key not in words:
             raise TypeError(f"nothing is called {key!r} here; of a table can be said {', '.join(words)}")
@@ -54,7 +54,7 @@ def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES
 
 
 def _field(key: str, value: Any) -> Any:
-    """The value as a source holds it; UsageError for one that cannot be."""
+    """Return the value as a source holds it; UsageError for one that cannot be."""
     if key in ("delimiter", "decimal"):
         return (delimiter_of if key == "delimiter" else decimal_of)(str(value))
     if key in ("schema", "on_bad_row"):
@@ -63,7 +63,7 @@ def _field(key: str, value: Any) -> Any:
 
 
 def one_of(key: str, value: Any) -> Any:
-    """The value; UsageError where it should be one of some words and is none."""
+    """Return the value; UsageError where it should be one of some words and is none."""
     words = words_of_data().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}, and should be one of {', '.join(map(repr, words))}")
@@ -77,7 +77,7 @@ def _is_name(key: str, value: Any) -> bool:
 
 @contextmanager
 def source_of(data: Any, **options: Any) -> Iterator[Source]:
-    """The table with what is said of its columns (fields of Source); a file made for it is gone afterwards."""
+    """Yield the table with what is said of its columns (fields of Source); a file made for it is gone afterwards."""
     said = {key: _names(value) for key, value in options.items() if value is not None}
     if isinstance(data, (str, os.PathLike)):
         yield Source((os.fspath(data),), **said)
@@ -97,7 +97,7 @@ def source_of(data: Any, **options: Any) -> Iterator[Source]:
 
 
 def table_of(data: Any) -> pa.Table:
-    """The data as a table of Arrow, of types that can be written and sorted; UsageError for what is none."""
+    """Return the data as a table of Arrow, of types that can be written and sorted; UsageError for what is none."""
     _check_names(data)
     try:
         if isinstance(data, Mapping):
@@ -122,7 +122,7 @@ def _check_names(data: Any) -> None:
 
 
 def _frame(data: Any) -> pa.Table:
-    """A table of Arrow, or of another library; column by column where Arrow does not know one of its types."""
+    """Return a table of Arrow, or of another library; column by column where Arrow does not know one of its types."""
     if hasattr(data, "columns") and not isinstance(data, _ARROW):
         try:
             table = pa.table(data)
@@ -146,7 +146,7 @@ def _columns(columns: Mapping[Any, Any]) -> dict[str, pa.Array]:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """A column as Arrow reads it, else of the values' numbers or texts; UsageError where they have none."""
+    """Return a column as Arrow reads it, else of the values' numbers or texts; UsageError where they have none."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
         raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
@@ -199,7 +199,7 @@ def _plain_kind(kind: pa.DataType) -> pa.DataType:
 
 
 def _without_index(table: pa.Table) -> pa.Table:
-    """The index of a data frame of pandas, where it came along as columns, is left out."""
+    """Return the table without the index of a pandas data frame that came along as columns."""
     told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
     index = [name for name in told.get("index_columns", ()) if isinstance(name, str) and name in table.column_names]
     return table.drop_columns(index) if index else table
@@ -212,5 +212,5 @@ def _categories(table: pa.Table, source: Source) -> list[str]:
 
 
 def _names(value: Any) -> Any:
-    """Lists as the tuples that a source holds."""
+    """Return lists as the tuples that a source holds."""
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

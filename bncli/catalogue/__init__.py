@@ -147,12 +147,12 @@ def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Coll
 
 
 def as_typed(choice: Choice, word: str) -> str:
-    """What asks for a method: `--structure auto` for the parameters auto, which come with the structure alone."""
+    """Return how a method is typed: `--structure auto` for the parameters auto, which come with that structure only."""
     return f"{STRUCTURES.flag if choice is PARAMETERS and word in STRUCTURES.words else choice.flag} {word}"
 
 
 def _without(unchosen: Sequence[Choice], chosen: Mapping[str, str], choices: Collection[Choice]) -> str:
-    """The methods chosen that leave no part to these choices: an optimizer, say, where nothing is optimized."""
+    """Return the methods chosen that leave no part to these choices: an optimizer, say, where nothing is optimized."""
     flags = [choice.flag for choice in unchosen]
     above = [choice for choice in choices if choice.flag in chosen and any(flag in choice.governed for flag in flags)]
     methods = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in above))

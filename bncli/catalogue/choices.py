@@ -106,16 +106,16 @@ class Choice(NamedTuple):
         return tuple(method.word for method in self.methods)
 
     def method(self, word: str) -> Method | None:
-        """The method called `word`, if there is one."""
+        """Return the method called `word`, if there is one."""
         return next((method for method in self.methods if method.word == word), None)
 
     def options_of(self, word: str) -> tuple[str, ...]:
-        """The options that `word` takes; none if it is no method's, as a file."""
+        """Return the options that `word` takes; none if it is no method's, as a file."""
         method = self.method(word)
         return () if method is None else method.options
 
     def module_of(self, word: str) -> str:
-        """The module of the method `word`; "" if it has none."""
+        """Return the module of the method `word`; "" if it has none."""
         method = self.method(word)
         if method is None or not method.has_module or not self.room:
             return ""
@@ -152,10 +152,10 @@ class Option(NamedTuple):
 
 
 def key_of(flag: str) -> str:
-    """The name of an option where hyphens cannot be written: `--max-order` is `max_order`."""
+    """Return the name of an option where hyphens cannot be written: `--max-order` is `max_order`."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def flag_of(key: str) -> str:
-    """The option of this name."""
+    """Return the option of this name."""
     return f"--{key.replace('_', '-')}"

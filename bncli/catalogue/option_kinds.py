@@ -133,7 +133,7 @@ class Prior(NamedTuple):
     """
 
     def read(self, value: object) -> str:
-        """The text in the shortest way; the seed is that of the draws."""
+        """Return the text in the shortest way; the seed is that of the draws."""
         text = "".join(str(value).split())
         shape, *drawn = text.split(":")
         name, numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
@@ -157,7 +157,7 @@ class Names(NamedTuple):
     """Names of columns, each of which may be typed by itself."""
 
     def read(self, value: object) -> tuple[str, ...] | None:
-        """The names, each once; None for no name. One text is one name, whatever it holds."""
+        """Return the names, each once; None for no name. One text is one name, whatever it holds."""
         names = (value,) if isinstance(value, str) else value
         if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
@@ -173,7 +173,7 @@ class Label(NamedTuple):
     """A label of the class, as tables write it."""
 
     def read(self, value: object) -> str:
-        """The text without blanks around it; a whole number, which labels may be, is its digits."""
+        """Return the text without blanks around it; a whole number, which labels may be, is its digits."""
         text = str(value).strip()
         if isinstance(value, bool) or not isinstance(value, str | int) or not text:
             raise ValueError(f"{value!r} is not the text of a label")
@@ -191,7 +191,7 @@ class ClassNumbers(NamedTuple):
     words: tuple[str, ...] = ()
 
     def read(self, value: object) -> str:
-        """The text in the one way in which it is written, labels in order."""
+        """Return the text in the one way in which it is written, labels in order."""
         if value in self.words:
             return str(value)
         if value == {}:
@@ -210,7 +210,10 @@ class ClassNumbers(NamedTuple):
 
 
 def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
-    """The numbers in `label=number,...`; a field with a comma in its label stands in double quotes, as in CSV."""
+    """Return the numbers in `label=number,...`.
+
+    A field with a comma in its label stands in double quotes, as in CSV.
+    """
     found: dict[str, float] = {}
     fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
     for field, following in itertools.zip_longest(fields, fields[1:]):
@@ -235,7 +238,7 @@ def _quoting(field: str, following: str, text: str) -> str:
 
 
 def written_numbers(numbers: Mapping[str, float]) -> str:
-    """What `label_numbers` reads, labels in order."""
+    """Return what `label_numbers` reads, labels in order."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow([f"{label}={written(numbers[label])}" for label in sorted(numbers)])
     return line.getvalue()
@@ -247,7 +250,10 @@ class CostNumbers(NamedTuple):
     words: tuple[str, ...] = ()
 
     def read(self, value: object) -> str:
-        """The text in the one way in which it is written; a mapping may have pairs for keys, or mappings for values."""
+        """Return the text in the one way in which it is written.
+
+        A mapping may have pairs for keys, or mappings for values.
+        """
         if isinstance(value, Mapping):
             nested = [v for v in value.values() if isinstance(v, Mapping)]
             pairs = [((t, d), c) for t, costs in value.items() for d, c in costs.items()] if nested else value.items()
@@ -308,12 +314,12 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def decimal(text: str) -> float | None:
-    """The number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
+    """Return the number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         return None
     return float(text)
 
 
 def written(number: float) -> str:
-    """The number in the shortest way."""
+    """Return the number in the shortest way."""
     return repr(number).removesuffix(".0")

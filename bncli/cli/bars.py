@@ -47,7 +47,7 @@ class Bars:
         self._live.start()
 
     def stage(self, name: str) -> None:
-        """The line is about another stage from now on; the stages of a fold leave the count of folds as it is."""
+        """Show another stage from now on; the stages of a fold leave the count of folds unchanged."""
         if name in _OF_A_FOLD:
             self._live.update(self._task, description=_WORDS[name])
             return
@@ -64,9 +64,9 @@ class Bars:
         return self._live.get_renderable()
 
     def print(self, text: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         self._console.print(text)
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Take the line away."""
         self._live.stop()

@@ -72,6 +72,6 @@ def command(**typed: Any) -> None:
 
 
 def summary(report: CalibrateReport) -> list[str]:
-    """The map, what it does, and where it is."""
+    """Return the map, what it does, and where it is."""
     facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
     return [f"{name:<12}{text}" for name, text in facts.items()]

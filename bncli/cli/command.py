@@ -42,7 +42,7 @@ class ExampleCommand(click.Command):
         return [*super().get_params(ctx), HELP_ALL]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What is typed comes first, then variables, then the configuration file."""
+        """Return what is typed comes first, then variables, then the configuration file."""
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             from bncli.cli.settings import apply_settings  # help has ended before
@@ -51,7 +51,7 @@ class ExampleCommand(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs; an error about a value that was set, not typed, says where that was."""
+        """Run; an error about a value that was set, not typed, says where that was."""
         try:
             if self.name not in _LIGHT:
                 limit = address_space_limit()
@@ -69,7 +69,7 @@ class ExampleCommand(click.Command):
         self.write_help(ctx, formatter, everything=False)
 
     def write_help(self, ctx: click.Context, formatter: click.HelpFormatter, *, everything: bool) -> None:
-        """The help with the options of every day, or with `everything`."""
+        """Write the help with the everyday options, or with all of them if `everything`."""
         formatter.write_text(self.help or "")
         write_examples(formatter, self.examples)
         self.format_usage(ctx, formatter)
@@ -109,7 +109,7 @@ HELP_ALL = click.Option(
 def declare(
     word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", (), ())
 ) -> Callable[[Callback], click.Command]:
-    """The command of this word in the catalogue, with the options of these groups in their order."""
+    """Return the command of this word in the catalogue, with the options of these groups in their order."""
     summary = next(entry.summary for entry in COMMANDS if entry.word == word)
 
     def decorate(callback: Callback) -> click.Command:

@@ -137,7 +137,7 @@ JOBS = flag(
     notes=("Options of a learner", learner_words.help_rows(everything=False), learner_words.help_rows(everything=True)),
 )
 def command(**typed: Any) -> None:
-    """Runs, and shows the tables."""
+    """Run, and shows the tables."""
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
     if typed["jobs"]:

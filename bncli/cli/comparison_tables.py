@@ -1,7 +1,7 @@
 """What a person sees of a comparison: the figures on every data set, then who wins over all of them, and how fast.
 
-With one data set there is one table, a line a learner. With more there are two a metric: the figures, a line a data
-set, and the ranks and tests, a line a learner, with a legend below the first of these; and one more a group. A table
+With one data set there is one table, a line per learner. With more there are two a metric: the figures, a line a data
+set, and the ranks and tests, a line per learner, with a legend below the first of these; and one more a group. A table
 that is wider than the page goes on below; no word is broken. Marks stand behind the figures, since colour does not
 survive a pipe; the seconds, which no two runs share, come last.
 """
@@ -100,7 +100,7 @@ def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = ""
 
 
 def _legend(report: CompareReport) -> list[str]:
-    """What the columns answer that some table has."""
+    """Return what the columns answer that some table has."""
     summaries = [report.summaries, *(group.summaries for group in report.groups)]
     headings = {heading for ones in summaries for metric, one in ones.items() for heading in _headings(one, metric)}
     return [f"{heading:<10}{answer}" for heading, answer in _LEGEND if heading in headings]
@@ -113,7 +113,7 @@ def _headings(summary: Summary, metric: str) -> list[str]:
 
 
 def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
-    """A line a data set, a column a learner."""
+    """Yield a line per data set, a column per learner."""
     data, learners = report.trial.data, report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
     columns = [
@@ -123,7 +123,7 @@ def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
 
 
 def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
-    """The mean, its mark, and the standard deviation."""
+    """Return the mean, its mark, and the standard deviation."""
     if figure is None:
         return "-"
     mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
@@ -132,7 +132,7 @@ def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
 
 
 def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: str) -> Iterator[Table]:
-    """The learners from the best average rank on, each beside the baseline."""
+    """Yield the learners from the best average rank on, each beside the baseline."""
     against, n = shortened(report.baseline, page_width() // 3), len(summary.sets)
     over = f"{n} data set{'s' if n > 1 else ''}{f' of {group}' if group else ''}"
     title = f"{told(metric)} over {over}, each learner against {against}"
@@ -147,7 +147,7 @@ def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: st
 
 
 def _letters(summary: Summary) -> dict[str, str]:
-    """A letter a group; learners that share one are not told apart."""
+    """Return a letter per group; learners that share one are not told apart."""
     letters = dict.fromkeys(summary.average_ranks, "")
     for i, group in enumerate(summary.groups):
         for name in group:
@@ -156,7 +156,7 @@ def _letters(summary: Summary) -> dict[str, str]:
 
 
 def _pair(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, str]:
-    """The rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
+    """Return the rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
     cells = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": _number(summary.geometric_means[name], metric)}
     pair = summary.against(name, baseline)
     if pair is None:
@@ -168,7 +168,7 @@ def _pair(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, 
 
 
 def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str | Table]:
-    """The tests of all learners together, and who is not in them."""
+    """Return the tests of all learners together, and who is not in them."""
     lines, test = [], summary.friedman
     if test is not None:
         lines += [

@@ -90,21 +90,24 @@ class Shell(ShellComplete):
     """A shell whose script speaks as the module says."""
 
     def source(self) -> str:
-        """The script as it is."""
+        """Return the script as it is."""
         return self.source_template
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the cursor, and the one begun; a letter put behind the line shows where that one begins."""
+        """Return the words before the cursor, and the one begun.
+
+        A letter put behind the line shows where that one begins.
+        """
         words = split_arg_string(os.environ.get("COMP_LINE", "") + "x")
         return words[1:-1], words[-1][:-1]
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """What can be shown: a name with a line break in it, or an empty one, cannot be chosen."""
+        """Return what can be shown: a name with a line break in it, or an empty one, cannot be chosen."""
         items = super().get_completions(args, incomplete)
         return [item for item in items if item.type == "file" or (item.value and item.value.isprintable())]
 
     def format_completion(self, item: CompletionItem) -> str:
-        """An item as a line."""
+        """Return an item as a line."""
         return f"{item.type}\t{item.value}\t{' '.join((item.help or '').split())}".rstrip("\t")
 
 
@@ -141,7 +144,7 @@ SHELLS = {shell.name: shell for shell in (Bash, Zsh, Fish)}
 
 
 def answer(instruction: str) -> None:
-    """Prints what fits; nothing where the question cannot be understood or a table cannot be read."""
+    """Print what fits; nothing where the question cannot be understood or a table cannot be read."""
     name, _, verb = instruction.partition("_")
     if name not in SHELLS or verb not in ("complete", "source"):
         return
@@ -169,5 +172,5 @@ bncli completion fish > ~/.config/fish/completions/bncli.fish
     more="Completed are commands, options, methods, files, and the columns of the table that is typed already.",
 )
 def command(**typed: Any) -> None:
-    """Prints the script."""
+    """Print the script."""
     Console().text(SHELLS[typed["shell"]](group, {}, "bncli", COMPLETE).source())

@@ -67,7 +67,7 @@ _WIDTH = 96
     "with their values, all others as comments with their defaults.",
 )
 def command(**typed: Any) -> None:
-    """Prints the file, or a schema."""
+    """Print the file, or a schema."""
     console = Console()
     if typed["schema"] is not None:
         console.text(schema_text(typed["schema"]))
@@ -76,7 +76,7 @@ def command(**typed: Any) -> None:
 
 
 def schema_text(word: str) -> str:
-    """The schema of a command's JSON; UsageError for a command that prints none."""
+    """Return the schema of a command's JSON; UsageError for a command that prints none."""
     words = schema_words()
     if word not in words:
         hint = near(word, words)
@@ -103,7 +103,7 @@ def schema_text(word: str) -> str:
 
 
 def schema_words() -> list[str]:
-    """The commands that print JSON."""
+    """Return the commands that print JSON."""
     return [entry.word for entry in COMMANDS if (_folder() / f"{entry.word}.json").is_file()]
 
 
@@ -114,7 +114,7 @@ def _folder() -> Traversable:
 
 
 def _lines(file: SettingsFile) -> Iterable[str]:
-    """A section a group; an option is its meaning, its values and its default, then the line that sets it."""
+    """Yield a section per group; an option is its meaning, its values and its default, then the line that sets it."""
     yield "# Settings of bncli, in TOML: take away the # before an option to set it."
     yield "# Keys in a table such as [score] hold for that command alone."
     groups: dict[str, list[Flag]] = {}
@@ -146,13 +146,13 @@ def _option(entry: Flag, file: SettingsFile) -> Iterable[str]:
 
 
 def _checked(entry: Flag, value: Any, where: str) -> str:
-    """The line that sets a value; UsageError for one that can never be right."""
+    """Return the line that sets a value; UsageError for one that can never be right."""
     converted(entry, Setting(value, where), click.get_current_context())
     return f"{setting_key(entry)} = {_toml(value)}"
 
 
 def _example(entry: Flag) -> str:
-    """The default as TOML, where it can be written; else something of its kind."""
+    """Return the default as TOML, where it can be written; else something of its kind."""
     if entry.is_flag:
         return "true"
     if entry.lists:
@@ -170,7 +170,7 @@ def _example(entry: Flag) -> str:
 
 
 def _of_kind(kind: Kind) -> str | None:
-    """A value of a kind as TOML; None where its words say it."""
+    """Return a value of a kind as TOML; None where its words say it."""
     if isinstance(kind, Whole):
         return "2"
     if isinstance(kind, Real):
@@ -181,7 +181,7 @@ def _of_kind(kind: Kind) -> str | None:
 
 
 def _shortest(entry: Flag) -> str:
-    """The first of what may be typed."""
+    """Return the first of what may be typed."""
     words = [word for word, _ in entry.words]
     shortest = str(entry.metavar).split("|")[0].split("[")[0]
     return {"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest)

@@ -67,13 +67,13 @@ class Console:
         self.close()
 
     def close(self) -> None:
-        """Takes the bar away, so that lines can be printed."""
+        """Take the bar away, so that lines can be printed."""
         if self._bars is not None:
             self._bars.close()
             self._bars = None
 
     def watch(self, event: Event) -> None:
-        """Shows an event of the engine or of a reader."""
+        """Show an event of the engine or of a reader."""
         from bncli.watch import Iteration, Note, Progress, Stage  # not at the top: help has no events
 
         if isinstance(event, Note):
@@ -102,14 +102,14 @@ class Console:
             self.note(text)
 
     def summary(self, lines: Iterable[str]) -> None:
-        """The end of a run in a few lines, unless the result is JSON anyway."""
+        """Print the end of a run in a few lines, unless the result is JSON."""
         self.close()
         if not self.quiet and not self.as_json:
             for line in lines:
                 _tell(line)
 
     def json(self, report: Report) -> None:
-        """The result as one JSON object on stdout."""
+        """Print the result as one JSON object on stdout."""
         import json
 
         self.close()
@@ -152,7 +152,7 @@ def page_width() -> int:
 
 
 def _tell(line: str) -> None:
-    """A line on the standard error, if there is one (to print to nothing would be to print to stdout)."""
+    """Write a line to the standard error, if there is one (writing to None would write to stdout)."""
     if sys.stderr is not None:
         print(printable(line), file=sys.stderr)
 

@@ -84,7 +84,7 @@ OUTPUT = (
     more="The traces in a folder are those of one table; their names are those of the files, unless typed.",
 )
 def command(**typed: Any) -> None:
-    """Reads, draws, and shows the tables."""
+    """Read, draws, and shows the tables."""
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="say --lag NAME")
     from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, convergence
@@ -129,7 +129,7 @@ def _cells(trace: TraceReport) -> list[str]:
 
 
 def _lag_table(report: ConvergenceReport) -> Table:
-    """A line a name."""
+    """Return a line per name."""
     from bncli.cli.tables import add_row, plain_table
 
     headings = ("trace", "folders", "mean", "median", "behind", "equal", "ahead", "not reached")

@@ -42,7 +42,7 @@ _PAIRS = "pairs"
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Counts a table and says how much was counted."""
+    """Count a table and says how much was counted."""
     from bncli.files.reading.column_roles import are_codes
 
     coded = are_codes(typed["data"])
@@ -69,6 +69,6 @@ def command(**typed: Any) -> None:
 
 
 def summary(report: CountReport) -> list[str]:
-    """The end of a count in a few lines."""
+    """Return the end of a count in a few lines."""
     seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
     return [*of_counts(report.counted), f"seconds     {seconds}", f"counts      {report.counts}"]

@@ -39,7 +39,7 @@ _MOST_LABELS = 12
 
 @declare("describe", EXAMPLES, (options.data,), options.TABLE, (SCHEMA_OUT, pages.REPORT), options.RUNNING)
 def command(**typed: Any) -> None:
-    """Describes the table; nothing is learnt."""
+    """Describe the table; nothing is learnt."""
     source = options.source(typed, typed["data"])
     from bncli.steps.describe import describe
     from bncli.watch import Run
@@ -99,7 +99,7 @@ def _heading(report: DescribeReport) -> list[str]:
 
 
 def _overview(columns: list[ColumnReport], report: DescribeReport) -> Table:
-    """The type of each column, how many values it has and lacks, what it tells, whether `fit` uses it."""
+    """Return the type of each column, how many values it has and lacks, what it tells, whether `fit` uses it."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table("Columns", "name", "type", "distinct", "missing", "bits", "fit", numbers=(2, 3, 4))
@@ -115,7 +115,7 @@ def _overview(columns: list[ColumnReport], report: DescribeReport) -> Table:
 
 
 def _values(columns: list[ColumnReport]) -> Table:
-    """An example of each column; its smallest, median and largest number, or its commonest values."""
+    """Return an example of each column; its smallest, median and largest number, or its commonest values."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table("Values", "name", "example", "smallest, median, largest, or commonest")
@@ -135,7 +135,7 @@ def _values(columns: list[ColumnReport]) -> Table:
 
 
 def _figure(value: float | str | None) -> str:
-    """A number, or a date without its time of the day."""
+    """Return a number, or a date without its time of the day."""
     return (value or "")[:_DATE] if isinstance(value, str) or value is None else f"{value:.6g}"
 
 
@@ -161,7 +161,7 @@ def _short(text: str, most: int = _NAME) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """A share that is neither 0 nor 1 is never rounded to it."""
+    """Return a share that is neither 0 nor 1 is never rounded to it."""
     share = 100 * part / whole
     if 0 < share < 0.1:
         return "<0.1 %"

@@ -46,7 +46,7 @@ _SHOWN = 4
     "The exit code is 0 whether they differ or not.",
 )
 def command(**typed: Any) -> None:
-    """Compares schema, cuts, arcs, tables, options, calibration and decisions, and what the models say of a table."""
+    """Compare schema, cuts, arcs, tables, options, calibration and decisions, and what the models say of a table."""
     if typed["data"] is None:
         for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
             if typed[name]:
@@ -64,7 +64,7 @@ def command(**typed: Any) -> None:
 
 
 def lines(report: DiffReport) -> list[str]:
-    """A line for everything that differs, by what it is; then the decisions."""
+    """Return a line for everything that differs, by what it is; then the decisions."""
     found = [
         ("class", [] if report.class_name is None else [f"{report.class_name[0]} -> {report.class_name[1]}"]),
         ("labels", [] if report.label_order is None else [" -> ".join(map(", ".join, report.label_order))]),

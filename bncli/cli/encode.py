@@ -27,7 +27,7 @@ bncli encode old.csv --class sick -o old.codes             then: bncli fit old.c
     more="The file is an Arrow file, and is mapped into memory when it is learnt from.",
 )
 def command(**typed: Any) -> None:
-    """Writes the codes and says what they hold."""
+    """Write the codes and says what they hold."""
     chosen = learning.learning(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.encode import encode

@@ -179,7 +179,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
-    """The page, with what other models say of the rows tested."""
+    """Return the page, with what other models say of the rows tested."""
     from bncli.steps.report.other_models import models_beside
     from bncli.steps.report.report import evaluation_page
     from bncli.watch import Run
@@ -190,7 +190,7 @@ def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, test
 
 
 def _decisions_of_model(typed: Mapping[str, Any]) -> DecisionOptions | None:
-    """What is typed of decisions instead of those that the model of --model records; None without --model."""
+    """Return what is typed of decisions instead of those that the model of --model records; None without --model."""
     if not typed["model"]:
         return None
     from bncli.cli.settings import settings_of_run
@@ -274,7 +274,7 @@ def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
 
 
 def _test_source(typed: Mapping[str, Any]) -> Source | None:
-    """The table of --test, read like DATA."""
+    """Return the table of --test, read like DATA."""
     if typed["test"] is None:
         return None
     if typed["test"] == "-" and "-" in typed["data"]:
@@ -304,7 +304,7 @@ def _figures(report: EvaluateReport) -> Table:
 
 
 def _curve(report: EvaluateReport) -> Iterator[Table]:
-    """A line a size, of the figures that are looked at most."""
+    """Yield a line per size, of the figures that are looked at most."""
     from bncli.cli.tables import add_row, plain_table
 
     if not report.learning_curve:
@@ -319,7 +319,7 @@ def _curve(report: EvaluateReport) -> Iterator[Table]:
 
 
 def _scores(scored: ScoredNetwork) -> Iterator[str | Table]:
-    """What the networks learnt in the folds are worth on average, in nats."""
+    """Yield what the networks learnt in the folds are worth on average, in nats."""
     from bncli.cli.model_tables import acll_error_text
     from bncli.cli.tables import add_row, plain_table
 

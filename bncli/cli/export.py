@@ -108,7 +108,7 @@ OPTIONS = {
     "Attributes that do not help to tell the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
-    """Writes the model in another format and says how well it was kept."""
+    """Write the model in another format and says how well it was kept."""
     form, output = _form(typed), options.output_path(typed)
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
@@ -129,7 +129,7 @@ def command(**typed: Any) -> None:
 
 
 def _form(typed: Mapping[str, Any]) -> str:
-    """The format typed, or that which the ending of the file stands for."""
+    """Return the format typed, or that which the ending of the file stands for."""
     if typed["form"] is not None:
         return str(typed["form"])
     formats = export_formats()
@@ -142,7 +142,10 @@ def _form(typed: Mapping[str, Any]) -> str:
 
 
 def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the format that were typed; UsageError for those of another, and for bytes without a file."""
+    """Return the options of the format that were typed.
+
+    UsageError for those of another, and for bytes without a file.
+    """
     for owner, words in OPTIONS.items():
         idle = next((word for word in words if owner != form and typed[word] not in (None, False)), None)
         if idle is not None:
@@ -158,7 +161,7 @@ def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary(report: ExportReport) -> list[str]:
-    """The end of a run in a few lines."""
+    """Return the end of a run in a few lines."""
     kind = "probabilities" if report.arcs is not None else "table entries"
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"

@@ -123,7 +123,7 @@ def _page(report: FitReport) -> Page:
 
 
 def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:
-    """The cluster typed; one that is set is left aside, with a note, where it can do nothing for this fit."""
+    """Return the cluster typed; one that is set is left aside, with a note, where it can do nothing for this fit."""
     from bncli.cli.settings import settings_of_run
     from bncli.steps.cluster.fitting import refuse_on_cluster
 
@@ -140,7 +140,7 @@ def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, 
 
 
 def _forecast(source: Source | None, chosen: Learning, console: Console) -> None:
-    """What would be learnt, on the standard output."""
+    """Print what would be learned to the standard output."""
     from bncli.steps.forecast import forecast
 
     if source is None:
@@ -153,7 +153,7 @@ def _forecast(source: Source | None, chosen: Learning, console: Console) -> None
 
 
 def forecast_lines(found: Forecast) -> list[str]:
-    """The forecast in a few lines."""
+    """Return the forecast in a few lines."""
     tables = "to be learnt" if found.tables is None else f"{len(found.tables):,}"
     cells = [table.cells for table in found.tables or () if table.cells is not None]
     reading = {0: "mapped, as codes", 1: "read once", 2: "read in two rounds, cuts from a sample"}[found.rounds]
@@ -173,7 +173,7 @@ def _listed(value: object) -> object:
 
 
 def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
-    """The end of a fit in a few lines."""
+    """Return the end of a fit in a few lines."""
     from bncli.engine.model import StoppedBy
 
     used = f"attributes  {report.used:,} used of {report.attributes:,}"
@@ -242,7 +242,7 @@ def _whose(report: FitReport) -> str:
 
 
 def _heaviest(report: FitReport) -> str:
-    """The name of an ensemble's heaviest component; nothing of other models."""
+    """Return the name of an ensemble's heaviest component; nothing of other models."""
     return max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
 
 
@@ -254,7 +254,7 @@ def _missing(report: FitReport) -> str:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 

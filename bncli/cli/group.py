@@ -38,7 +38,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names; an unknown one gets the nearest name as advice."""
+        """Return the command that the first word names; an unknown one gets the nearest name as advice."""
         words = self.list_commands(ctx)
         if args and args[0] not in words and not args[0].startswith("-"):
             from difflib import get_close_matches
@@ -65,7 +65,7 @@ class Commands(click.Group):
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
-    """The section of examples, lines as they are."""
+    """Write the section of examples, with its lines unchanged."""
     with formatter.section("Examples"):
         for line in examples.splitlines():
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")

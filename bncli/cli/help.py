@@ -46,7 +46,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     more="TOPIC may also be a command or a method; without it the topics are listed.",
 )
 def command(**typed: Any) -> None:
-    """Shows a topic, or which there are."""
+    """Show a topic, or which there are."""
     word = typed["topic"]
     if word is None:
         Console().text(_contents())
@@ -55,7 +55,7 @@ def command(**typed: Any) -> None:
 
 
 def _contents() -> str:
-    """The topics in their groups, with a line about each."""
+    """Return the topics in their groups, with a line about each."""
     parts = [
         "The manual. 'bncli help TOPIC' shows a topic, 'bncli COMMAND --help' the options of a command\n"
         "that are used every day, 'bncli COMMAND --help-all' every one of them.\n"
@@ -67,13 +67,13 @@ def _contents() -> str:
 
 
 def _about(topic: str) -> str:
-    """What stands after the colon in the title of a topic."""
+    """Return what stands after the colon in the title of a topic."""
     title = _read(topic).partition("\n")[0]
     return title.partition(": ")[2]
 
 
 def _read(topic: str) -> str:
-    """The Markdown of a topic, without comments, which are for those who write it."""
+    """Return the Markdown of a topic, without comments, which are for those who write it."""
     with open(os.path.join(FOLDER, f"{topic}.md"), encoding="utf-8") as file:
         return re.sub(r"^<!--.*-->\n", "", file.read(), flags=re.MULTILINE)
 
@@ -102,7 +102,7 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 
 
 def _mentioning(word: str) -> list[str]:
-    """The topics that mention a word most often, at most five, ties as in the contents.
+    """Return the topics that mention a word most often, at most five, ties as in the contents.
 
     A heading that has it, and a line of a table about it, count as ten.
     """
@@ -126,7 +126,7 @@ def _unknown(word: str) -> UsageError:
 
 
 def _show(page: str) -> None:
-    """A page on the standard output: drawn, in a pager, if that is a terminal; else as it stands."""
+    """Print a page: rendered and in a pager on a terminal, otherwise unchanged."""
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         Console().text(page)
         return

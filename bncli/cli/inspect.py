@@ -61,7 +61,7 @@ _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 
 @declare("inspect", EXAMPLES, (FILE,), (TABLES, EFFECTS, CSV, options.JSON), (options.DEBUG,))
 def command(**typed: Any) -> None:
-    """Shows the file as tables, as JSON, or its effects as CSV."""
+    """Show the file as tables, as JSON, or its effects as CSV."""
     from bncli.steps.inspect import ModelReport, inspect
 
     if typed["as_csv"] and (not typed["effects"] or typed["as_json"] or typed["tables"]):
@@ -109,7 +109,7 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
-    """A graph as trees; regions as a table of steps with what it means, or as a list, those of the model if `param`."""
+    """Yield a graph as trees, and regions as a table of steps (those of a model, if `param`) or as a list."""
     from bncli.engine.structures.named_structure import NamedRegions
 
     structure = report.structure
@@ -138,7 +138,7 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
-    """The texts that mean a missing value besides the empty field; added ones have a plus."""
+    """Return the texts that mean a missing value besides the empty field; added ones have a plus."""
     if missing is None:
         return "as by default"
     added = [token.removeprefix("+") for token in missing if token.startswith("+")]
@@ -200,7 +200,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 
 def _decisions(report: step.ModelReport) -> dict[str, str]:
-    """What classes weighed, the calibration, and how to decide, where the model says so."""
+    """Return what classes weighed, the calibration, and how to decide, where the model says so."""
     from bncli.files.artifacts.model import summary_json
 
     found: dict[str, str] = {}
@@ -219,7 +219,7 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
 
 
 def _whose(report: step.ModelReport) -> list[str]:
-    """An ensemble has no one structure: that of its heaviest component is shown."""
+    """Return an ensemble has no one structure: that of its heaviest component is shown."""
     if report.components is None:
         return []
     many = [_size_text(component) for component in report.components if sum(component.sizes.values()) > _MANY_TABLES]
@@ -233,7 +233,7 @@ def _size_text(component: step.NamedComponent) -> str:
 
 
 def _all_numbers(report: step.ModelReport) -> list[str | Table]:
-    """The tables of numbers, those of an ensemble under the names of its components."""
+    """Return the tables of numbers, those of an ensemble under the names of its components."""
     if report.tables is None or report.components is None:
         return [*_number_tables(report, report.tables)]
     shown: list[str | Table] = []
@@ -244,7 +244,7 @@ def _all_numbers(report: step.ModelReport) -> list[str | Table]:
 
 
 def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | None) -> list[Table]:
-    """One table of numbers a family, a line a cell."""
+    """One table of numbers a family, a line per cell."""
     from bncli.cli.tables import number_table
 
     values = {attribute.name: attribute for attribute in report.attributes}

@@ -91,7 +91,7 @@ def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
 
 
 def summary(report: StructureReport) -> list[str]:
-    """The end of a search in a few lines."""
+    """Return the end of a search in a few lines."""
     regions = report.regions
     seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
     arcs = "" if report.arcs is None else f"{report.arcs:,} arcs "

@@ -32,7 +32,7 @@ CUTS_FILE = flag(
 
 
 def flags(*groups: str, structure_file: bool = False) -> tuple[Decorator, ...]:
-    """The flags of these groups of learning options; `structure_file`: --structure takes a file as well."""
+    """Return the flags of these groups of learning options; `structure_file`: --structure takes a file as well."""
     made = [_flag(entry, structure_file) for entry in LEARNING if entry.group in groups]
     if catalogue.CUTTING in groups:
         cutting = sum(entry.group == catalogue.CUTTING for entry in LEARNING)
@@ -67,7 +67,7 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
 
 
 def _any(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names that were typed; None: none was."""
+    """Return the names that were typed; None: none was."""
     return names or None
 
 
@@ -88,7 +88,7 @@ class Learning(NamedTuple):
 
 
 def learning(typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = None) -> Learning:
-    """What the learning options mean together; options that a command does not have count as not typed.
+    """Return what the learning options mean together; options that a command does not have count as not typed.
 
     settings: those that were set rather than typed (None: of the command that runs). One that has no effect beside what
     is typed is left aside, one that can never be right is a UsageError.
@@ -126,7 +126,7 @@ def _check(settings: Mapping[str, Setting]) -> None:
 
 
 def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> Learning:
-    """The recipe of the words with all the settings that go with them."""
+    """Return the recipe of the words with all the settings that go with them."""
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds
     from bncli.steps.inputs import read_supplied
@@ -153,7 +153,7 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
 
 
 def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
-    """The file that has the cuts: a `.codes` file that is the table has its own, which auto takes without a file."""
+    """Return the file with the cuts; a `.codes` table has its own, which auto uses without a file."""
     cuts, paths = typed.get("cuts"), typed.get("data")
     if not isinstance(paths, tuple) or "data" not in typed:
         return cuts
@@ -169,7 +169,7 @@ def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
 def _in_force(
     recipe: Callable[[Iterable[str]], Recipe], settings: Sequence[str]
 ) -> tuple[Sequence[str], Mapping[str, UsageError]]:
-    """The settings that go with what is typed, and why the others do not: all if they do, else one after another.
+    """Return the settings that fit what is typed, and why the others do not.
 
     What is typed may need a setting, as --bins needs equal-width: the fewest that make it valid come first, at most
     two.
@@ -203,12 +203,12 @@ def _left_aside(setting: Setting, why: UsageError) -> str:
 
 
 def _methods_first(key: str) -> tuple[bool, int]:
-    """The order in which settings are tried: what a method takes depends on the method."""
+    """Return the order in which settings are tried: what a method takes depends on the method."""
     return key not in [key_of(choice.flag) for choice in CHOICES], KEYS.index(key)
 
 
 def given_flags(typed: Mapping[str, Any]) -> list[str]:
-    """The learning options (and --cuts, --trace) that were typed, as flags; settings do not count."""
+    """Return the learning options (and --cuts, --trace) that were typed, as flags; settings do not count."""
     names = [*(choice.flag for choice in CHOICES), *(option.flag for option in catalogue.OPTIONS)]
     from bncli.cli.settings import settings_of_run
 
@@ -245,7 +245,9 @@ FROM_COUNTS = flag(
 
 
 def counts_file(typed: Mapping[str, Any]) -> str | None:
-    """The file of counts that stands for DATA; UsageError for both, neither, or a flag about a table that is not read.
+    """Return the file of counts that stands for DATA.
+
+    UsageError for both, neither, or a flag about a table that is not read.
 
     A counts file is what was read; how it was read cannot be said any more.
     """

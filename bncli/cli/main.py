@@ -25,7 +25,7 @@ _WANT_OF_MEMORY = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
+    """Run the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
     try:
         if instruction := os.environ.get(COMPLETE):
             from bncli.cli.completion import answer
@@ -94,7 +94,7 @@ def _memory(error: MemoryError) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    """The one line; a message of several is folded, so that a caller may rely on one."""
+    """Return the one line; a message of several is folded, so that a caller may rely on one."""
     if sys.stderr is not None:
         print("Error:", printable(" ".join(message.split())), file=sys.stderr)
     return code

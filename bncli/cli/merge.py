@@ -51,7 +51,7 @@ ALLOW_REPEATED = flag(
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
 )
 def command(**typed: Any) -> None:
-    """Adds up counts and says how much that is."""
+    """Add up counts and says how much that is."""
     output = options.output_path(typed)
     if output is None:
         raise UsageError("-o FILE is missing: where the sum is to be written", hint="for example -o all.counts")
@@ -67,6 +67,6 @@ def command(**typed: Any) -> None:
 
 
 def summary(report: MergeReport) -> list[str]:
-    """The end of a merge in a few lines."""
+    """Return the end of a merge in a few lines."""
     decayed = "" if report.decay is None else f", each counting for {report.decay:g} when another follows"
     return [f"files       {report.files:,}{decayed}", *of_counts(report.counted), f"counts      {report.counts}"]

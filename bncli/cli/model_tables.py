@@ -40,7 +40,7 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
 
 
 def score_lines(scored: ScoredNetwork) -> list[str]:
-    """The scores of a network, a line each."""
+    """Return the scores of a network, a line each."""
     cells = [(name, "-" if value is None else f"{value:,.4f}") for name, value in scored.scores._asdict().items()]
     width = max(len(text) for _, text in cells)
     heads = ["scores", *[""] * (len(cells) - 1)]
@@ -62,7 +62,7 @@ def held_out_text(held_out: HeldOut) -> str:
 
 
 def chosen_text(penalty: ChosenPenalty) -> str:
-    """The penalty and what it was chosen from; one at an end of those tried is worth a second look."""
+    """Return the penalty and what it was chosen from; one at an end of those tried is worth a second look."""
     if not penalty.tried:
         return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
     most, least = (pick(one.penalty for one in penalty.tried) for pick in (max, min))
@@ -73,7 +73,7 @@ def chosen_text(penalty: ChosenPenalty) -> str:
 
 
 def shrunk_text(shrinkage: Shrinkage) -> str:
-    """What is left of what the tables say."""
+    """Return what is left of what the tables say."""
     left = f"to {shrinkage.factor:g} of the log-odds, towards those of the class frequencies"
     return f"{left}: rows held out support no more"
 
@@ -98,7 +98,7 @@ _ARCS = {"class": "class alone", "none": "none", "supported": "supported by BIC"
 
 
 def arcs_table(arcs: Sequence[TriedArcs]) -> Table:
-    """The held-out log-loss of every choice of arcs."""
+    """Return the held-out log-loss of every choice of arcs."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table("Arcs", "choice", "arcs", "penalty", "log-loss of held-out rows", numbers=(1, 2, 3))
@@ -108,7 +108,7 @@ def arcs_table(arcs: Sequence[TriedArcs]) -> Table:
 
 
 def penalty_table(penalty: ChosenPenalty) -> Table:
-    """The held-out log-loss of every penalty tried."""
+    """Return the held-out log-loss of every penalty tried."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table("Penalties", "penalty", "log-loss of held-out rows", numbers=(0, 1))
@@ -131,7 +131,7 @@ def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
 
 
 def trial_table(trials: Sequence[TriedCandidate]) -> Table:
-    """The same as a table of its own."""
+    """Return the same as a table of its own."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table("Candidates", *_OF_A_CANDIDATE, numbers=(1, 2, 3, 4))
@@ -153,7 +153,7 @@ MOST_LISTED = 200
 
 
 def regions_text(report: RegionsReport) -> str:
-    """The regions of the best model, and how it was reached."""
+    """Return the regions of the best model, and how it was reached."""
     text = orders_text(report.orders)
     if report.steps is None:
         return text
@@ -216,7 +216,7 @@ GAINS = "A gain estimates what a region adds to the log-likelihood of the classe
 
 
 def meaning(param: str | None) -> list[str]:
-    """What the path says of P(class | attributes); `param` None: no parameters are there yet."""
+    """Return what the path says of P(class | attributes); `param` None: no parameters are there yet."""
     use = {
         None: "kbma averages the models of all steps by these weights; kmap is the best step alone, marked *.",
         "kmap": "The model is that of the best step alone, marked *.",
@@ -288,7 +288,7 @@ def _shares(effects: Sequence[NamedEffect]) -> Table:
 
 
 def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> list[str | Table]:
-    """A curve, a grid, a heat map, or what is strongest."""
+    """Return a curve, a grid, a heat map, or what is strongest."""
     two = len(labels) == 2
     order, n_lines = len(effect.attributes), effect.values.shape[0]
     if order == 1 and two and n_lines <= _MOST_LINES:
@@ -314,7 +314,7 @@ def _bar(share: float) -> str:
 
 
 def _grid(effect: NamedEffect, values: Array, columns: Sequence[str]) -> Table:
-    """A line for each value of the first attribute, a column for each of `columns`."""
+    """Return a line for each value of the first attribute, a column for each of `columns`."""
     lines = zip(effect.names[0], values.tolist(), strict=True)
     rows = ((name, *map(_signed, numbers)) for name, numbers in lines)
     return _table(_title(effect), (effect.attributes[0], *columns), rows, range(1, len(columns) + 1))
@@ -339,12 +339,12 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str]) -> list[str | Table]:
 
 
 def _mark(share: float) -> str:
-    """A cell of a heat map, of a number between -1 and 1."""
+    """Return a cell of a heat map, of a number between -1 and 1."""
     return (_ABOVE if share >= 0 else _BELOW)[math.ceil(4 * abs(share) - 0.5)]
 
 
 def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
-    """The points of each value, and the probability of the label by their sum."""
+    """Return the points of each value, and the probability of the label by their sum."""
     from bncli.steps.report.effects_section import nomogram_points, nomogram_scales
 
     single = nomogram_scales(report)
@@ -361,7 +361,7 @@ def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
 
 
 def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:
-    """The entries of largest absolute size, ties to the first; of two classes the second alone."""
+    """Return the entries of largest absolute size, ties to the first; of two classes the second alone."""
     hidden = int(len(labels) == 2)
     values = effect.values[..., hidden:]
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))
@@ -401,7 +401,7 @@ def _percent(share: float) -> str:
 
 
 def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:
-    """The calibration in two lines, by what they are about."""
+    """Return the calibration in two lines, by what they are about."""
     from bncli.engine.calibration import Isotonic, Temperature
 
     found, rows = calibration.map, f"{calibration.rows:,} row{'s' * (calibration.rows != 1)}"
@@ -424,7 +424,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """What a rule says, as `bncli.files.artifacts.model.summary_json` has it, a line each."""
+    """Return what a rule says, as `bncli.files.artifacts.model.summary_json` has it, a line each."""
     lines = []
     if "costs" in rule:
         lines.append("the label of the least expected cost")
@@ -440,7 +440,7 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
 
 
 def of_counts(counted: CountedRows) -> list[str]:
-    """What counts are of."""
+    """Return what counts are of."""
     weight = counted.class_counts.sum().item()
     weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
     tables = "all pairs" if counted.wanted is None else "those of a structure"

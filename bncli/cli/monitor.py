@@ -48,7 +48,7 @@ _FULL = 0.25
     "or not.",
 )
 def command(**typed: Any) -> None:
-    """Joins monitors, and shows each attribute over them."""
+    """Join monitors, and shows each attribute over them."""
     from bncli.steps.monitor import monitor
 
     check_page(typed, *typed["monitors"], typed["svg"])
@@ -58,7 +58,7 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         else:
-            # A line a file, and one for all of them.
+            # A line per file, and one for all of them.
             from bncli.cli.tables import add_row, plain_table
 
             headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
@@ -89,7 +89,7 @@ def _figures(one: Monitor) -> tuple[str, ...]:
 
 
 def _attributes(report: MonitorReport) -> Table:
-    """A line an attribute: a bar a monitor, the last and the highest PSI, and how often it drifted."""
+    """Return a line an attribute: a bar per monitor, the last and the highest PSI, and how often it drifted."""
     from bncli.cli.tables import add_row, plain_table
 
     headings = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
@@ -107,7 +107,7 @@ def _attributes(report: MonitorReport) -> Table:
 
 
 def _bar(psi: float | None) -> str:
-    """A letter as high as the index; a blank for none."""
+    """Return a letter as high as the index; a blank for none."""
     if psi is None:
         return " "
     return _BARS[min(int(psi / _FULL * len(_BARS)), len(_BARS) - 1)]

@@ -64,7 +64,7 @@ class Flag(click.Option):
         self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""
+        """Return what was typed as the option's type; nothing is no value, unless it may be the name of a column."""
         if value == "" and self.metavar != "COLUMN":
             raise click.BadParameter("the value is empty", ctx, self)
         found = super().type_cast_value(ctx, value)
@@ -87,7 +87,7 @@ class Flag(click.Option):
         return self.multiple and not self.once
 
     def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """The lines of the help: the option, then its words."""
+        """Return the lines of the help: the option, then its words."""
         record = self.get_help_record(ctx)
         if record is None:
             return []
@@ -95,7 +95,7 @@ class Flag(click.Option):
         return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The words of a method, the columns of the table that is typed already, or files."""
+        """Return the words of a method, the columns of the table that is typed already, or files."""
         from click.shell_completion import CompletionItem
 
         if self.metavar == "COLUMN":
@@ -117,7 +117,7 @@ class Paths(click.Argument):
 
 
 def columns_typed(ctx: click.Context) -> Sequence[str]:
-    """The columns of the table that stands on the command line so far; none where it cannot be read."""
+    """Return the columns of the table that stands on the command line so far; none where it cannot be read."""
     before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
     # An option that still lacks its value ends click's reading: the arguments are left where they were.
     paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
@@ -135,7 +135,7 @@ def columns_typed(ctx: click.Context) -> Sequence[str]:
 
 
 def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
-    """Declares an option of a group."""
+    """Declare an option of a group."""
     return click.option(*declarations, cls=Flag, group=group, **settings)
 
 
@@ -156,7 +156,7 @@ class KindType(_ParamType):
         self.name = metavar(kind) or "flag"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value that was typed; a default that is one already stays. A file stands for what it holds."""
+        """Return the value that was typed; a default that is one already stays. A file stands for what it holds."""
         try:
             if isinstance(self.kind, ClassNumbers):
                 from bncli.files.label_numbers import numbers_stated
@@ -177,7 +177,7 @@ class SizesType(_ParamType):
     name = "N,N,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | str, ...]:
-        """The sizes that were typed."""
+        """Return the sizes that were typed."""
         *words, last = [word.strip() for word in str(value).split(",")]
         sizes: list[int] = []
         for word in words if last == "all" else [*words, last]:
@@ -195,7 +195,7 @@ class SizesType(_ParamType):
 
 
 def metavar(kind: Kind) -> str:
-    """What stands for a value of a kind in the help."""
+    """Return what stands for a value of a kind in the help."""
     if isinstance(kind, Word):
         return "|".join(kind.words)
     if isinstance(kind, Number):
@@ -218,7 +218,7 @@ def metavar(kind: Kind) -> str:
 
 
 def whole(least: int, most: int = 10**18) -> KindType:
-    """The type of an option that takes a whole number of at least `least` and at most `most`."""
+    """Return the type of an option that takes a whole number of at least `least` and at most `most`."""
     return KindType(Whole(least, most))
 
 
@@ -371,12 +371,12 @@ def output(what: str) -> Decorator:
 
 
 def output_path(typed: Mapping[str, Any]) -> str | None:
-    """The file that follows `-o`."""
+    """Return the file that follows `-o`."""
     return named(typed["output"])
 
 
 def named(path: str | None) -> str | None:
-    """A path to write to; a hyphen is the standard output."""
+    """Return a path to write to; a hyphen is the standard output."""
     return "/dev/stdout" if path == "-" else path
 
 
@@ -435,7 +435,10 @@ RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
-    """The table at `paths` with everything that was typed about it; flags that the command does not have are unset."""
+    """Return the table at `paths` with everything that was typed about it.
+
+    Flags that the command does not have are unset.
+    """
     from bncli.files.reading.source import Source
 
     if "-" in paths and len(paths) > 1:
@@ -471,14 +474,17 @@ def delimiter_of(text: str | None) -> str | None:
 
 
 def decimal_of(mark: str | None) -> str | None:
-    """The mark, if it is one."""
+    """Return the mark, if it is one."""
     if mark not in (None, ".", ","):
         raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
     return mark
 
 
 def words_of_data() -> dict[str, tuple[str, ...]]:
-    """The words that flags about DATA take, by the names of the flags; of some a file may stand in their place."""
+    """Return the words that flags about DATA take, by the names of the flags.
+
+    Of some a file may stand in their place.
+    """
 
     def nothing() -> None:
         """Never called: only the options are of use."""
@@ -493,7 +499,7 @@ def words_of_data() -> dict[str, tuple[str, ...]]:
 
 
 def threads(typed: Mapping[str, Any]) -> int:
-    """The number typed, or the cores that this process may use."""
+    """Return the number typed, or the cores that this process may use."""
     import os
 
     if typed["threads"] is not None:

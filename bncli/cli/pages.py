@@ -36,7 +36,7 @@ def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
 
 
 def write_page(typed: Mapping[str, Any], page: Callable[[], Page]) -> None:
-    """The page, where it was asked for."""
+    """Write the page if it was requested."""
     if typed["report"]:
         from bncli.steps.report.report import write_page as write
 

@@ -55,7 +55,7 @@ _MODELS = (
 
 
 def _presets_others(learners: Iterable[str]) -> tuple[str, ...]:
-    """A learner for every structure, and for every parameters, that none of these names: its defaults do the rest."""
+    """Yield a learner with default options for each structure and each `param` that none of these names."""
     named = set(" ".join(learners).replace("=", " ").split())
     structures = [f"--structure {one.word}" for one in STRUCTURES.methods if one.word not in named]
     params = [
@@ -177,7 +177,10 @@ PRESETS = {
 
 
 def learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:
-    """The learners typed, then those of the presets that are not among them; without either the preset `fast`."""
+    """Return the learners typed, then those of the presets that are not among them.
+
+    Without either the preset `fast`.
+    """
     typed = [learner_learner_words(text, seed) for text in texts]
     chosen = list(presets) or ([] if typed else ["fast"])
     words = dict.fromkeys(text for preset in chosen for text in PRESETS[preset][1])
@@ -217,7 +220,7 @@ def _place(text: str, where: str = "") -> str:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The name (empty: none) and the options."""
+    """Return the name (empty: none) and the options."""
     if text.lstrip().startswith("-"):
         return "", text.strip()
     name, equals, options = text.partition("=")
@@ -230,13 +233,13 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def typed_options(options: str = "") -> dict[str, Any]:
-    """What the options of learning say, by key; as in `fit`, None where nothing was typed."""
+    """Return what the options of learning say, by key; as in `fit`, None where nothing was typed."""
     with _command().make_context("--learner", shlex.split(options)) as context:
         return dict(context.params)
 
 
 def idle_notes(compared: Iterable[Learner], sources: Iterable[Source]) -> list[str]:
-    """A note for each learner and `.codes` file whose rows are cut already, where the learner says how to cut them."""
+    """Return a note for each learner whose cut options cannot apply to a `.codes` file."""
     from bncli.files.reading.column_roles import are_codes
 
     coded = [source.paths[0] for source in sources if are_codes(source.paths)]
@@ -251,7 +254,7 @@ def idle_notes(compared: Iterable[Learner], sources: Iterable[Source]) -> list[s
 
 
 def help_rows(*, everything: bool) -> tuple[tuple[str, str], ...]:
-    """The options that a learner takes, those of every day or `everything`, as lines of the help."""
+    """Return the options that a learner takes, those of every day or `everything`, as lines of the help."""
     command = _command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag)]
@@ -276,12 +279,12 @@ def _name(typed: Mapping[str, Any], recipe: Recipe) -> str:
 
 
 def _base(path: str) -> str:
-    """A method's word as it is; of a file, its name."""
+    """Return a method's word as it is; of a file, its name."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _learner_words_others(typed: Mapping[str, Any]) -> Iterable[str]:
-    """What else was typed: the word of a method, NAME=VALUE for a number, the bare name of a switch."""
+    """Yield what else was typed: the word of a method, NAME=VALUE for a number, the bare name of a switch."""
     methods = {key_of(choice.flag) for choice in catalogue.CHOICES} | {"cuts"}
     for key, value in typed.items():
         if key in ("structure", "param") or value is None:

@@ -73,7 +73,7 @@ def command(**typed: Any) -> None:
 
 
 def summary(report: ReportReport) -> list[str]:
-    """The end of a run in a few lines."""
+    """Return the end of a run in a few lines."""
     rows = "no data" if report.rows is None else f"{report.rows:,} rows"
     lines = [f"page        {len(report.sections)} sections, {report.bytes:,} bytes, {rows}"]
     if report.pictures:

@@ -152,7 +152,7 @@ def command(**typed: Any) -> None:
 
 
 def _prior(typed: str | None) -> Mapping[str, float] | str | None:
-    """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
+    """Return what was typed after --prior; UsageError for what is no list of labels and probabilities."""
     if typed in (None, "training"):
         return typed
     from bncli.catalogue.option_kinds import label_numbers

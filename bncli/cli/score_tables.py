@@ -63,14 +63,14 @@ WHAT_IF = (
 
 
 def refuse_idle_questions(typed: Mapping[str, Any]) -> None:
-    """What has no effect, or cannot go together."""
+    """Raise UsageError for options that have no effect or exclude each other."""
     for name in ("flip_columns", "flip_changes"):
         if typed[name] and not typed["flip"]:
             raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
 
 
 def questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
-    """What was typed; UsageError for a --set that is no COLUMN=VALUE."""
+    """Return what was typed; UsageError for a --set that is no COLUMN=VALUE."""
     from bncli.steps.what_if import WhatIfQuestions
 
     return WhatIfQuestions(
@@ -112,7 +112,7 @@ MONITORING = (
 
 
 def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
-    """What has no effect, or cannot go together."""
+    """Raise UsageError for options that have no effect or exclude each other."""
     if typed["fail_on_drift"] and typed["monitor"] is None:
         raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
     if typed["monitor"] == "-":

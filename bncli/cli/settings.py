@@ -52,17 +52,17 @@ def is_setting(flag: Any) -> bool:
 
 
 def setting_key(flag: Flag) -> str:
-    """The key of an option in the file."""
+    """Return the key of an option in the file."""
     return max(flag.opts, key=len).removeprefix("--")
 
 
 def variable_of(flag: Flag) -> str:
-    """The name of its variable."""
+    """Return the name of its variable."""
     return PREFIX + setting_key(flag).upper().replace("-", "_")
 
 
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
-    """Puts settings in the place of options that were not typed, and remembers which these are."""
+    """Put settings in the place of options that were not typed, and remembers which these are."""
     if "config" not in ctx.params:
         return
     path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
@@ -82,19 +82,19 @@ def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
 
 
 def settings_of_run() -> Mapping[str, Setting]:
-    """The options that were set, by the name of their parameter; none outside a command."""
+    """Return the options that were set, by the name of their parameter; none outside a command."""
     ctx = click.get_current_context(silent=True)
     return {} if ctx is None else ctx.meta.get(_META, {})
 
 
 def settings_file() -> SettingsFile:
-    """The configuration file of the command that runs."""
+    """Return the configuration file of the command that runs."""
     file: SettingsFile = click.get_current_context().meta[_FILE]
     return file
 
 
 def blamed(error: BncliError) -> BncliError:
-    """The error, with the place where the value was set that it speaks of."""
+    """Return the error, with the place where the value was set that it speaks of."""
     places = [
         setting.where
         for name, setting in settings_of_run().items()
@@ -117,7 +117,7 @@ def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
 
 
 def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
-    """The value as if it had been typed; UsageError that says where it was set."""
+    """Return the value as if it had been typed; UsageError that says where it was set."""
     value = setting.value
     try:
         if isinstance(value, list) and not flag.lists:
@@ -140,7 +140,7 @@ def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 
 
 def clipped(text: str) -> str:
-    """The text, at most a few lines of it."""
+    """Return the text, at most a few lines of it."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
@@ -153,7 +153,7 @@ def _text(value: Any) -> str:
 
 
 def read_settings(path: str) -> SettingsFile:
-    """What the file sets; UsageError for a file that cannot be read, and for names that do not exist."""
+    """Return what the file sets; UsageError for a file that cannot be read, and for names that do not exist."""
     content = _content(path)
     words = [entry.word for entry in COMMANDS]
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
@@ -171,7 +171,7 @@ def read_settings(path: str) -> SettingsFile:
 
 
 def _content(path: str) -> dict[str, Any]:
-    """The TOML of a file of any kind, pipes included; UsageError for everything else."""
+    """Return the TOML of a file of any kind, pipes included; UsageError for everything else."""
     import tomllib
 
     try:
@@ -222,7 +222,7 @@ def all_settings() -> dict[str, Flag]:
 
 
 def near(word: str, words: Sequence[str]) -> str:
-    """The nearest word as advice; else how to see them all."""
+    """Return the nearest word as advice; else how to see them all."""
     from bncli.recipe.defaults import near as nearest
 
     hint = nearest(word, words)
@@ -236,7 +236,7 @@ def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
 
 
 def cluster_of_files(typed: Mapping[str, Any], source: Source) -> str | None:
-    """The cluster typed; one that is set is left aside for the standard input."""
+    """Return the cluster typed; one that is set is left aside for the standard input."""
     if source.paths == ("-",):
         refuse_cluster(typed, "the standard input, which its workers cannot read")
         return None

@@ -30,7 +30,7 @@ _DEFAULT_ROWS = 1000
 
 
 def _range(text: str) -> Range:
-    """The type of an option that takes a whole number, or two with a hyphen between them."""
+    """Return the type of an option that takes a whole number, or two with a hyphen between them."""
     least, hyphen, most = text.partition("-")
     number = whole(2)
     return number(least), number(most if hyphen else least)
@@ -177,7 +177,7 @@ def _refuse_mixing(typed: Mapping[str, Any]) -> None:
 
 
 def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | RandomNetworkKind | float, int]:
-    """What the rows are drawn from, and how many."""
+    """Return what the rows are drawn from, and how many."""
     word, rows = typed["network"], typed["rows"] or _DEFAULT_ROWS
     if word is None:
         return typed["model"], rows
@@ -203,7 +203,7 @@ def _unknown(word: str) -> UsageError:
 
 
 def _made(typed: Mapping[str, Any], word: str) -> RandomNetworkKind | float:
-    """A network by its word, with the options that were typed and the defaults of the others."""
+    """Return a network by its word, with the options that were typed and the defaults of the others."""
     from bncli.engine.networks.simulation import RandomNetworkKind
 
     if word == "conditioning":
@@ -216,7 +216,7 @@ def _made(typed: Mapping[str, Any], word: str) -> RandomNetworkKind | float:
 
 
 def summary(report: SimulateReport) -> list[str]:
-    """The end of a run in a few lines."""
+    """Return the end of a run in a few lines."""
     perfect = "perfect" if report.perfect else "not perfect"
     files = {"network": report.network_file, "model": report.model_file, "rows in": report.output}
     return [

@@ -36,7 +36,10 @@ def address_space_limit() -> int | None:
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """The exit code of `work`, which a child does where there is a limit; 1 and a line if it ends unannounced."""
+    """Return the exit code of `work`, which a child does where there is a limit.
+
+    1 and a line if it ends unannounced.
+    """
     limit = address_space_limit()
     if limit is None or not hasattr(os, "fork"):
         return work()
@@ -63,7 +66,7 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def _work(work: Callable[[], int], send: int, noise: BinaryIO) -> None:
-    """The child's part; it never returns."""
+    """Run the work in the child process; never returns."""
     # Less address space kept in reserve; and an end with the parent, were it killed.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError):
@@ -91,7 +94,7 @@ def _work(work: Callable[[], int], send: int, noise: BinaryIO) -> None:
 
 @contextmanager
 def _forwarding(child: int) -> Iterator[None]:
-    """Requests to end are the child's business, and the parent waits for its answer.
+    """Request to end are the child's business, and the parent waits for its answer.
 
     A terminal asks both of them, and asking twice would break off the tidying up.
     """

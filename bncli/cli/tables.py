@@ -35,7 +35,7 @@ _GAP = 3
 
 
 def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Table:
-    """An empty table with these headings; the columns at the positions `numbers` are aligned to the right."""
+    """Return an empty table with these headings; the columns at the positions `numbers` are aligned to the right."""
     table = Table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(headings):
         table.add_column(printable(heading), justify="right" if i in numbers else "left", overflow="fold")
@@ -43,7 +43,7 @@ def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Tabl
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """A line of the table; names out of a file are shown without control characters."""
+    """Add a row to the table; control characters in names are escaped."""
     table.add_row(*map(printable, cells))
 
 
@@ -56,7 +56,7 @@ class TextColumn(NamedTuple):
 
 
 def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
-    """A table in which nothing is wrapped: as many columns as the page is wide, the rest in tables below, with `names`.
+    """Yield tables without wrapped cells: columns that do not fit follow in further tables, with `names`.
 
     Names and headings get at most a third of the page, with an ellipsis in the middle; in full, wrapped between words,
     where they could not be told apart.
@@ -83,7 +83,7 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
 
 
 def shortened(text: str, width: int) -> str:
-    """The text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
+    """Return the text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
 
     An ellipsis stands where they were. Where not even the first word has room, letters do.
     """
@@ -111,7 +111,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
-    """The texts shortened, so that those that differ still do; whole where that cannot be."""
+    """Return the texts shortened, so that those that differ still do; whole where that cannot be."""
     for shorten in (shortened, _cut):
         told = [shorten(text, width) for text in texts]
         if len(set(told)) == len(set(texts)):
@@ -159,7 +159,7 @@ def _way(attribute: Attribute) -> str:
 
 
 def _kind(attribute: Attribute) -> str:
-    """The type; of a part of dates also the column that it is made from, of a number how it is written."""
+    """Return the type; of a part of dates also the column that it is made from, of a number how it is written."""
     if not isinstance(attribute, NumericAttribute):
         return "categorical"
     form = attribute.form
@@ -172,7 +172,7 @@ def _kind(attribute: Attribute) -> str:
 
 
 def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:
-    """A structure as trees: the class above the attributes that depend on it alone, others below an attribute.
+    """Return a structure as trees: the class above the attributes that depend on it alone, others below an attribute.
 
     A node hangs from its first-listed attribute parent, and its other attribute parents stand in brackets; a node with
     neither an attribute nor the class as a parent begins a tree. What lies too deep goes on in a tree of its own.
@@ -193,7 +193,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
 
 
 def _hung(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
-    """The nodes that hang from each node, and under None those that begin a tree, the class first."""
+    """Return the nodes that hang from each node, and under None those that begin a tree, the class first."""
     nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
     nodes.update(dict.fromkeys(name for listed in parents.values() for name in listed))
     below: dict[str | None, list[str]] = {None: []}
@@ -206,7 +206,7 @@ def _hung(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[
 
 
 def _label(node: str, class_name: str | None, listed: Sequence[str]) -> str:
-    """The name and, in brackets, what its place does not tell of its parents."""
+    """Return the name and, in brackets, what its place does not tell of its parents."""
     others = [name for name in listed if name != class_name]
     if node == class_name:
         remarks = [f"depends on {', '.join(others)}"] if others else []
@@ -247,7 +247,7 @@ def fact_table(title: str, facts: Mapping[str, object]) -> Table:
 
 
 def number_table(attributes: Sequence[Attribute], labels: Sequence[str], values: Array) -> Table:
-    """The scores that a family adds: a line a cell, a column a class; no attributes: the class alone."""
+    """Return the scores that a family adds: a line per cell, a column per class; no attributes: the class alone."""
     names = [attribute.name for attribute in attributes]
     title = f"Scores of {', '.join(names)}" if names else "Scores of the class alone"
     table = plain_table(title, *names, *labels, numbers=range(len(names), len(names) + len(labels)))
@@ -259,7 +259,7 @@ def number_table(attributes: Sequence[Attribute], labels: Sequence[str], values:
 
 
 def _value_texts(attribute: Attribute) -> list[str]:
-    """What each code of an attribute stands for, to read."""
+    """Return what each code of an attribute stands for, to read."""
     if isinstance(attribute, NumericAttribute):
         cuts = [f"{cut:.6g}" for cut in attribute.cuts]
         texts = [f"<= {cut}" for cut in cuts] + [f"> {cuts[-1]}" if cuts else "any"]
@@ -314,7 +314,7 @@ MOST_LABELS = 4
 
 
 def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
-    """A table a label, of many labels the first; then the figures of all."""
+    """Yield a table per label, of many labels the first; then the figures of all."""
     labels = list(dict.fromkeys(one.label for one in figures.bins))
     for label in labels[:MOST_LABELS]:
         title = f"Reliability of P({label})"
@@ -347,7 +347,10 @@ _NAMES = {
 
 
 def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
-    """A table a column, of many groups the first; with two classes the rates of the second label, and their gaps."""
+    """Yield a table per column, of many groups the first.
+
+    With two classes the rates of the second label, and their gaps.
+    """
     assert report.groups is not None
     total = sum(sum(row) for row in report.confusion) or 1.0
     error = 1 - sum(row[c] for c, row in enumerate(report.confusion)) / total
@@ -392,7 +395,7 @@ _FIGURES = ("log_loss", "auc", "ece")
 
 
 def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
-    """The gaps of the rates of the second label."""
+    """Yield the gaps of the rates of the second label."""
     gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
     names = TextColumn(f"of {fairness.label}", [_NAMES[name] for name in gaps])
     columns = [

@@ -54,7 +54,7 @@ def command(**typed: Any) -> None:
 
 
 def summary(report: VerifyReport) -> list[str]:
-    """A line a comparison."""
+    """Return a line per comparison."""
     told = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
     for name, part in (("self-test", report.self_test), (report.format or "", report.export)):
         if part is not None:

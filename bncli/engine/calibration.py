@@ -36,7 +36,7 @@ class Temperature:
     method: ClassVar[str] = "temperature"
 
     def apply(self, log_p: Array) -> Array:
-        """ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
+        """Return ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
         return log_softmax(log_p / self.temperature, axis=0)
 
 
@@ -50,7 +50,7 @@ class PerClass:
     method: ClassVar[str] = "per-class"
 
     def apply(self, log_p: Array) -> Array:
-        """ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
+        """Return ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
         return log_softmax(log_p * np.array(self.scales)[:, None] + np.array(self.shifts)[:, None], axis=0)
 
 
@@ -61,7 +61,7 @@ class Knots(NamedTuple):
     values: tuple[float, ...]
 
     def apply(self, probabilities: Array) -> Array:
-        """The values there."""
+        """Return the values there."""
         return np.asarray(np.interp(probabilities, self.at, self.values))
 
 
@@ -74,7 +74,7 @@ class Isotonic:
     method: ClassVar[str] = "isotonic"
 
     def apply(self, log_p: Array) -> Array:
-        """ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
+        """Return ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
         if len(self.knots) == 1:
             second = self.knots[0].apply(np.exp(log_p[1]))
             return np.array([np.log1p(-second), np.log(second)])
@@ -123,7 +123,7 @@ FEW_FOR_ISOTONIC = 200
 
 
 def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array | None = None) -> Calibration:
-    """The map of this method from ln P(c | x_t), (K, N), the labels (N,) and weights (N,) or None for 1.
+    """Return the map of this method from ln P(c | x_t), (K, N), the labels (N,) and weights (N,) or None for 1.
 
     Raises BncliError where a map a label is asked for and a label has too few rows.
     """
@@ -197,7 +197,7 @@ def _isotonic(log_p: Array, labels: Integers, weights: Array) -> Isotonic:
 
 
 def _knots(probabilities: Array, own: Array, weights: Array) -> Knots:
-    """The isotonic regression of `own` on the probabilities, equal ones together, as its corners."""
+    """Return the isotonic regression of `own` on the probabilities, equal ones together, as its corners."""
     from scipy.optimize import isotonic_regression
 
     at, place = np.unique(probabilities, return_inverse=True)

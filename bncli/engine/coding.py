@@ -15,7 +15,7 @@ from bncli.watch import Run, Stage
 
 
 def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingRules, run: Run) -> Dataset:
-    """The rows under the schema learnt from them."""
+    """Return the rows under the schema learnt from them."""
     run.watch(Stage("discretize"))
     data = learn_dataset(
         columns,
@@ -33,14 +33,14 @@ def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingR
 
 
 def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
-    """The cuts of a schema that was learnt by a recipe, with the options that they were made by."""
+    """Return the cuts of a schema that was learnt by a recipe, with the options that they were made by."""
     rule = recipe.group_levels if schema.pooled else None
     made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
     return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
 
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
-    """The cuts and levels that learning by the recipe would begin with."""
+    """Return the cuts and levels that learning by the recipe would begin with."""
     class_weights = class_weights_of(recipe.class_weights, columns)
     if class_weights is not None:
         columns = reweighted(columns, class_weights)
@@ -54,5 +54,5 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """What a missing value is."""
+    """Return what a missing value is."""
     return "marginalize" if recipe.missing_policy == "marginalize" else "level"

@@ -179,7 +179,7 @@ def learn(
 def _weighted(
     rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
 ) -> FittedModel:
-    """What is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
+    """Return what is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
     class_weights = class_weights_of(recipe.class_weights, rows[0])
     if class_weights is None:
         return _calibrated(rows, recipe, given, reading, run)
@@ -192,7 +192,7 @@ def _weighted(
 def _calibrated(
     rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
 ) -> FittedModel:
-    """What is learnt from the only table of the list, its probabilities corrected by rows held out if that is said."""
+    """Return the model learned from the only table of the list, calibrated on held-out rows if requested."""
     if recipe.calibrate is None:
         return _learn(rows.pop(), recipe, given, reading, run)
     # they load scipy.optimize, which takes longer than a small fit
@@ -242,7 +242,7 @@ def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
 def learn_from_counts(
     tables: StoredTables, recipe: Recipe, *, given: SuppliedParts = SuppliedParts(), run: Run = Run()
 ) -> FittedModel:
-    """The model that `learn` makes of the rows behind these tables, under the same recipe and structure.
+    """Return the model that `learn` makes of the rows behind these tables, under the same recipe and structure.
 
     Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
     """
@@ -272,7 +272,10 @@ def _learnt(
 
 
 def _given(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
-    """The structure that was given; regions that no search on these rows finds are handwork, whatever they began as."""
+    """Return the structure that was given.
+
+    Regions that no search on these rows finds are handwork, whatever they began as.
+    """
     assert given.structure is not None
     structure = given.structure.resolve(counts.schema)
     if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
@@ -290,13 +293,13 @@ def _doubted(learnt: FittedModel, watch: Watch) -> FittedModel:
 
 
 def _recorded(model: Model, sampled: int | None) -> Model:
-    """The model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
+    """Return the model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
     recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
     return replace(model, recipe=recipe, sampled_rows=sampled)
 
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
-    """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
+    """Return the structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
     refuse_wide(counts.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
     options = recipe.options(method)
@@ -306,7 +309,10 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
 
 
 def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
-    """The rows that folds are made of, as they were read; None where none are wanted, or where there are only codes."""
+    """Return the rows that folds are made of, as they were read.
+
+    None where none are wanted, or where there are only codes.
+    """
     if recipe.penalty != "cv" or not (cuts is None or cuts.method in DISCRETIZERS.words):
         return None
     seed = recipe.seed or 0
@@ -321,7 +327,7 @@ def _drawn(origin: Origin, seed: int) -> Columns | None:
 def _folds(
     data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: ReadingRules, run: Run
 ) -> list[HeldOutFold]:
-    """The folds by whose held-out rows the penalty is chosen; none where it is not to be chosen."""
+    """Return the folds by whose held-out rows the penalty is chosen; none where it is not to be chosen."""
     if recipe.penalty != "cv":
         return []
     run.watch(Stage("penalty"))
@@ -335,7 +341,10 @@ def _folds(
 def _choose(
     counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
 ) -> tuple[Structure, ChosenPenalty | None]:
-    """The arcs and the penalty that rows held out prefer; all arcs, and no penalty, where nothing is to be chosen."""
+    """Return the arcs and the penalty that rows held out prefer.
+
+    All arcs, and no penalty, where nothing is to be chosen.
+    """
     if recipe.penalty != "cv":
         return structure, None
     method = _method(PARAMETERS, recipe.param)
@@ -374,7 +383,7 @@ def learn_parameters(
     *,
     chosen: ChosenPenalty | None = None,
 ) -> Parameters:
-    """The parameters that the recipe asks for; `chosen` is the penalty where that is `cv`."""
+    """Return the parameters that the recipe asks for; `chosen` is the penalty where that is `cv`."""
     method, module = _method(PARAMETERS, recipe.param), _module(PARAMETERS, recipe.param)
     watch(Stage("parameters"))
     settings: dict[str, Any] = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
@@ -387,7 +396,7 @@ def learn_parameters(
 
 
 def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
-    """What the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
+    """Return what the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
     if chosen is None or chosen.log_loss is None:
         return None
     base = held_out_base(counts.data, recipe.seed or 0)

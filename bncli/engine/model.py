@@ -250,7 +250,7 @@ class Path:
         return posteriors.index(max(posteriors))
 
     def tables(self, step: int) -> Tables:
-        """The model of one step: regions whose counting number is not 0, each submodel times its number."""
+        """Return the model of one step: regions whose counting number is not 0, each submodel times its number."""
         numbers: dict[int, int] = {}
         for earlier in self.steps[: step + 1]:
             for family, change in earlier.changes:

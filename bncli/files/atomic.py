@@ -35,7 +35,10 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+.")
 def cannot_read(
     path: str, error: OSError, kind: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
 ) -> BncliError:
-    """The failure to open `path` as one line with what to do; `what` was to be read, `is_data`: stdin would do too."""
+    """Return the failure to open `path` as one line with what to do.
+
+    `what` was to be read, `is_data`: stdin would do too.
+    """
     if not isinstance(error, FileNotFoundError):
         return kind(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
     reason, hint = why_missing(path, is_data=is_data)
@@ -67,7 +70,7 @@ def why_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
 
 
 def why_unwritable(path: str) -> tuple[str, str]:
-    """The same of a file that was to be written."""
+    """Return the same of a file that was to be written."""
     if _URL.match(path):
         return "cannot write to a URL", "write a file, then copy it there"
     if (home := os.path.expanduser(path)) != path:
@@ -104,13 +107,13 @@ _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """The whole content of a file at once."""
+    """Write the whole content of a file at once."""
     with atomic_writer(path) as file:
         file.write(data)
 
 
 def check_target(path: str) -> None:
-    """Raises what writing to `path` would raise, as far as that can be known before there is anything to write."""
+    """Raise what writing to `path` would raise, as far as that can be known before there is anything to write."""
     target, mode = _inspect_target(path)
     if mode is None or stat.S_ISREG(mode):
         folder = os.path.dirname(target)
@@ -123,7 +126,7 @@ def check_target(path: str) -> None:
 
 @contextmanager
 def atomic_writer(path: str) -> Iterator[BinaryIO]:
-    """A binary file to write to, which becomes `path` when the block ends well and vanishes when it does not.
+    """Yield a binary file to write to, which becomes `path` when the block ends well and vanishes when it does not.
 
     A failure to write is a BncliError that names `path`; a closed pipe stays a BrokenPipeError.
     """
@@ -183,7 +186,7 @@ def _open(path: str, target: str, mode: int | None) -> _Output:
 
 
 def _unnamed(folder: str) -> int | None:
-    """A descriptor of a new file without a name; None where the system, or the file system, has none."""
+    """Return a descriptor of a new file without a name; None where the system, or the file system, has none."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not os.path.isdir(_DESCRIPTORS):
         return None
@@ -203,7 +206,7 @@ def _temporary_name(target: str) -> str:
 
 
 def _sweep(target: str) -> None:
-    """Removes temporary files of this target whose process is gone, and which nobody has written to for a day.
+    """Remove temporary files of this target whose process is gone, and which nobody has written to for a day.
 
     The day is for folders that machines share: a number says nothing of the processes of another machine.
     """
@@ -251,7 +254,7 @@ class _Output(io.FileIO):
             raise _failure(self._path, error) from error
 
     def commit(self, target: str, mode: int | None) -> None:
-        """Puts the temporary file in the target's place."""
+        """Put the temporary file in the target's place."""
         try:
             self.close()
             # Before the rename, or a power cut could leave the name without the bytes.
@@ -283,7 +286,7 @@ class _Output(io.FileIO):
         self._temporary = None
 
     def discard(self) -> None:
-        """Removes the temporary file if it did not take the target's place."""
+        """Remove the temporary file if it did not take the target's place."""
         if self._unnamed is not None:
             with suppress(OSError):
                 os.close(self._unnamed)
@@ -309,7 +312,7 @@ def _failure(path: str, error: OSError) -> BncliError:
 
 
 def output_stream(path: str | None) -> AbstractContextManager[BinaryIO]:
-    """A place to write bytes to: the file at `path`, or the standard output for None."""
+    """Return a place to write bytes to: the file at `path`, or the standard output for None."""
     if path is None and sys.stdout is None:
         raise BncliError("the standard output is closed", hint="name a file with -o")
     # Not closed at the end: the interpreter flushes it, and would complain of a closed one.

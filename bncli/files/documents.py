@@ -33,13 +33,13 @@ class Node:
         raise self.kind(what, where=f"{self.source}, {self.key}" if self.key else self.source, hint=hint)
 
     def members(self) -> dict[str, Node]:
-        """The values of an object by key."""
+        """Return the values of an object by key."""
         if not isinstance(self.value, dict):
             self.fail(f"expected an object, found {_describe(self.value)}")
         return {key: self._inner(value, _join(self.key, key)) for key, value in self.value.items()}
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Node]:
-        """The values of an object that has all `required` keys, perhaps `optional` ones, and no others."""
+        """Return the values of an object that has all `required` keys, perhaps `optional` ones, and no others."""
         members = self.members()
         required = list(required)
         known = [*required, *optional]
@@ -52,7 +52,7 @@ class Node:
         return members
 
     def items(self) -> list[Node]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         if not isinstance(self.value, list):
             self.fail(f"expected a list, found {_describe(self.value)}")
         return [self._inner(value, f"{self.key}[{i}]") for i, value in enumerate(self.value)]
@@ -63,7 +63,7 @@ class Node:
         return self.value
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts, each of them once."""
+        """Return a list of texts, each of them once."""
         texts: dict[str, None] = {}
         for item in self.items():
             if item.text() in texts:
@@ -85,7 +85,7 @@ class Node:
         return self.value
 
     def number(self) -> float:
-        """A finite number; a whole one becomes a float."""
+        """Return a finite number; a whole one becomes a float."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail(f"expected a number, found {_describe(self.value)}")
         try:
@@ -97,7 +97,7 @@ class Node:
         return number
 
     def scalar(self) -> int | float | str | bool:
-        """A text, a truth value or a finite number, as it stands."""
+        """Return a text, a truth value or a finite number, as it stands."""
         if isinstance(self.value, float):
             return self.number()
         if isinstance(self.value, int) and not isinstance(self.value, bool):
@@ -133,7 +133,7 @@ def _describe(value: object) -> str:
 
 
 def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
-    """The JSON document in `data`."""
+    """Return the JSON document in `data`."""
     text = decode(data, source, kind)
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
@@ -154,7 +154,7 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
 
 
 def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
-    """The text in `data`, UTF-8 with or without a byte-order mark."""
+    """Return the text in `data`, UTF-8 with or without a byte-order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -188,7 +188,7 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def dump(members: Mapping[str, Any]) -> str:
-    """A JSON object as text: a member a line; in a member that holds lists or objects, an element a line."""
+    """Return a JSON object as text: a member a line; in a member that holds lists or objects, an element a line."""
     lines = [f"  {_compact(key)}: {_lay_out(value)}" for key, value in members.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

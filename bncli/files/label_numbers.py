@@ -19,14 +19,14 @@ _MOST_BYTES = 1 << 24
 
 
 def numbers_stated(value: Any) -> Any:
-    """What was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
+    """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     return written_numbers(read_label_numbers(os.fspath(value)))
 
 
 def read_label_numbers(path: str) -> dict[str, float]:
-    """The numbers by label; BncliError with the line for what is no such file."""
+    """Return the numbers by label; BncliError with the line for what is no such file."""
     text = small_text(path)
     if text.lstrip().startswith("{"):
         return _from_json(parse(text.encode(), path))
@@ -48,7 +48,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
 
 
 def costs_stated(value: Any) -> Any:
-    """What was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
+    """Return what was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     # A heading with the decisions, then a line a true label; an empty field is a cost only of a right decision.
@@ -88,7 +88,7 @@ def _from_json(document: Node) -> dict[str, float]:
 
 
 def small_text(path: str) -> str:
-    """The text of a file that people write by hand."""
+    """Return the text of a file that people write by hand."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -100,7 +100,7 @@ def small_text(path: str) -> str:
 
 
 def csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
-    """The lines that are not blank, with their numbers, as fields without blanks around them."""
+    """Return the lines that are not blank, with their numbers, as fields without blanks around them."""
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]

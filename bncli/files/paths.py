@@ -12,7 +12,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def beside(paths: tuple[str, ...], suffix: str) -> str:
-    """The file beside the data with another ending: data/x.csv.gz -> data/x.bnc, the folder d/ -> d.bnc."""
+    """Return the file beside the data with another ending: data/x.csv.gz -> data/x.bnc, the folder d/ -> d.bnc."""
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
         raise UsageError(f"data from {what} needs -o FILE", hint=f"for example -o data{suffix}")

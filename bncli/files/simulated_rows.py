@@ -36,7 +36,7 @@ class RowFile(Protocol):
     """Where rows go, block by block; every block has the columns and levels of the first."""
 
     def write(self, columns: Columns) -> None:
-        """The next rows; all of them have a class."""
+        """Write the next rows; all of them have a class."""
 
     def finish(self) -> None:
         """After the last block."""
@@ -47,7 +47,7 @@ class RowFile(Protocol):
 
 @contextmanager
 def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile]:
-    """A place to write rows to: the file `output`, whole or not at all, or stdout (None or `-`)."""
+    """Yield a place to write rows to: the file `output`, whole or not at all, or stdout (None or `-`)."""
     path = None if output == "-" else output
     by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
     chosen = output_format or by_ending

@@ -4,7 +4,7 @@
     read_labelled   a test set, read as a model's schema says, with its class
     Batches         rows to score, in batches of bounded size; `read_batches` is its short form
 
-How it works, from the bytes up (one module a step in `reading/`): `inputs` finds and decompresses, `headers` and
+How it works, from the bytes up (one module per step in `reading/`): `inputs` finds and decompresses, `headers` and
 `text_blocks` cut text into blocks of whole rows, `parse` turns one into typed arrays (`row_blocks`) and finds malformed
 rows, `columnar` does the same for Parquet and Arrow, `reader` joins files into one table. On top of it `learning` lets
 columns grow and finds their types, `coding` reads them as a schema says. Blocks are parsed on several threads (`ahead`)
@@ -20,6 +20,6 @@ __all__ = ["Batch", "Batches", "Source", "column_names", "read_batches", "read_c
 
 
 def column_names(source: Source) -> tuple[str, ...]:
-    """The names of the table's columns, in its order; only the head is read."""
+    """Return the names of the table's columns, in its order; only the head is read."""
     with Table(source, keep=True) as table:
         return table.names

@@ -40,7 +40,7 @@ class Recipe:
 
     @classmethod
     def of(cls, *, files: SuppliedKinds = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
-        """The recipe that these words mean; None is not typed, numbers may be text.
+        """Return the recipe that these words mean; None is not typed, numbers may be text.
 
         `choices` are those that the asking command has: errors speak of no others. Raises UsageError.
         """
@@ -48,18 +48,21 @@ class Recipe:
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
-        """A recipe as a file holds it, unchecked; an option that did not exist when it was written is None."""
+        """Return a recipe as a file holds it, unchecked; an option that did not exist when it was written is None."""
         recipe = object.__new__(cls)
         object.__setattr__(recipe, "_values", {key: values.get(key) for key in KEYS})
         return recipe
 
     def options(self, method: Method | None) -> dict[str, Any]:
-        """The values of the options that the function of this method takes by name; no method (a file) takes none."""
+        """Return the values of the options that the function of this method takes by name.
+
+        No method (a file) takes none.
+        """
         keys = () if method is None else map(key_of, method.own_options)
         return {key: TACIT.get(key) if self._values[key] is None else self._values[key] for key in keys}
 
     def replaced(self, **values: Any) -> Recipe:
-        """This recipe with other values, unchecked."""
+        """Return this recipe with other values, unchecked."""
         return Recipe.recorded({**self._values, **values})
 
     def as_dict(self) -> dict[str, Any]:
@@ -67,11 +70,11 @@ class Recipe:
         return dict(self._values)
 
     def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """This recipe for cuts that are supplied, made by `method` with `options`; unknown ones are left out."""
+        """Return this recipe for supplied cuts, made by `method` with `options`; unknown options are left out."""
         return self.replaced(discretize=method, **{key: options.get(key) for key in map(key_of, DISCRETIZERS.governed)})
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """This recipe for a structure that is supplied, made by `method` with `options`.
+        """Return this recipe for a supplied structure, made by `method` with `options`.
 
         A theta and degrees of freedom that are set stay. Raises BncliError for an option that cannot be that of a
         structure; unknown ones are left out.
@@ -112,7 +115,7 @@ _OF_REGIONS = ("theta", "degrees_of_freedom")
 
 
 def _checked(key: str, value: Any) -> Any:
-    """An option of a structure file."""
+    """Return an option of a structure file."""
     if value is None:
         return None
     entry = BY_FLAG[flag_of(key)]
@@ -130,14 +133,14 @@ def _checked(key: str, value: Any) -> Any:
 
 
 def _typical(option: Option) -> object:
-    """Some value of an option."""
+    """Return some value of an option."""
     if isinstance(option.kind, Word):
         return option.kind.words[0]
     return True if isinstance(option.kind, Switch) else option.default or "1"
 
 
 def _resolved(words: Mapping[str, Any], files: SuppliedKinds, choices: Collection[Choice]) -> dict[str, Any]:
-    """A value for every key, from what was typed, the catalogue's defaults and the rules."""
+    """Return a value for every key, from what was typed, the catalogue's defaults and the rules."""
     typed = read(words)
     seed = typed.pop("--seed", 0)
     if typed.get("--class-pair-prior", "").count(":") == 1:

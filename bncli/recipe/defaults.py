@@ -49,13 +49,13 @@ NOTHING = SuppliedKinds()
 
 
 def kind_of(structure: str) -> str:
-    """The word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
+    """Return the word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
     method = STRUCTURES.method(structure)
     return structure if method is not None and method.params else ""
 
 
 def params_of(kind: str) -> tuple[str, ...]:
-    """The parameters that go with a kind of structure, the default first."""
+    """Return the parameters that go with a kind of structure, the default first."""
     method = STRUCTURES.method(kind)
     if method is not None and method.params:
         return method.params
@@ -64,7 +64,7 @@ def params_of(kind: str) -> tuple[str, ...]:
 
 
 def read(words: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed, by flag, as the values that it stands for."""
+    """Return what was typed, by flag, as the values that it stands for."""
     typed: dict[str, Any] = {}
     for key, value in words.items():
         flag = flag_of(key)
@@ -104,7 +104,7 @@ def rule(text: str, choice: Choice) -> str:
 
 
 def near(word: str, words: Iterable[str], also: str = "") -> str:
-    """The advice after a mistyped word: the nearest one, else all that there are."""
+    """Return the advice after a mistyped word: the nearest one, else all that there are."""
     from difflib import get_close_matches
 
     words = list(words)
@@ -165,7 +165,7 @@ class ChosenMethods(NamedTuple):
         return not self.kind and (self.structure is None or not alone(self.structure, self.value))
 
     def value(self, flag: str) -> Any:
-        """What was typed, or the default of the first method that takes the option; None where none does."""
+        """Return what was typed, or the default of the first method that takes the option; None where none does."""
         takers = [method for method in self.taking if flag in method.options]
         entry = BY_FLAG[flag]
         if not takers or entry is SCORES:
@@ -194,7 +194,7 @@ def alone(structure: Method, value: Callable[[str], Any]) -> bool:
 
 
 def arcs_of(structure: str, options: Mapping[str, Any], param: str) -> str | None:
-    """The default of --arcs with a penalty `cv` and a structure file that this method made, `file` for a hand-made one.
+    """Return the default of --arcs for penalty `cv` and a structure of this method, `file` for a typed one.
 
     `options` are those of the structure by their keys.
     """
@@ -215,7 +215,7 @@ def _method(choice: Choice, word: str) -> Method:
 
 
 def score(chosen: ChosenMethods) -> str | None:
-    """The structure score written out, the number of --pseudo-counts included; None where there is none."""
+    """Return the structure score written out, the number of --pseudo-counts included; None where there is none."""
     structure = chosen.structure
     if structure is None or "--structure-score" not in structure.options:
         return None
@@ -230,7 +230,7 @@ def score(chosen: ChosenMethods) -> str | None:
 
 
 def optimization(chosen: ChosenMethods) -> dict[str, Any]:
-    """The missing policy, and what the penalty, the start and the stop are by default."""
+    """Return the missing policy, and what the penalty, the start and the stop are by default."""
     typed = chosen.typed
     policy = typed.get("--missing-policy") or ("marginalize" if chosen.param.incomplete else MISSING_POLICIES.default)
     taken = chosen.param.options
@@ -246,7 +246,7 @@ def optimization(chosen: ChosenMethods) -> dict[str, Any]:
 
 
 def values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
-    """The value of every key of a recipe."""
+    """Return the value of every key of a recipe."""
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)

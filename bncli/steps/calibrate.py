@@ -53,7 +53,7 @@ class CalibrateReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """The calibration as in the model file, its keys beside the others."""
+        """Return the calibration as in the model file, its keys beside the others."""
         report = {"model": self.model, "output": self.output, "labels": list(self.labels)}
         return report | calibration_json(self.calibration) | {"seconds": self.seconds}
 
@@ -61,7 +61,7 @@ class CalibrateReport:
 def calibrate(
     model_path: str, source: Source, output: str, method: str = "temperature", *, run: Run = Run()
 ) -> CalibrateReport:
-    """Writes the model at `model_path`, calibrated on `source`, to `output`.
+    """Write the model at `model_path`, calibrated on `source`, to `output`.
 
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few.
     """
@@ -75,7 +75,7 @@ def calibrate(
 
 
 def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -> Model:
-    """The model with a map learnt from `source`, and a self-test of what it says now."""
+    """Return the model with a map learnt from `source`, and a self-test of what it says now."""
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {', '.join(METHODS)}")
     if model.schema.directed:
@@ -136,7 +136,7 @@ def _are_training_rows(rows: Columns, weights: Array | None, model: Model) -> bo
 
 
 def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
-    """A word where the classes are surely not as frequent as in training; counts (K,): their weights here."""
+    """Warn if the classes are clearly not as frequent as in training; counts (K,): their weights here."""
     training = np.array(model.schema.label_frequencies)
     if not len(training):
         return
@@ -157,7 +157,7 @@ def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Wa
 
 
 def _warn(calibration: Calibration, watch: Watch) -> None:
-    """What speaks against the map."""
+    """Warn about a calibration map that should not be trusted."""
     found = calibration.map
     if found == Temperature(HOTTEST):
         what = f"the temperature is at its bound, {HOTTEST:g}: the model tells nothing of these rows"

@@ -151,13 +151,12 @@ class _Run:
     values: tuple[float, ...]
 
     def iteration_below(self, value: float) -> int | None:
-        """The first iteration at which the objective was so low."""
+        """Return the first iteration at which the objective was so low."""
         found = zip(self.trace.points, self.values, strict=True)
         return next((point.iteration for point, reached in found if reached <= value), None)
 
     def at(self, iteration: int) -> float:
-        """The objective after so many iterations, or at the end of a shorter trace, or the start of one that begins
-        later."""
+        """Return the objective after this many iterations, or the end or start of a shorter trace."""
         found = zip(self.trace.points, self.values, strict=True)
         return next((v for point, v in reversed([*found]) if point.iteration <= iteration), self.values[0])
 
@@ -167,7 +166,7 @@ def convergence(
     question: ConvergenceSettings = ConvergenceSettings(),
     outputs: ConvergencePlots = ConvergencePlots(),
 ) -> ConvergenceReport:
-    """Reads the traces, draws what is asked for, and tells how each converged."""
+    """Read the traces, draws what is asked for, and tells how each converged."""
     _check(traces, question, outputs)
     tables = _tables(traces)
     by_table: dict[str, dict[str, _Run]] = {}
@@ -215,7 +214,7 @@ def _check(traces: Sequence[TracePath], question: ConvergenceSettings, outputs: 
 
 
 def _tables(traces: Sequence[TracePath]) -> dict[str, str]:
-    """The name of the table of each folder: its own, with the whole path where two folders have the same."""
+    """Return the name of the table of each folder: its own, with the whole path where two folders have the same."""
     folders = list(dict.fromkeys(source.folder for source in traces))
     names = [os.path.basename(folder) for folder in folders]
     return {folder: name if names.count(name) == 1 else folder for folder, name in zip(folders, names, strict=True)}
@@ -240,7 +239,7 @@ def _check_alike(runs: Sequence[_Run]) -> None:
 
 
 def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
-    """The traces of a table; the lowest objective is that of them all."""
+    """Return the traces of a table; the lowest objective is that of them all."""
     goal = (1 + within) * min(min(run.values) for run in runs.values())
     found = []
     for run in runs.values():

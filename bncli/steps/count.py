@@ -57,7 +57,7 @@ class CountReport:
 def count(
     source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
 ) -> CountReport:
-    """Counts `source` under the cuts supplied, for the structure supplied (None: all pairs), and writes `output`.
+    """Count `source` under the supplied cuts for the structure (None: all pairs), and write `output`.
 
     Without rows the counts are all 0, and a note says so.
     """
@@ -79,7 +79,7 @@ def count(
 
 
 def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
-    """The rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
+    """Return the rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
     if are_codes(source.paths):
         encoded = EncodedBatches(source)
         return encoded, encoded.cuts
@@ -89,7 +89,10 @@ def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBat
 
 
 def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
-    """The sets of attributes whose tables the structure's parameters take, ascending; None, all pairs, without one."""
+    """Return the sets of attributes whose tables the structure's parameters take, ascending.
+
+    None, all pairs, without one.
+    """
     if structure is None:
         return None
     if isinstance(structure, NamedRegions):
@@ -105,7 +108,7 @@ def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
 def _count_all(
     batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
 ) -> CountedRows:
-    """The counts of all rows, their labels sorted."""
+    """Return the counts of all rows, their labels sorted."""
     wanted = wanted_sets(cuts, structure)
     n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
     total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
@@ -131,7 +134,7 @@ def _count_all(
 
 
 def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
-    """The same rows, at least so many at a time but for the last."""
+    """Yield the same rows, at least so many at a time but for the last."""
     waiting: list[CodedBatch] = []
     for batch in batches:
         waiting.append(batch)

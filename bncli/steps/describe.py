@@ -34,7 +34,7 @@ def recommend(
     columns: Sequence[ColumnReport],
     schema_out: str | None,
 ) -> tuple[list[str], str]:
-    """Notes, and the `fit` line with what was typed and what this table calls for."""
+    """Return notes, and the `fit` line with the typed options and those that this table needs."""
     notes: list[str] = []
     candidates = _candidates(summary, columns)
     proposed = candidates[0] if candidates else None
@@ -75,7 +75,7 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
 
 
 def _reading_flags(source: Source) -> list[str]:
-    """What was typed of the file's form."""
+    """Return what was typed of the file's form."""
     flags: list[str] = []
     delimiter = "tab" if source.delimiter == "\t" else source.delimiter
     dates = None if source.dates == "auto" else source.dates
@@ -92,7 +92,7 @@ def _reading_flags(source: Source) -> list[str]:
 
 
 def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str | None, *, written: bool) -> list[str]:
-    """What was typed of columns, and what they call for; a schema file that was `written` holds all that."""
+    """Return what was typed of columns, and what they call for; a schema file that was `written` holds all that."""
     class_name = source.class_name if proposed is None else proposed
     flags = [] if class_name is None else ["--class", class_name]
     if written:
@@ -159,7 +159,7 @@ class DescribeReport:
 
 
 def describe(source: Source, *, schema_out: str | None = None, run: Run = Run()) -> DescribeReport:
-    """Reads the table once; writes the schema file where asked."""
+    """Read the table once; writes the schema file where asked."""
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))

@@ -52,7 +52,7 @@ class ClassCounts:
         return float(-(shares * np.log2(shares)).sum()) + 0.0
 
     def table(self, summary: ColumnSummary) -> Array:
-        """The weight of each kept value in each label, shape (n, K)."""
+        """Return the weight of each kept value in each label, shape (n, K)."""
         table = np.zeros((len(summary.counted.rows), len(self.labels)))
         for counted, label in enumerate(self.codes):
             if label >= 0:
@@ -68,7 +68,7 @@ class DiscretizedAttribute(NamedTuple):
 
 
 def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, DiscretizedAttribute]:
-    """The attributes that the column becomes, learnt from its kept values as rows of their weight."""
+    """Return the attributes that the column becomes, learnt from its kept values as rows of their weight."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     if not len(value):
@@ -87,7 +87,7 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Discr
 
 @cache
 def _default_rule() -> Rule:
-    """What learning does by default with names of many values."""
+    """Return what learning does by default with names of many values."""
     rule: Rule = Recipe.of().group_levels
     return rule
 
@@ -123,7 +123,7 @@ def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
 
 
 def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """The mutual information of values and labels, both in codes."""
+    """Return the mutual information of values and labels, both in codes."""
     if not len(values):
         return 0.0
     n_values = int(values.max()) + 1
@@ -183,7 +183,7 @@ class ColumnReport:
 
 
 def describe_column(name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None) -> ColumnReport:
-    """A column that may be an attribute."""
+    """Return a column that may be an attribute."""
     report = _numbers(name, summary) if isinstance(summary.column, NumericColumn) else _names(name, summary)
     learnt = None if of_class is None or len(of_class.labels) < 2 else learn_from(summary, of_class)
     if of_class is not None:
@@ -210,13 +210,13 @@ def _numbers(name: str, summary: ColumnSummary) -> ColumnReport:
 
 
 def date_text(seconds: float, form: DateForm) -> str:
-    """The date in ISO form, with the time of the day where there is one; of times of the day that alone."""
+    """Return the date in ISO form, with the time of the day where there is one; of times of the day that alone."""
     text = str(np.datetime64(int(seconds), "s"))
     return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:
-    """The middle value, or midway between the two in the middle, where value i stands weights[i] times."""
+    """Return the middle value, or midway between the two in the middle, where value i stands weights[i] times."""
     if not len(values):
         return None
     order = np.argsort(values, kind="stable")
@@ -276,7 +276,7 @@ def _verdict(
 
 
 def _without_name(note: str, name: str) -> str:
-    """A note about a single column, where its name is known."""
+    """Return a note about a single column, where its name is known."""
     for start, instead in ((f"column '{name}': ", ""), (f"dates: {name} ", "dates "), (f"numbers: {name} ", "")):
         if note.startswith(start):
             return instead + note.removeprefix(start)
@@ -312,7 +312,7 @@ def _leak(report: ColumnReport, of_class: ClassCounts | None) -> list[str]:
 
 
 def told_same(report: ColumnReport, first: str) -> ColumnReport:
-    """The report of a column that is the same as an earlier one."""
+    """Return the report of a column that is the same as an earlier one."""
     reason = f"the same as '{first}' in every row"
     return replace(
         report, same_as=first, reason=reason, advice="" if report.type in ("identifier", "constant") else "ignore"
@@ -320,5 +320,5 @@ def told_same(report: ColumnReport, first: str) -> ColumnReport:
 
 
 def names_of(reports: Sequence[ColumnReport], advice: str) -> list[str]:
-    """The columns of which the advice is given."""
+    """Return the columns of which the advice is given."""
     return [report.name for report in reports if report.advice == advice]

@@ -84,7 +84,10 @@ _SPREAD = ("schema", "structure")
 
 
 def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
-    """The keys of which two model files hold other values, in the order of the alphabet; bytes of `dump_model`."""
+    """Return the keys of which two model files hold other values, in the order of the alphabet.
+
+    Bytes of `dump_model`.
+    """
     (ours, our_attributes), (theirs, their_attributes) = _parts(one), _parts(other)
     pairs = [(ours, theirs, "")]
     pairs += [
@@ -103,7 +106,7 @@ def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
 
 
 def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The values of all keys but those of attributes, and these by the attribute's name."""
+    """Return the values of all keys but those of attributes, and these by the attribute's name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         found = json.loads(archive.read(_DESCRIPTION))
@@ -118,7 +121,7 @@ def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def untold(report: object, keys: Sequence[str]) -> tuple[str, ...]:
-    """The keys that no field of a report speaks of; those that say nothing are false."""
+    """Return the keys that no field of a report speaks of; those that say nothing are false."""
     return tuple(key for key in keys if not any(getattr(report, field) for field in FIELDS.get(key, ())))
 
 
@@ -208,7 +211,7 @@ def _pair_json(pair: tuple[Any, Any] | None, as_json: Callable[[Any], dict[str, 
 
 
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
-    """Compares the models in two files, on the rows of `source` too."""
+    """Compare the models in two files, on the rows of `source` too."""
     if source is not None and "-" in source.paths:
         raise UsageError("the rows are read twice, which the standard input cannot be", hint="name a file with --data")
     one, other = read_model(a), read_model(b)
@@ -262,7 +265,7 @@ def _by_name(schema: Schema) -> dict[str, Attribute]:
 
 
 def _change(one: Attribute, other: Attribute) -> str | None:
-    """What of an attribute's values differs: its type (that of a date's part too), cuts, levels (a missing one too)."""
+    """Return what differs between an attribute's values: type (also of a date part), cuts, or levels."""
     if isinstance(one, NumericAttribute) and isinstance(other, NumericAttribute):
         if one.form != other.form:
             return "type"
@@ -274,7 +277,7 @@ def _change(one: Attribute, other: Attribute) -> str | None:
 
 
 def _more(one: Mapping[Any, Any] | Sequence[Any], other: Mapping[Any, Any] | Sequence[Any]) -> tuple[Any, ...]:
-    """What the one has and the other lacks, in the order of the one."""
+    """Return what the one has and the other lacks, in the order of the one."""
     known = set(other)
     return tuple(item for item in one if item not in known)
 

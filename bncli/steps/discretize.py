@@ -42,7 +42,7 @@ class DiscretizeReport:
         return sum(len(a.cuts) for a in self.cuts.attributes if isinstance(a, NumericAttribute))
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the cuts file, and what was written."""
+        """Return the content of the cuts file, and what was written."""
         run = {"rows": self.rows, "cuts": self.n_cuts, "cuts_file": self.cuts_file, "table": self.table}
         return run | {"seconds": self.seconds} | cuts_json(self.cuts)
 

@@ -107,7 +107,10 @@ def encode(
 
 
 def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
-    """The rows that choosing a penalty would draw, as they were read; None where cuts are made by hand or too many."""
+    """Return the rows that choosing a penalty would draw, as they were read.
+
+    None where cuts are made by hand or too many.
+    """
     if cuts.method not in DISCRETIZERS.words:
         return None
     attributes = {attribute.name: columns.attributes[attribute.name] for attribute in cuts.attributes}

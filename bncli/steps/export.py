@@ -100,7 +100,7 @@ def export(
     seed: int = 0,
     watch: Watch = silent,
 ) -> ExportReport:
-    """The model at `model_path` in one of the formats EXPORTS, written to `output` where one is named.
+    """Return the model at `model_path` in one of the formats EXPORTS, written to `output` where one is named.
 
     `options` are those of the format, by their words.
     """
@@ -192,7 +192,7 @@ def _program(
 
 
 def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> Rule | None:
-    """That by which the program decides, without prediction sets; a note of what is left out."""
+    """Return that by which the program decides, without prediction sets; a note of what is left out."""
     rule = model.rule
     if rule is None:
         return None
@@ -224,7 +224,7 @@ def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[st
 
 
 def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget, path: str) -> str | bytes:
-    """The program; ModelError, with the path, where the format cannot hold the model."""
+    """Return the program; ModelError, with the path, where the format cannot hold the model."""
     try:
         return form.write(scorer, target)
     except ModelError as error:
@@ -232,7 +232,7 @@ def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget,
 
 
 def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
-    """max |dP| of the network read back; BncliError if it is another one or too far from the model."""
+    """Return max |dP| of the network read back; BncliError if it is another one or too far from the model."""
     if not same_nodes(network, again):
         raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
     difference = largest_difference(model, again, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
@@ -250,7 +250,7 @@ def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
 
 
 def _milder(recipe: Recipe) -> str:
-    """The option of its parameters that keeps probabilities from 0."""
+    """Return the option of its parameters that keeps probabilities from 0."""
     if recipe.penalty is not None:
         return "a higher --penalty"
     return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"

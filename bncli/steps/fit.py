@@ -196,7 +196,7 @@ def fit_counts(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """The model of the rows that were counted into the file at `path`: the same bytes as `fit` makes of the rows.
+    """Fit a model to the counts in the file at `path`: the same bytes as `fit` makes from the rows.
 
     That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
     """
@@ -219,7 +219,7 @@ def fit_counts(
 
 
 def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> Callable[..., FitReport]:
-    """The report without what was heard while learning: moves, warnings, seconds."""
+    """Return the report without what was heard while learning: moves, warnings, seconds."""
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema
     used = model.attributes
@@ -260,7 +260,7 @@ def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> 
 
 
 def _after_learning(model: Model) -> dict[str, Any]:
-    """What was done beside the tables."""
+    """Return what was done beside the tables."""
     return {
         "class_weights": _by_label(model.schema, model.class_weights),
         "decisions": None if model.rule is None else summary_json(model.rule),
@@ -273,7 +273,7 @@ def _by_label(schema: Schema, numbers: tuple[float, ...] | None) -> dict[str, fl
 
 
 def _weight(schema: Schema, n_rows: int) -> float:
-    """The sum of row weights, which every attribute's frequencies and missing values add up to."""
+    """Return the sum of row weights, which every attribute's frequencies and missing values add up to."""
     if not schema.attributes:
         return float(n_rows)
     return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))

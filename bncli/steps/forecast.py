@@ -70,7 +70,7 @@ class Forecast:
 
 
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
-    """What `fit` would do with these; nothing but heads and footers is read."""
+    """Return what `fit` would do with these; nothing but heads and footers is read."""
     recipe = supplied.recipe(recipe)
     coded = read_codes(source.paths[0]).heading if are_codes(source.paths) else None
     cuts = supplied.cuts if coded is None else coded.cuts

@@ -52,7 +52,7 @@ class SuppliedFiles(SuppliedParts):
         return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
 
     def recipe(self, recipe: Recipe) -> Recipe:
-        """The recipe with the methods that made what is supplied.
+        """Return the recipe with the methods that made what is supplied.
 
         Regions have a theta too: that of the recipe, else that of the file, else the default.
         """
@@ -71,7 +71,7 @@ class SuppliedFiles(SuppliedParts):
         return recipe.replaced(theta=theta)
 
     def read(self, source: Source, run: Run = Run(), recipe: Recipe | None = None) -> Columns:
-        """The table to learn from, by a recipe that says how a table past the budget is cut before it is read again.
+        """Return the table to learn from; the recipe says how a table beyond the memory limit is cut.
 
         Its class is the one that was typed (checked later), else that of the files. No recipe: it is read as it is.
         """
@@ -88,7 +88,7 @@ class SuppliedFiles(SuppliedParts):
         return found if isinstance(found, Columns) else self._coded(found, recipe, run)
 
     def first_round(self, source: Source, recipe: Recipe, run: Run) -> Columns | SampledTable:
-        """The table, or what a first reading found in one past the budget."""
+        """Return the table, or what a first reading found in one past the budget."""
         run = run._replace(memory=limited(run).memory)
         return self._reading(source, partial(read_table, given=self.cuts, seed=recipe.seed or 0, run=run))
 
@@ -104,7 +104,7 @@ class SuppliedFiles(SuppliedParts):
         return found.columns(cuts, origin)
 
     def _reading(self, source: Source, reading: Callable[[Source], T]) -> T:
-        """What is read, with the class that the files say where none was typed."""
+        """Return what is read, with the class that the files say where none was typed."""
         if source.class_name:
             return reading(source)
         path, class_name = self._class()
@@ -112,7 +112,7 @@ class SuppliedFiles(SuppliedParts):
             return reading(replace(source, class_name=class_name))
 
     def _class(self) -> tuple[str | None, str | None]:
-        """A file that says which column is the class, and that column: the structure, if it does, else the cuts."""
+        """Return the file that names the class column, and that column: the structure if it does, else the cuts."""
         if self.structure is not None and self.structure.class_name is not None:
             return self.structure.where, self.structure.class_name
         return self.cuts_path, None if self.cuts is None else self.cuts.class_name
@@ -144,7 +144,7 @@ def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
 
 
 def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> SuppliedFiles:
-    """The content of both files, each checked for itself and read once, so that it may be a pipe."""
+    """Return the content of both files, each checked for itself and read once, so that it may be a pipe."""
     cuts = (
         None
         if cuts_path is None

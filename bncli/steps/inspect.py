@@ -65,7 +65,7 @@ class Table(NamedTuple):
     merged: tuple[Attribute | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where an attribute is regrouped."""
+        """Return the key `merges` is there only where an attribute is regrouped."""
         merges = {"merges": [None if a is None else described(a) for a in self.merged]} if self.merged else {}
         return {
             "attributes": list(self.attributes),
@@ -87,7 +87,7 @@ class NamedComponent(NamedTuple):
     sizes: dict[int, int]
 
     def as_json(self) -> dict[str, Any]:
-        """The key `tables` is there only where there are any."""
+        """Return the key `tables` is there only where there are any."""
         tables = {} if self.tables is None else {"tables": [table.as_json() for table in self.tables]}
         return {"name": self.name, "weight": self.weight} | tables
 
@@ -140,7 +140,10 @@ class ModelReport:
         return self.missing_policy == "marginalize"
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values; `tables` only where they were asked for, `steps` only where there is a path."""
+        """Return the report as JSON values.
+
+        `tables` only where they were asked for, `steps` only where there is a path.
+        """
         report: dict[str, Any] = {
             "format": self.format,
             "version": self.version,
@@ -164,7 +167,7 @@ class ModelReport:
         return report | self._where_used()
 
     def _where_used(self) -> dict[str, Any]:
-        """The keys that only some models have, or that were asked for."""
+        """Return the keys that only some models have, or that were asked for."""
         report: dict[str, Any] = {}
         if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
             report["shrunk"] = shrunk
@@ -206,7 +209,7 @@ class CutsReport:
     cuts: Cuts
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file."""
+        """Return the content of the file."""
         return cuts_json(self.cuts)
 
 
@@ -217,7 +220,10 @@ class CountsReport:
     counted: CountedRows
 
     def as_json(self) -> dict[str, Any]:
-        """What the file says of its rows, without the numbers; `counted` are the tables beside those of attributes."""
+        """Return what the file says of its rows, without the numbers.
+
+        `counted` are the tables beside those of attributes.
+        """
         counted, content = self.counted, counts_json(self.counted)
         kept = {
             key: content[key] for key in ("format", "version", "labels", "rows", "missing_tokens", "decayed", "parts")
@@ -235,7 +241,10 @@ class StructureReport:
     format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file, and whether the graph is perfect; None where there is no graph, or no class."""
+        """Return the content of the file, and whether the graph is perfect.
+
+        None where there is no graph, or no class.
+        """
         content = structure_json(self.structure)
         if self.format != "structure":
             content = {"format": self.format, **graph_json(self.structure)}
@@ -264,7 +273,10 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 
 
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
-    """What is in the file at `path`; with `tables` all numbers of a model as well, with `effects` what they mean."""
+    """Return what is in the file at `path`.
+
+    With `tables` all numbers of a model as well, with `effects` what they mean.
+    """
     found = recognise(_head(path))
     if found.kind == "cuts":
         return CutsReport(read_cuts(path))
@@ -320,7 +332,7 @@ def _head(path: str) -> bytes:
 
 @singledispatch
 def _of_kind(_: Predictor, schema: Schema, tables: bool) -> dict[str, Any]:
-    """The fields of the report that only some kinds of predictors have: none."""
+    """Return the fields of the report that only some kinds of predictors have: none."""
     return {}
 
 

@@ -66,7 +66,7 @@ class StructureReport:
         return report | scores | content_json(self.structure)
 
     def text(self) -> str:
-        """The text of the structure file."""
+        """Return the text of the structure file."""
         return dump_structure(self.structure)
 
 
@@ -106,7 +106,7 @@ def learn_structure(
 def learn_structure_from_counts(
     path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
 ) -> StructureReport:
-    """The structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
+    """Return the structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
     check_outputs((output,), (path,))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
@@ -119,7 +119,7 @@ def learn_structure_from_counts(
 
 
 def _written(found: Structure, counts: Counts, output: str | None) -> Callable[..., StructureReport]:
-    """The report without the course of the search; the structure is written where asked."""
+    """Return the report without the course of the search; the structure is written where asked."""
     structure = name_structure(found, counts.schema)
     if output is not None:
         write_structure(output, structure)
@@ -129,7 +129,7 @@ def _written(found: Structure, counts: Counts, output: str | None) -> Callable[.
 
 
 def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Dataset:
-    """The rows in codes."""
+    """Return the rows in codes."""
     run.watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
     run.watch(Stage("discretize"))

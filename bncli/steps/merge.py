@@ -38,7 +38,7 @@ def merge(
     allow_repeated: bool = False,
     run: Run = Run(),
 ) -> MergeReport:
-    """Adds the counts in `paths`, in the order of time where there is a `decay`, and writes them.
+    """Add the counts in `paths`, in the order of time where there is a `decay`, and writes them.
 
     Raises BncliError where files do not count the same, or the same part (by its fingerprint) stands in two of them.
     """
@@ -82,7 +82,7 @@ def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) ->
 
 
 def _differences(first: CountedRows, one: CountedRows) -> Iterator[tuple[str, str, str]]:
-    """What differs, how it is in `one`, how it is in the first."""
+    """Yield what differs, how it is in `one`, how it is in the first."""
     if one.cuts.class_name != first.cuts.class_name:
         yield "the class differs", f"'{one.cuts.class_name}'", f"'{first.cuts.class_name}'"
     yield from _differing_attributes(first.cuts, one.cuts)
@@ -127,7 +127,7 @@ def _tokens(counted: CountedRows) -> str:
 
 
 def _tables(counted: CountedRows, other: CountedRows) -> str:
-    """The first table that the other lacks; else how many there are."""
+    """Return the first table that the other lacks; else how many there are."""
     if counted.wanted is None:
         return "pairs"
     lacking = next((s for s in counted.wanted if s not in (other.wanted or ())), None)

@@ -46,7 +46,7 @@ class NamedEffect(NamedTuple):
         return tuple(value_names(attribute)[:-1] for attribute in self.seen)
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where an attribute is regrouped, `averaged` only where values are."""
+        """Return the key `merges` is there only where an attribute is regrouped, `averaged` only where values are."""
         merges = [None if a is None else described(a) for a in self.merged]
         return {
             "attributes": list(self.attributes),
@@ -84,7 +84,9 @@ class EffectsReport:
 
 
 def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
-    """The tables as they are, a line a value (or several together) and label; the base comes first, of no attribute.
+    """Return the tables as they are, a line per value (or several together) and label.
+
+    The base comes first, of no attribute.
 
     Names of several attributes, and their values, are joined by ` & `, as in a scorecard.
     """
@@ -101,12 +103,12 @@ def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
 
 
 def described(attribute: Attribute) -> dict[str, Any]:
-    """An attribute as in the cuts file, and whether it has a missing level."""
+    """Return an attribute as in the cuts file, and whether it has a missing level."""
     return attribute_json(attribute) | ({"missing": True} if attribute.missing else {})
 
 
 def effects_report(model: Model) -> EffectsReport:
-    """The effects of a model."""
+    """Return the effects of a model."""
     found = effects_of(model)
     effects = tuple(_named(effect, model.schema) for effect in found.effects)
     return EffectsReport(found.constant, effects, found.models, found.left_out)
@@ -129,9 +131,11 @@ def _named(effect: Effect, schema: Schema) -> NamedEffect:
 
 
 class NamedStep(NamedTuple):
-    """One model of a path: the region that it adds to those before it (none in step 0, the class alone), its degrees
-    of freedom, log-likelihood and log posterior in nats, and its share in the average over the path; where it was asked
-    for, what the bootstrap says that it would lose on new rows, in nats."""
+    """One model of a path and the region that it adds to those before it (none in step 0, the class alone).
+
+    It has its degrees of freedom, log-likelihood and log posterior in nats, and its share in the average over the
+    path; where it was asked for, the bootstrap estimate of its log-loss on new rows, in nats.
+    """
 
     region: tuple[str, ...]
     df: int
@@ -147,7 +151,7 @@ class NamedStep(NamedTuple):
 
 
 def steps_of_path(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
-    """The steps of a model's path."""
+    """Return the steps of a model's path."""
     names = [attribute.name for attribute in schema.attributes]
     return tuple(
         NamedStep(tuple(names[i] for i in s.region), s.df, s.log_likelihood, s.log_posterior, s.weight)
@@ -156,7 +160,10 @@ def steps_of_path(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
 
 
 def steps_of_search(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
-    """The steps of the search that found the regions, weighted by posterior; None where nothing is said of them."""
+    """Return the steps of the search that found the regions, weighted by posterior.
+
+    None where nothing is said of them.
+    """
     trace = regions.trace
     if trace is None:
         return None
@@ -182,7 +189,7 @@ class RegionsReport:
 
 
 def regions_report(model: Model) -> RegionsReport | None:
-    """What there is to tell of a model of regions; None for a network."""
+    """Return what there is to tell of a model of regions; None for a network."""
     if not isinstance(model.structure, Regions):
         return None
     path = model.predictor
@@ -194,7 +201,7 @@ def regions_report(model: Model) -> RegionsReport | None:
 
 
 def report_of_search(regions: NamedRegions) -> RegionsReport:
-    """The same of a structure that was found, before there is a model."""
+    """Return the same of a structure that was found, before there is a model."""
     orders, steps = _orders(regions.chosen), steps_of_search(regions)
     if steps is None or regions.trace is None:
         return RegionsReport(orders)

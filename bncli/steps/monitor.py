@@ -85,7 +85,7 @@ def _numbered(content: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
-    """Joins monitor files, and draws the PSI of the attributes over them to the file `svg`."""
+    """Join monitor files, and draws the PSI of the attributes over them to the file `svg`."""
     check_outputs((svg,), paths)
     monitors = [read_monitor(path) for path in paths]
     for path, one in zip(paths, monitors, strict=True):
@@ -108,7 +108,7 @@ def _check_same(first: Monitor, other: Monitor, first_path: str, path: str) -> N
 
 
 def _picture(report: MonitorReport) -> str:
-    """A curve an attribute, those that went highest, and the limit below which nobody needs to act."""
+    """Return a curve an attribute, those that went highest, and the limit below which nobody needs to act."""
     drawn = report.names[:_DRAWN]
     curves = {
         name: [(t, drift.psi) for t, drift in enumerate(report.drifts(name), 1) if drift.psi is not None]

@@ -77,7 +77,7 @@ def _groups() -> Iterator[tuple[Path, PurePosixPath, tuple[tuple[str, ...], str,
 
 
 def _left(group: Path, limits: tuple[str, ...], usage: str, cached: str) -> Iterator[int]:
-    """What each limit of a group leaves; nothing for one that is not there, or the word "max"."""
+    """Yield what each limit of a group leaves; nothing for one that is not there, or the word "max"."""
     try:
         used = int((group / usage).read_text())
         lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
@@ -125,7 +125,7 @@ class Stopwatch:
         self._watch(event)
 
     def seconds(self) -> dict[str, float]:
-        """The seconds of each stage so far, in order, then the `total` since the watch was made."""
+        """Return the seconds of each stage so far, in order, then the `total` since the watch was made."""
         self._close()
         return {**self._seconds, "total": self._clock() - self._begin}
 
@@ -158,7 +158,7 @@ class Moves:
         self._watch(event)
 
     def named(self, schema: Schema) -> tuple[NamedMove, ...]:
-        """The moves seen, between attributes of this schema."""
+        """Return the moves seen, between attributes of this schema."""
         name = [attribute.name for attribute in schema.attributes]
         return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
 
@@ -202,7 +202,7 @@ class Trace:
         self._watch(event)
 
     def write(self, path: str) -> None:
-        """Writes the iterations seen; only the header if there were none."""
+        """Write the iterations seen; only the header if there were none."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(TRACED)
@@ -211,7 +211,7 @@ class Trace:
 
 
 def limited(run: Run) -> Run:
-    """The run with a clock, and within the memory that is free now; what it has of them already stays."""
+    """Return the run with a clock, and within the memory that is free now; what it has of them already stays."""
     memory = free_memory() if run.memory is None else run.memory
     return run._replace(memory=memory, clock=run.clock or time.monotonic)
 

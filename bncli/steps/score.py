@@ -49,7 +49,7 @@ from bncli.watch import Note, Run, Stage, Watch
 
 
 def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
-    """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
+    """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
@@ -59,7 +59,7 @@ def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
 
 
 def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:
-    """That of the model, with what is wanted instead; None: nothing is decided.
+    """Return that of the model, with what is wanted instead; None: nothing is decided.
 
     A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
     """
@@ -78,7 +78,7 @@ def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watc
 
 
 def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
-    """A warning where rows were scored and none reaches the threshold; highest: ln P of the second label in any row."""
+    """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
     if rule is None or rule.threshold is None or highest == -math.inf:
         return
     value, most = rule.threshold.value, math.exp(highest)
@@ -101,7 +101,7 @@ class MonitorSummary:
     monitor: Monitor
 
     def as_json(self) -> dict[str, Any]:
-        """The file, and what it says in short."""
+        """Return the file, and what it says in short."""
         return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
 
     def sentence(self) -> str:
@@ -136,7 +136,7 @@ def _size(psi: float | None) -> str:
 
 
 def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Watch) -> MonitorSummary:
-    """Writes what was counted, and notes what it lacks."""
+    """Write what was counted, and notes what it lacks."""
     assert watcher is not None
     if model.class_weights is not None and model.plain_frequencies is None:
         watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
@@ -261,7 +261,7 @@ def score(
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
-    """That of the prior; a note where probabilities are those of weighted classes and nobody said so."""
+    """Return that of the prior; a note where probabilities are those of weighted classes and nobody said so."""
     if prior is not None:
         return prior_shift(model, prior)
     if model.class_weights is not None:
@@ -272,7 +272,10 @@ def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) 
 
 @contextmanager
 def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
-    """The cluster that is asked for, whose workers see every file of the table; None: this process does the work."""
+    """Yield the cluster that is asked for, whose workers see every file of the table.
+
+    None: this process does the work.
+    """
     if run.cluster is None:
         yield None
         return
@@ -283,14 +286,14 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
 
 
 def _plan(model: Model, source: Source, layout: ScoreLayout, output: Output, rows: ScoredRows) -> ScorePlan:
-    """What the workers must know."""
+    """Return what the workers must know."""
     path = None if output.path == "-" else output.path
     how = (rows.strict, rows.shift, rows.watcher is not None, output.questions)
     return ScorePlan(model, source, layout, path, output.format, *how)
 
 
 def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterable[ScoredFile]) -> None:
-    """What workers have made of each file, in the order of the rows."""
+    """Write the workers' results for each file in row order."""
     with batches.bad_rows as bad_rows:
         for blocks, counts, error in files:
             for bad, pieces in blocks:
@@ -303,7 +306,7 @@ def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterab
 
 
 def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) -> None:
-    """Reading here, scoring and writing in a stage each; of the texts that were read the first `n_kept` are written."""
+    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read."""
 
     def score_batch(batch: Batch) -> None:
         if rows.strict:

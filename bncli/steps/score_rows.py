@@ -83,7 +83,7 @@ class ScoredRows:
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def watch(self, model: Model) -> None:
-        """Counts all that goes through for a monitor as well, the class too where it is there."""
+        """Count all that goes through for a monitor as well, the class too where it is there."""
         self.watcher = ScoreMonitor(model, self._scorer.used)
         self.needed = (*self.needed, model.schema.class_name)
 
@@ -96,7 +96,7 @@ class ScoredRows:
         self.asked = PreparedQuestions(model, self._scorer.used, questions, score, self.shift, rule)
 
     def add(self, others: Counts) -> None:
-        """Counts rows that were scored elsewhere."""
+        """Count rows that were scored elsewhere."""
         self.count += others.rows
         self.unseen.update(others.unseen)
         self.missing.update(others.missing)
@@ -109,7 +109,7 @@ class ScoredRows:
         return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
     def score(self, batch: Batch) -> Iterator[ScoredBlock]:
-        """The rows of a batch in their order, so many at a time."""
+        """Yield the rows of a batch in their order, so many at a time."""
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
@@ -133,7 +133,7 @@ class ScoredRows:
             yield ScoredBlock(block, log_p, self._why(codes, raw, most_probable(log_p)), asked)
 
     def _final(self, raw: Array) -> Array:
-        """What is said in the end: calibrated, and under the prior that was asked for."""
+        """Return what is said in the end: calibrated, and under the prior that was asked for."""
         return shifted(raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw), self.shift)
 
     def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:

@@ -86,7 +86,7 @@ def simulate(
     missing: float | Literal["model"] | None = None,
     watch: Watch = silent,
 ) -> SimulateReport:
-    """Writes `rows` rows, drawn from `origin`.
+    """Write `rows` rows, drawn from `origin`.
 
     That is the path of a model, a kind of random network, or the exponent of the conditioning experiment; only the
     networks that are made here may be written as a model with the true tables. Every attribute value is
@@ -158,7 +158,7 @@ class _Tally:
         self.missing_by_attribute = [0] * len(self._names)
 
     def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
-        """The blocks, counted as they pass."""
+        """Yield the blocks, counted as they pass."""
         for block in blocks:
             for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
                 column = block.as_read[name]

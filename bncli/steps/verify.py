@@ -118,7 +118,7 @@ def _far(compared: LargestDifference) -> str:
 
 
 def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> VerifyReport:
-    """Compares; see `VerifyReport.fault` for the verdict.
+    """Compare; see `VerifyReport.fault` for the verdict.
 
     ModelError where there is nothing to compare, for the model has no self-test and no export is named, and for an
     export that cannot be one of this model; BncliError where nothing is at hand that runs it.
@@ -157,7 +157,7 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
 
 
 def _format(path: str) -> NetworkFormat | ProgramFormat:
-    """The format that the ending stands for; UsageError for one that says no probabilities."""
+    """Return the format that the ending stands for; UsageError for one that says no probabilities."""
     formats = [
         form
         for form in export_formats()
@@ -210,7 +210,7 @@ def _text(content: bytes, where: str) -> str:
 
 
 def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
-    """What a program answers; ModelError where it fails."""
+    """Return what a program answers; ModelError where it fails."""
     try:
         return asked(text, probes.rows())
     except UsageError:

@@ -93,7 +93,7 @@ class PreparedQuestions:
     def answers(
         self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array
     ) -> tuple[Sequence[str] | Array, ...]:
-        """The values of the columns `added`, for these rows of a batch."""
+        """Return the values of the columns `added`, for these rows of a batch."""
         found: list[Sequence[str] | Array] = []
         if self._changes:
             other = self.changed(codes)
@@ -109,7 +109,7 @@ class PreparedQuestions:
         return tuple(found)
 
     def changed(self, codes: Sequence[Codes]) -> Array:
-        """log P(y | x_t) with the values that are set, (K, N)."""
+        """Return log P(y | x_t) with the values that are set, (K, N)."""
         given = list(codes)
         for position, code in self._changes:
             given[position] = np.full_like(codes[position], code)
@@ -117,7 +117,7 @@ class PreparedQuestions:
 
 
 def _decided(rule: Rule | None, labels: tuple[str, ...], log_p: Array) -> Index:
-    """The label decided for, (N,), or where nothing is decided the most probable one."""
+    """Return the label decided for, (N,), or where nothing is decided the most probable one."""
     if rule is None or not rule.decides:
         return most_probable(log_p)
     return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
@@ -161,7 +161,7 @@ def _position(name: str, names: Sequence[str], schema: Schema) -> int:
 
 
 def _code(attribute: Attribute, value: str) -> int:
-    """What the value is coded as; the empty one is missing."""
+    """Return what the value is coded as; the empty one is missing."""
     if not value:
         return attribute.n_values  # the missing level, or where there is none "unknown"
     if isinstance(attribute, NumericAttribute):

@@ -60,7 +60,7 @@ class CountsLayout:
         return (*alone, *sorted(reduced, key=lambda s: (len(s), s)))
 
     def reduced(self, s: Set) -> Set:
-        """The set without the attributes that have one code: its table holds the same numbers."""
+        """Return the set without the attributes that have one code: its table holds the same numbers."""
         return tuple(i for i in s if self.radices[i] > 1)
 
     def shape(self, s: Set) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class CountsLayout:
         return sum(math.prod(self.shape(s)) for s in self.sets)
 
     def table(self, numbers: Numbers, s: Set) -> Numbers:
-        """The table of a set that is there: a view."""
+        """Return the table of a set that is there: a view."""
         shape, first = self.shape(s), self.starts[s]
         return numbers[first : first + math.prod(shape)].reshape(shape)
 
@@ -125,7 +125,7 @@ class CountedRows:
         return self.layout.table(self.numbers, ())
 
     def stored(self, policy: MissingPolicy, reading: ReadingRules) -> StoredTables:
-        """What learners ask for; BncliError where there are no rows."""
+        """Return what learners ask for; BncliError where there are no rows."""
         if self.n_rows == 0:
             what = "there are no rows behind these counts"
             raise BncliError(what, hint="count a table that has some, and merge its counts")
@@ -144,13 +144,16 @@ class CountedRows:
 
 
 def no_rows(cuts: Cuts, wanted: Wanted) -> CountedRows:
-    """The counts of nothing."""
+    """Return the counts of nothing."""
     layout = CountsLayout(tuple(a.cardinality for a in cuts.attributes), 0, wanted)
     return CountedRows(cuts, (), wanted, 0, (0,) * len(cuts.attributes), np.zeros(layout.n_entries, np.int64))
 
 
 def count_rows(data: Dataset, cuts: Cuts, wanted: Wanted) -> CountedRows:
-    """The counts of coded rows, whose weights are whole numbers; the code of a missing value is the last possible."""
+    """Return the counts of coded rows, whose weights are whole numbers.
+
+    The code of a missing value is the last possible.
+    """
     n_missing = tuple(
         int(np.count_nonzero(codes == a.n_values)) for codes, a in zip(data.codes, cuts.attributes, strict=True)
     )
@@ -178,12 +181,12 @@ def _tables(counts: Counts, layout: CountsLayout) -> Iterator[tuple[Set, Array]]
 
 
 def relabelled(one: CountedRows, labels: tuple[str, ...]) -> CountedRows:
-    """The counts with other labels, in their order: new ones were never seen, what is left out is forgotten."""
+    """Return the counts with other labels, in their order: new ones were never seen, what is left out is forgotten."""
     return replace(one, labels=labels, numbers=_spread(one, one.layout.radices, labels))
 
 
 def added(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float | None = None) -> CountedRows:
-    """The sum of counts under the same cuts; `labels` has those of all, in the order to be.
+    """Return the sum of counts under the same cuts; `labels` has those of all, in the order to be.
 
     decay: what everything before counts for at each further one, in (0, 1); None: all count alike, and the order of
     `counted` has no effect, but for rounding where one of them is decayed. BncliError where the numbers grow too large.
@@ -218,7 +221,7 @@ def _all_parts(counted: Sequence[CountedRows], decay: float | None) -> tuple[Cou
 
 
 def _spread(one: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...]) -> Numbers:
-    """The numbers where these codes (at least its own) and labels have them."""
+    """Return the numbers where these codes (at least its own) and labels have them."""
     own = one.layout
     if own.radices == radices and one.labels == labels:
         return one.numbers

@@ -78,7 +78,7 @@ class StoredTables:
                 yield PairBatch(i, j, np.stack([self.tables[pair] for pair in some]))
 
     def unknown(self, members: Set) -> BncliError:
-        """The error for a table that is not held."""
+        """Return the error for a table that is not held."""
         names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
         what = f"the counts hold no table over {names} and the class"
         return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learnt")
@@ -87,7 +87,7 @@ class StoredTables:
 def stored_tables(
     bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
 ) -> StoredTables:
-    """The tables under the policy, with the frequencies that they tell.
+    """Return the tables under the policy, with the frequencies that they tell.
 
     `bare`: its attributes have a missing level where the tables have a code for it, the last; no frequencies are known.
     n_missing: rows in which each attribute is missing. The table of every attribute and that of the class are there.
@@ -107,7 +107,7 @@ def stored_tables(
 
 
 def _counted(attribute: Attribute, weights: Array, *, marginalized: bool, any_missing: bool) -> Attribute:
-    """The attribute with its frequencies; of one that has no missing level, what is missing apart."""
+    """Return the attribute with its frequencies; of one that has no missing level, what is missing apart."""
     frequencies = tuple(weights.tolist())
     if not marginalized:
         return replace(attribute, frequencies=frequencies)
@@ -197,14 +197,14 @@ class Counts:
         return self.tables([()])[0]
 
     def _observed(self, s: Set, table: Array) -> Array:
-        """The cells of a table that belong to rows without missing values in `s`."""
+        """Return the cells of a table that belong to rows without missing values in `s`."""
         if not any(self.source.n_missing[i] for i in s):
             return table
         cardinalities = self.source.schema.cardinalities
         return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
-        """The same of a batch; apart where tables of one shape have missing values along different axes."""
+        """Yield the same of a batch; apart where tables of one shape have missing values along different axes."""
         incomplete = np.array(self.source.n_missing) > 0
         kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
@@ -224,7 +224,7 @@ class Counts:
         return table
 
     def _derive(self, wanted: Set) -> Array | None:
-        """The table, if it is known or a margin of one that is."""
+        """Return the table, if it is known or a margin of one that is."""
         ascending = tuple(sorted(wanted))
         table = self._known.get(ascending)
         if table is None and len(ascending) == 2:
@@ -253,7 +253,7 @@ class Counts:
         return None if j is None or self._pair((min(i, j), max(i, j))) is None else self._margin((i,))
 
     def _margin(self, ascending: Set) -> Array | None:
-        """The table as a margin of the smallest set that contains it, if one is known."""
+        """Return the table as a margin of the smallest set that contains it, if one is known."""
         bits = _bits(ascending)
         candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
         within = [s for mask, s in candidates if mask & bits == bits]
@@ -305,7 +305,7 @@ class _KeptPairs:
         self.ends.append(first + len(batch.i))
 
     def partner(self, i: int) -> int | None:
-        """The first attribute with which `i` is kept as a pair, or None."""
+        """Return the first attribute with which `i` is kept as a pair, or None."""
         there = np.flatnonzero((self.where[i] >= 0) | (self.where[:, i] >= 0))
         return int(there[0]) if len(there) else None
 

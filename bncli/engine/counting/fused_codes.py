@@ -72,7 +72,7 @@ class Fusion:
         return tables
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """The transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
+        """Return the transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
         targets, widths = self._targets
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
         sums = [np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows]
@@ -101,7 +101,7 @@ class Fusion:
 
 
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
-    """Groups with at most `max_configurations` observed configurations each; a lone family may have more.
+    """Return groups with at most `max_configurations` observed configurations; a single family may have more.
 
     Interleaved codes are arrays (groups, rows) that have the codes of a row side by side, in the narrowest type.
     """
@@ -148,7 +148,7 @@ def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]
 
 
 def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
-    """The cell of every row in every family, (families, N); families of one size together."""
+    """Return the cell of every row in every family, (families, N); families of one size together."""
     cells = np.zeros((len(families), data.n_rows), np.intp)
     by_size: dict[int, list[int]] = {}
     for f, family in enumerate(families):
@@ -205,7 +205,7 @@ class _Group:
         return np.stack(columns, axis=1), self._codes
 
     def _values(self) -> dict[int, Index]:
-        """The value of every attribute in each configuration, (size,)."""
+        """Return the value of every attribute in each configuration, (size,)."""
         found = {}
         configurations = np.arange(self._size)
         for attribute, (radix, present) in reversed(self._added.items()):
@@ -247,7 +247,7 @@ def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]
 
 
 def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
-    """The codes as they are go: of many rows there is no room for both."""
+    """Return the codes as they are go: of many rows there is no room for both."""
     codes = np.empty((block.n_rows, len(block.state)), kind)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
@@ -303,7 +303,7 @@ def no_attributes(data: Dataset) -> JointCodes:
 
 
 def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes, Index]:
-    """The joint values with `attribute` added, and the old number of each new one, shape (new size,), ascending."""
+    """Return the joint values with `attribute` added, and the old number of each new one, ascending."""
     radix = data.schema.cardinalities[attribute]
     if joint.size * radix <= MAX_MARKED:
         present = np.flatnonzero(data.reduce(_mark, attribute, radix, joint.size, states=joint.codes))

@@ -76,7 +76,7 @@ class SuperAttribute:
         ).astype(np.float64)
 
     def having(self, cardinality: int) -> list[int]:
-        """The attributes with so many values."""
+        """Return the attributes with so many values."""
         return [i for i, radix in zip(self.attributes, self.shape, strict=True) if radix == cardinality]
 
     def rows(self, cardinality: int) -> Index:
@@ -98,7 +98,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
 
 
 def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
-    """The same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
+    """Yield the same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
     n_columns = len(columns[0])
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
     for pairs in _table_batches_rounds(supers, n_columns):
@@ -128,7 +128,7 @@ def _alike(supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> Iterat
 
 
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
-    """The cheapest grouping by the cost model, first-fit decreasing for each S."""
+    """Return the cheapest grouping by the cost model, first-fit decreasing for each S."""
     ways = [_first_fit(cardinalities, size) for size in JOINT_SIZES]
     return min(ways, key=lambda supers: _cost(supers, n_rows, n_labels))
 
@@ -200,7 +200,7 @@ def _table_batches_count(
 def _table_batches_count_many(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.int64]]:
-    """The same of rows that weigh 1, by sparse matrices."""
+    """Return the same of rows that weigh 1, by sparse matrices."""
     totals = [np.zeros(supers[p].size * n_labels * (1 if p == q else supers[q].size), np.int64) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(MANY_ROWS):
@@ -217,7 +217,7 @@ def _table_batches_count_many(
 
 
 def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int32]:
-    """The joint values of a super-attribute, (rows,)."""
+    """Return the joint values of a super-attribute, (rows,)."""
     fused = np.empty(rows.stop - rows.start, np.int32)
     for start in range(rows.start, rows.stop, BLOCK):
         some = slice(start, min(start + BLOCK, rows.stop))
@@ -249,7 +249,7 @@ def _join(code: Index, other: Index, size: int) -> Index:
 
 
 def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
-    """The pairs inside a super-attribute, from n[u, y]; each once."""
+    """Yield the pairs inside a super-attribute, from n[u, y]; each once."""
     of_p = p.margins
     both = of_p[:, np.newaxis, :] * counted.T
     for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
@@ -259,7 +259,10 @@ def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
 
 
 def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> Iterator[PairBatch]:
-    """The pairs between p and others q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
+    """Return the pairs between p and others q of one shape, from n[q, u, y, v].
+
+    Of one attribute the margins are known.
+    """
     n_labels = counted.shape[2]
     if len(others[0].attributes) > 1:
         counted = counted @ others[0].margins.T
@@ -270,7 +273,7 @@ def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> 
 
 
 def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
-    """The tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
+    """Yield the tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
     n_others, _, n_labels, _ = joint.shape
     for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
         rows, columns = p.rows(a), others[0].rows(b)
@@ -328,7 +331,7 @@ def tables_with_one_more(
 def _sweep_rounds(
     candidates: Sequence[int], cardinalities: tuple[int, ...], base: int, at_most: int
 ) -> Iterator[list[int]]:
-    """The candidates by their number of values, as many at a time as their tables allow."""
+    """Yield the candidates by their number of values, as many at a time as their tables allow."""
     together: list[int] = []
     values = 0
     for j in sorted(candidates, key=lambda j: (cardinalities[j], j)):
@@ -361,7 +364,7 @@ def _sweep_count(
 def _sweep_count_many(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.int64]]:
-    """The same of rows that weigh 1, by sparse matrices."""
+    """Return the same of rows that weigh 1, by sparse matrices."""
     shape = (*(cardinalities[i] for i in base), n_labels)
     totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
     for rows in block.slices(MANY_ROWS):

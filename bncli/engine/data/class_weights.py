@@ -22,7 +22,7 @@ BALANCED = "balanced"
 
 
 def class_weights_of(words: str | None, columns: Columns) -> Array | None:
-    """The number of each label (K,), from `balanced` or `label=number,...`; a label that is not named has 1.
+    """Return the number of each label (K,), from `balanced` or `label=number,...`; a label that is not named has 1.
 
     None where nothing is asked for. UsageError for a label that the class does not have.
     """
@@ -43,14 +43,14 @@ def class_weights_of(words: str | None, columns: Columns) -> Array | None:
 
 
 def unknown_label(label: str, labels: tuple[str, ...], option: str, class_name: str) -> BncliError:
-    """An error about a label that an option names and the class does not have."""
+    """Return an error about a label that an option names and the class does not have."""
     known = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     what = f"{option} names the label {label!r}, which the class {class_name!r} does not have"
     return BncliError(what, hint=f"it has {known}")
 
 
 def reweighted(columns: Columns, class_weights: Array) -> Columns:
-    """The rows with weights times those of their classes; so too the rows that they keep as they were read."""
+    """Return the rows with weights times those of their classes; so too the rows that they keep as they were read."""
     assert columns.label is not None
     weights = class_weights[columns.label.codes]
     weights = weights if columns.weights is None else weights * columns.weights

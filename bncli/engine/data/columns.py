@@ -34,7 +34,7 @@ class ChunkedColumn:
 
     @staticmethod
     def of(codes: Codes) -> ChunkedColumn:
-        """A column in one part."""
+        """Return a column in one part."""
         return ChunkedColumn((codes,))
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class ChunkedColumn:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def count(self, n: int, weights: Array | None = None) -> Array:
-        """The number, or the weight, of the rows of each code below n or above, (at least n,), added in row order."""
+        """Return the number or weight of rows with each code below n or above, (at least n,), added in row order."""
         if weights is not None:
             return np.bincount(self.whole(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
@@ -162,7 +162,7 @@ class Origin:
     sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
-        """The rows drawn by this seed, where they are there."""
+        """Return the rows drawn by this seed, where they are there."""
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
@@ -193,7 +193,7 @@ class Columns:
         return {name: column for name, column in self.attributes.items() if not isinstance(column, CodedColumn)}
 
     def take(self, rows: Index) -> Columns:
-        """The given rows, in the given order; the class keeps all its labels."""
+        """Return the given rows, in the given order; the class keeps all its labels."""
         return Columns(
             len(rows),
             {name: column.take(rows) for name, column in self.attributes.items()},

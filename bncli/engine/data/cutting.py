@@ -92,7 +92,7 @@ def pooled(
     weights: tuple[NDArray[np.int64] | None, float],
     most: int | None,
 ) -> CategoricalAttribute:
-    """The attribute with its levels pooled to at most `most`, not counted yet; as it is where each stays alone.
+    """Return the attribute with its levels pooled to at most `most`, not counted yet; as it is where each stays alone.
 
     labels (N,): the class of every row; weights: that of every row in whole units, and the unit.
     """
@@ -112,7 +112,7 @@ def pooled(
 
 
 def _names(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tuple[str, ...]:
-    """A name for each group: its value, or its commonest values and how many more there are."""
+    """Return a name for each group: its value, or its commonest values and how many more there are."""
     taken = set(attribute.levels)
     names = []
     for group in members:
@@ -135,7 +135,7 @@ def _joined(values: Sequence[str], n_values: int) -> str:
 
 
 def _unlike(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken."""
+    """Return the name, with a number if it is taken."""
     number, unlike = 1, name
     while unlike in taken:
         number += 1
@@ -144,7 +144,7 @@ def _unlike(name: str, taken: set[str]) -> str:
 
 
 def told(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
-    """What was pooled, and what was left out because nothing can be told from it: a sentence each."""
+    """Return what was pooled, and what was left out because nothing can be told from it: a sentence each."""
     found = [a for a in attributes if isinstance(a, CategoricalAttribute) and a.groups]
     kept = [f"{a.name} {_size(a)} -> {a.n_values} group{'s' * (a.n_values > 1)}" for a in found if a.informative]
     idle = [f"'{a.name}' ({_size(a)} values)" for a in found if not a.informative]
@@ -231,7 +231,7 @@ def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | ColumnsJoinedOnDema
 def _coder(
     columns: Columns, learn: Callable[[str], Attribute], without_cuts: frozenset[str], missing_policy: MissingPolicy
 ) -> Callable[[str], _Coded]:
-    """The function that learns and codes the column of a name."""
+    """Return the function that learns and codes the column of a name."""
     # What every complete column of numbers without a cut comes to: one interval that holds all rows.
     nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
     _, frequencies = _frequencies(nothing, 1, columns.weights)
@@ -289,7 +289,7 @@ def _lacks(column: Column | CodedColumn) -> bool:
 def _coded(
     attribute: Attribute, column: Column | CodedColumn, weights: Weights, missing_policy: MissingPolicy
 ) -> _Coded:
-    """The column under its attribute: intervals are counted on their codes, levels were counted to be found.
+    """Return the column under its attribute: intervals are counted on their codes, levels were counted to be found.
 
     An attribute that tells nothing is all zeros and takes no memory.
     """
@@ -305,7 +305,7 @@ def _coded(
 
 
 def _counted_codes(column: CodedColumn, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
-    """The codes where they lie, under their attribute with its frequencies."""
+    """Return the codes where they lie, under their attribute with its frequencies."""
     bare = column.attribute
     sums = column.codes.count(bare.n_values + 1, weights)
     missing = bare.missing or bool(sums[bare.n_values] > 0)
@@ -322,7 +322,7 @@ def _without_missing_level(attribute: Attribute) -> Attribute:
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
-    """The cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
+    """Return the cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
     bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
 
@@ -348,7 +348,7 @@ def _module(method: str) -> Any:
 
 
 def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule) -> Callable[[str], Attribute]:
-    """The function that learns the attribute of a name."""
+    """Return the function that learns the attribute of a name."""
     assert columns.label is not None
     n_labels, weights = len(columns.label.levels), columns.weights
     units = whole_units(weights)
@@ -376,7 +376,7 @@ def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule)
 
 
 def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
-    """The rows that have a value and a weight; None for all of them."""
+    """Return the rows that have a value and a weight; None for all of them."""
     usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
     if weights is not None:
         usable &= weights > 0
@@ -384,7 +384,7 @@ def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
 
 
 def _levels(name: str, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
-    """The attribute of the levels that occur, in their order."""
+    """Return the attribute of the levels that occur, in their order."""
     n = len(column.levels)
     codes = column.codes.astype(np.intp)  # n itself may be more than the type of the codes holds
     codes[codes < 0] = n
@@ -406,7 +406,7 @@ def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = Fal
 
 
 def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
-    """The function that meets a given attribute with the rows."""
+    """Return the function that meets a given attribute with the rows."""
     by_name = {attribute.name: attribute for attribute in given.attributes}
 
     def adopted(name: str) -> Attribute:
@@ -435,7 +435,7 @@ def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, we
 
 
 def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
-    """The attribute with the frequencies of the values that occur, each of which it knows."""
+    """Return the attribute with the frequencies of the values that occur, each of which it knows."""
     missing = occurring.missing or attribute.missing
     counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):

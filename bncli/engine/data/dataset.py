@@ -53,7 +53,7 @@ class RowBlock:
         return sum(array.nbytes for array in arrays)
 
     def slices(self, size: int = ROWS_PER_SLICE) -> Iterator[slice]:
-        """The rows of the block, cut into slices of `size`."""
+        """Yield the rows of the block, cut into slices of `size`."""
         for start in range(0, self.n_rows, size):
             yield slice(start, min(start + size, self.n_rows))
 
@@ -105,7 +105,7 @@ class Dataset:
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def take(self, rows: Index) -> Dataset:
-        """The given rows in the given order, copied."""
+        """Return the given rows in the given order, copied."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
@@ -114,7 +114,7 @@ class Dataset:
         return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
-        """The rows as row blocks (views, no copies), each with its element of `states`."""
+        """Return the rows as row blocks (views, no copies), each with its element of `states`."""
         if states is None:
             return self._stateless
         # made by hand, for `replace` takes longer than a pass over few rows
@@ -147,7 +147,7 @@ class Dataset:
         return self.map(kernel, *broadcast, states=states)
 
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
-        """The sum over row blocks of `kernel(block, *broadcast)`: an array, a number, or a tuple or list of them."""
+        """Return the sum over row blocks of `kernel(block, *broadcast)`: an array, a number, a tuple or a list."""
         results = self._results(kernel, broadcast, states)
         # in block order, whichever came first: floating-point sums depend on the order
         total = next(results)
@@ -193,14 +193,14 @@ class _Share(Generic[T]):
         return bool(self._here) or self._future.done()
 
     def take(self) -> bool:
-        """Does it here, unless a thread has begun."""
+        """Do it here, unless a thread has begun."""
         if self._here or not self._future.cancel():
             return False
         self._here.append(self._work())
         return True
 
     def result(self) -> T:
-        """What came of it, waited for."""
+        """Return what came of it, waited for."""
         return self._here[0] if self._here else self._future.result()
 
 
@@ -228,7 +228,7 @@ def _add(a: Any, b: Any) -> Any:
 
 
 def code_dtype(n_codes: int) -> np.dtype[np.unsignedinteger]:
-    """The narrowest unsigned type for codes 0..n_codes - 1."""
+    """Return the narrowest unsigned type for codes 0..n_codes - 1."""
     return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
 
 
@@ -258,7 +258,7 @@ class DistributedDataset(Dataset):
     keeper: BlockKeeper = field(kw_only=True)
 
     def take(self, rows: Index) -> Dataset:
-        """The given rows in the given order, copied here."""
+        """Return the given rows in the given order, copied here."""
         return Dataset(self.schema, self.codes, self.labels, self.weights, self.threads).take(rows)
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:

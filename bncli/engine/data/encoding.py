@@ -6,7 +6,7 @@
     unknown      one past the last code: a value never seen in training, or a missing one where training had none
 
 The columns may list their levels in another order than the schema, or more of them (in a fold of a table): codes
-are carried over by a small table of names. Cost: one pass a column.
+are carried over by a small table of names. Cost: one pass per column.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EncodedColumn:
 def encode_attributes(
     columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False
 ) -> EncodedAttributes:
-    """The attributes with these indices, for scoring; no class is needed.
+    """Return the attributes with these indices, for scoring; no class is needed.
 
     A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor missing.
     """
@@ -68,7 +68,10 @@ def _unknown(attribute: Attribute, n_rows: int) -> EncodedColumn:
 
 
 def label_codes(columns: Columns, schema: Schema) -> Codes:
-    """The class of every row as a position in the schema's labels; ModelError for a label that is not one of them."""
+    """Return the class of every row as a position in the schema's labels.
+
+    ModelError for a label that is not one of them.
+    """
     if columns.label is None:
         raise ModelError(f"the rows carry no class {schema.class_name!r}")
     n = len(schema.labels)
@@ -148,5 +151,5 @@ def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) 
 
 
 def _lookup(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
-    """The code of each level of `own`, `unknown` where it has none; one entry more, unknown."""
+    """Return the code of each level of `own`, `unknown` where it has none; one entry more, unknown."""
     return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)

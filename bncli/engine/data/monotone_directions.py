@@ -18,7 +18,7 @@ from bncli.errors import UsageError
 
 
 def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
-    """The rows with these directions in their schema; UsageError for what cannot have one."""
+    """Return the rows with these directions in their schema; UsageError for what cannot have one."""
     if not increasing and not decreasing:
         return data
     schema = data.schema

@@ -37,7 +37,7 @@ class DateForm:
     origin: int = 0
 
     def of_part(self, part: DatePart, origin: int = 0) -> DateForm:
-        """The form of another part of the same date; only `days` has an origin."""
+        """Return the form of another part of the same date; only `days` has an origin."""
         return replace(self, part=part, origin=origin)
 
 

@@ -81,7 +81,7 @@ Attribute = NumericAttribute | CategoricalAttribute
 
 
 def source_column(attribute: Attribute) -> str:
-    """The column of a table that the attribute is made from: that of a date, or the one of its own name."""
+    """Return the column of a table that the attribute is made from: that of a date, or the one of its own name."""
     form = attribute.form if isinstance(attribute, NumericAttribute) else None
     return form.source if isinstance(form, DateForm) else attribute.name
 

@@ -23,7 +23,7 @@ from bncli.errors import BncliError
 
 
 def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) -> Index:
-    """The fold 0..n_folds-1 of every row, from its label (N,); the same seed gives the same folds."""
+    """Return the fold 0..n_folds-1 of every row, from its label (N,); the same seed gives the same folds."""
     if n_folds < 2:
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
     if n_folds > len(labels):

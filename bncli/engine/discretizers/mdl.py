@@ -50,7 +50,7 @@ def cut_points(
     n_labels: int,
     weights: Array | None,
 ) -> tuple[float, ...]:
-    """The accepted cuts, ascending; none where no cut pays."""
+    """Return the accepted cuts, ascending; none where no cut pays."""
     units, unit = whole_units(weights)
     if units is not None and not units.all():
         rows = np.flatnonzero(units)
@@ -92,7 +92,7 @@ def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
 
 @lru_cache
 def _small_n_log_n(total: int) -> Array:
-    """n log2 n for 0 <= n <= total."""
+    """Return n log2 n for 0 <= n <= total."""
     n = np.arange(total + 1)
     return np.asarray(n * np.log2(np.maximum(n, 1)), np.float64)
 
@@ -192,7 +192,7 @@ class _Range:
 
 
 def _best_cut(items: _Items, whole: _Range) -> int | None:
-    """The item after which the cut of lowest class entropy lies; None without candidates."""
+    """Return the item after which the cut of lowest class entropy lies; None without candidates."""
     low, high = np.searchsorted(items.candidates, [whole.first, whole.stop - 1])
     if low == high:
         return None
@@ -234,7 +234,7 @@ def _changes(items: _Items, whole: _Range, block: slice) -> Counts:
 
 
 def _pays(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
-    """The stopping rule: whether the gain is worth the description of the cut."""
+    """Return the stopping rule: whether the gain is worth the description of the cut."""
     n = float(whole.counts.sum()) * items.unit
     # log2(n - 1) has no value there
     if n <= 1 + TIE:
@@ -247,7 +247,7 @@ def _pays(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
 
 
 def _entropy(items: _Items, part: _Range) -> tuple[float, float, int]:
-    """n Ent in units, Ent in bits a row, and the number of classes present."""
+    """Return n Ent in units, Ent in bits a row, and the number of classes present."""
     counts = part.counts
     bits = items.n_log_n.entropy(counts)
     return bits, bits / float(counts.sum()), int(np.count_nonzero(counts))
@@ -278,7 +278,7 @@ class NLogN:
         return np.rint(np.ldexp(number * np.log2(np.maximum(number, 1.0)), self.shift)).astype(np.int64)
 
     def entropy(self, counts: Counts) -> float:
-        """n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.
+        """Return n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.
 
         >>> NLogN(total=8, n_lookups=0).entropy(np.array([4, 2, 2]))
         12.0

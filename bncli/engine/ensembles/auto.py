@@ -124,7 +124,9 @@ MANY = 1_000
 def pool_weights(
     logs: Sequence[Array] | Array, labels: Integers, weights: Array | None = None, metric: str = ""
 ) -> Array:
-    """w (M,) of ln P_m(y | x_t), M arrays (K, rows); labels (rows,); `weights` (rows,) of the rows, None: 1 each.
+    """Return w (M,) of ln P_m(y | x_t), M arrays (K, rows).
+
+    Labels (rows,); `weights` (rows,) of the rows, None: 1 each.
 
     By the metric `rmse`, sum over rows of r_t (1 - P_w(y_t | x_t))^2 is minimised in place of the log-loss.
     """
@@ -176,12 +178,12 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
 
 
 def pool_logs(logs: Sequence[Array] | Array, w: Array) -> Array:
-    """ln P_w(y | x_t) (K, rows) from ln P_m(y | x_t), M arrays (K, rows)."""
+    """Return ln P_w(y | x_t) (K, rows) from ln P_m(y | x_t), M arrays (K, rows)."""
     return log_softmax(np.tensordot(w, np.asarray(logs), axes=1), axis=0)
 
 
 def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
-    """v (M,) of ln P_m(y_t | x_t), shape (M, rows); `weights` (rows,) of the rows, None: 1 each."""
+    """Return v (M,) of ln P_m(y_t | x_t), shape (M, rows); `weights` (rows,) of the rows, None: 1 each."""
     # each row's factor cancels in its shares, and nothing underflows for all components at once
     shares = np.exp(log_probabilities - log_probabilities.max(axis=0))
     of_rows = np.full(shares.shape[1], 1.0 / shares.shape[1]) if weights is None else weights / weights.sum()
@@ -208,7 +210,7 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run) -> tuple[Model, Parameters]:
-    """The ensemble, and how its components were reached."""
+    """Return the ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
     if columns.origin is not None and columns.origin.file:
@@ -302,7 +304,7 @@ class _HeldOutRows(NamedTuple):
 def _weighted(
     folds: Sequence[Fold], judged: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
 ) -> tuple[list[HeldOutEvaluation], Array]:
-    """The weights, and the candidates by which they were found.
+    """Return the weights, and the candidates by which they were found.
 
     Boosted trees have learnt from all rows but those held out. Where other candidates have seen fewer, those that
     matter are fitted to as many first, or trees would get more weight than they deserve.
@@ -329,7 +331,7 @@ def _close(fold: Fold, judged: Sequence[HeldOutEvaluation], weights: Array) -> s
 
 
 def _seconds_of(fold: Fold, judged: Sequence[HeldOutEvaluation]) -> float:
-    """That their fits to all rows of the fold are expected to take."""
+    """Return that their fits to all rows of the fold are expected to take."""
     likelihoods = [one.path.space.likelihood for one in judged if one.path is not None]
     return sum(fit_seconds(likelihood, fold.others.n_rows) for likelihood in likelihoods)
 
@@ -346,7 +348,7 @@ def _refitted(fold: Fold, judged: HeldOutEvaluation, path: PenaltyPath) -> HeldO
 
 
 def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOut:
-    """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
+    """Return the log-loss of the whole ensemble on the rows by which its weights were chosen."""
     outside = _HeldOutRows.of(folds)
     losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
     counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
@@ -400,7 +402,7 @@ def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
 
 
 def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted:
-    """The bag as a component: nothing is fitted again."""
+    """Return the bag as a component: nothing is fitted again."""
     tables = tables_of(members, data.schema)
     sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
     found = Candidate(NAME, Regions(tuple(sets), method="auto"), tables.families)
@@ -411,7 +413,7 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
 
 
 def _without_tables(data: Dataset, weight: float) -> _Fitted:
-    """The class frequencies as a component."""
+    """Return the class frequencies as a component."""
     bias = log_frequencies(data.class_counts)
     found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
     optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
@@ -430,14 +432,14 @@ def _fit(rows: Rows, judged: HeldOutEvaluation, weight: float) -> _Fitted:
 
 
 def _refit(data: Dataset, judged: HeldOutEvaluation, path: PenaltyPath, weight: float) -> _Fitted:
-    """What was found in the first fold, from its optimum there."""
+    """Return what was found in the first fold, from its optimum there."""
     space = _space_like(data, path)
     optimum = find_optimum_from(space, _settings(judged.penalty), path.parameters)
     return _fitted(judged.name, weight, path.candidate, space, optimum, space.cells(optimum.point))
 
 
 def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
-    """The parameters of the path, on other rows."""
+    """Return the parameters of the path, on other rows."""
     effects = path.space.coordinates.sharing
     return space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
 

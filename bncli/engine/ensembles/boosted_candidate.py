@@ -51,7 +51,7 @@ class Bag(NamedTuple):
 def judge_boosted(
     parts: Sequence[Part], weights: Array | None, bag: Bag, tell: Callable[[int], None]
 ) -> HeldOutEvaluation:
-    """A member for each part, and what it says of its rows held out; `weights` of these rows, None: 1 each."""
+    """Return a member for each part, and what it says of its rows held out; `weights` of these rows, None: 1 each."""
     members, said = list[Boosted](), []
     for fold, part in enumerate(parts):
         tell(fold)
@@ -65,13 +65,13 @@ def judge_boosted(
 
 
 def member_seconds(data: Dataset, n_rows: int, like: Sequence[Boosted] = ()) -> float:
-    """What one member is expected to take that learns from so many rows, the mean over those that it is like."""
+    """Return what one member is expected to take that learns from so many rows, the mean over those that it is like."""
     grown = sum(member.grown for member in like)
     return boosted_seconds(n_rows, len(data.schema.informative)) * (grown / (TREES * len(like)) if like else 1.0)
 
 
 def later_rows(data: Dataset, most: int) -> int:
-    """That a member learns from which is drawn from all rows."""
+    """Return that a member learns from which is drawn from all rows."""
     return min(data.n_rows, most) * (FOLDS - 1) // FOLDS
 
 

@@ -132,7 +132,7 @@ def boost(
 
 
 def _said(tree: Tree, leaf: Index) -> Array:
-    """What the tree adds to the scores of rows in these leaves, (rows, scores)."""
+    """Return what the tree adds to the scores of rows in these leaves, (rows, scores)."""
     return np.take(tree.values.T.copy(), leaf, axis=1, mode="clip").T
 
 
@@ -148,7 +148,7 @@ class _Member:
         self._own = (classes[:, np.newaxis] == labels).astype(np.float64).T
 
     def grow(self, scores: Array) -> tuple[Tree, Index]:
-        """The next tree, and the leaf of every row in it."""
+        """Return the next tree, and the leaf of every row in it."""
         p = probabilities(scores)
         g, h = self._own - p, 1.0 - p
         h *= p
@@ -190,14 +190,14 @@ def probabilities(scores: Array) -> Array:
 
 
 def log_probabilities(scores: Array) -> Array:
-    """ln P(y | x) (rows, K)."""
+    """Return ln P(y | x) (rows, K)."""
     if scores.shape[1] == 1:
         scores = np.hstack([-0.5 * scores, 0.5 * scores])
     return log_softmax(np.ascontiguousarray(scores.T), axis=0).T
 
 
 def log_loss(scores: Array, data: Dataset) -> float:
-    """The mean by weight, in nats."""
+    """Return the mean by weight, in nats."""
     if not data.n_rows:
         return 0.0
     if scores.shape[1] == 1:
@@ -228,7 +228,7 @@ class _Table:
 
 
 def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
-    """The average of the members' scores, as one sum of tables."""
+    """Return the average of the members' scores, as one sum of tables."""
     share = 1.0 / len(members)
     bias = np.mean([_by_class(member.prior) for member in members], axis=0)
     found = [_table(tree, schema, share) for member in members for tree in member.trees]
@@ -246,7 +246,7 @@ def _by_class(scores: Array) -> Array:
 
 
 def _table(tree: Tree, schema: Schema, share: float) -> _Table:
-    """The tree times `share`."""
+    """Return the tree times `share`."""
     attributes = tuple(sorted({split.attribute for split in tree.splits}))
     levels = len(tree.splits)
     binnings, digits = [], []

@@ -73,7 +73,7 @@ class Effort:
     trees: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
-        """What all candidates together may be expected to take."""
+        """Return what all candidates together may be expected to take."""
         grown = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
         return self.share * (SECONDS + SECONDS_A_VALUE * grown)
 
@@ -93,7 +93,7 @@ DEFAULT = 3
 
 
 def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """The one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
+    """Return the one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
     folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
@@ -136,7 +136,7 @@ class ComputeBudget:
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
     def begin_candidates(self, effort: Effort, data: Dataset) -> None:
-        """The first candidate begins."""
+        """Start the first candidate."""
         self.seconds = effort.seconds(*_size(data))
         self.before_candidates = self._elapsed()
 
@@ -159,7 +159,7 @@ class ComputeBudget:
         return lambda: self._elapsed() >= end
 
     def spend(self, expected: float, later: float, did: float | None = None) -> None:
-        """A candidate of this cost was tried; it `did` as much, if that is known to be another."""
+        """Record a candidate of this cost; `did` is its true cost where that is known to differ."""
         self.expected += expected
         self.done += expected if did is None else did
         self.later += later
@@ -185,7 +185,7 @@ class ComputeBudget:
 
 
 def search_seconds(name: str, n_attributes: int) -> float:
-    """What finding the sets of a candidate is expected to take in a fold, by the sets that are looked at."""
+    """Return what finding the sets of a candidate is expected to take in a fold, by the sets that are looked at."""
     pairs = n_attributes * (n_attributes - 1) / 2
     looked_at = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
     return SECONDS_A_SET * looked_at * pairs
@@ -219,24 +219,24 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
 
 
 def boosted_seconds(n_rows: int, n_attributes: int) -> float:
-    """What boosting trees on so many rows is expected to take, TREES of them: roughly, as measured."""
+    """Return what boosting trees on so many rows is expected to take, TREES of them: roughly, as measured."""
     return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
 def path_seconds(likelihood: ConditionalLikelihood, coding: str = "thermometer") -> float:
-    """What a path over these rows is expected to take, for parameters in this coding."""
+    """Return what a path over these rows is expected to take, for parameters in this coding."""
     return PASSES_OF_PATH * (LINE if coding == "linear" else 1.0) * pass_seconds(likelihood)
 
 
 def least_path_seconds(data: Dataset, found: Candidate) -> float:
-    """What is known of it before the rows are fused: a pass takes no less than its cells do."""
+    """Return what is known of it before the rows are fused: a pass takes no less than its cells do."""
     n_cells = 1 + sum(family.n_cells for family in found.families)
     pass_ = 1e-9 * CELL * data.n_labels * n_cells
     return PASSES_OF_PATH * (LINE if found.coding == "linear" else 1.0) * pass_
 
 
 def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:
-    """What a fit of the same tables on so many rows is expected to take."""
+    """Return what a fit of the same tables on so many rows is expected to take."""
     return PASSES_OF_FIT * pass_seconds(likelihood) * max(1.0, n_rows / max(likelihood.data.n_rows, 1))
 
 

@@ -45,7 +45,10 @@ NEGLIGIBLE = 0.01
 
 
 def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
-    """The parameters of a candidate on some rows; `effects` are those of other rows, to have the same parameters."""
+    """Return the parameters of a candidate on some rows.
+
+    `effects` are those of other rows, to have the same parameters.
+    """
     likelihood = conditional_likelihood(data, candidate.families)
     if effects is None:
         weights = likelihood.cell_weights()
@@ -77,7 +80,7 @@ class PenaltyPath:
     """The one that was kept."""
 
     def advance(self, penalty: float) -> Array:
-        """ln P(y | x) of the rows held out, (K, rows)."""
+        """Return ln P(y | x) of the rows held out, (K, rows)."""
         settings = settings_of(penalty, TOLERANCE, MAX_ITERATIONS)
         if self.space.likelihood.data.n_rows < FEW_ROWS:
             settings = replace(settings, near_cost=COST_OF_FEW)
@@ -86,11 +89,11 @@ class PenaltyPath:
         return said_of(self.held_out, self.fusion, self.searched.cells(point))
 
     def keep(self) -> None:
-        """The last optimum is the best one."""
+        """Record the last optimum as the best one."""
         self.best = self.optima[-1]
 
     def turn(self) -> None:
-        """What is tried next lies on the other side of the best one."""
+        """Continue on the other side of the best value."""
         self.optima = [self.best]
 
     @property
@@ -123,13 +126,13 @@ def settings_of(penalty: float, tolerance: float, max_iterations: int) -> Optimi
 
 
 def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
-    """The path of a candidate that was found on `data`."""
+    """Return the path of a candidate that was found on `data`."""
     fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
     return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
 
 
 def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
+    """Return ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
     return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
@@ -167,7 +170,7 @@ class Losses(NamedTuple):
     rmse: float
 
     def by(self, metric: str) -> float:
-        """The one of that name."""
+        """Return the one of that name."""
         return {"log-loss": self.log_loss, "error": self.error, "rmse": self.rmse}[metric]
 
 
@@ -194,7 +197,9 @@ def judge(
     first: float,
     is_late: Callable[[], bool] = lambda: False,
 ) -> HeldOutEvaluation:
-    """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold.
+    """Return the candidate at its best penalty, from `first` downwards, then upwards if it is best.
+
+    A path for each fold.
 
     Once it `is_late`, no further penalty is tried.
     """
@@ -254,7 +259,7 @@ class _Search:
 
 
 def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
-    """The class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
+    """Return the class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
     logs = np.concatenate(
         [np.repeat(log_frequencies(a.class_counts)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1
     )
@@ -272,7 +277,7 @@ def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
 
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
-    """The weights of all rows held out, in their order; None where each weighs 1."""
+    """Return the weights of all rows held out, in their order; None where each weighs 1."""
     weights = [fold.weights for fold in folds if fold.weights is not None]
     return np.concatenate(weights) if weights else None
 

@@ -82,7 +82,7 @@ class Trials:
         self._too_large: list[str] = []
 
     def run(self) -> list[HeldOutEvaluation]:
-        """What came of those that were tried: the promising ones, then, of what is left to spend, the others."""
+        """Return what came of those that were tried: the promising ones, then, of what is left to spend, the others."""
         if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
             self._tell("it cannot keep directions", [BOOSTED])
         self._pass(self._effort.prunes)
@@ -157,7 +157,7 @@ class Trials:
                 fold.rows.below["triples"] = judged.name
 
     def _try_boosted(self, done: int) -> None:
-        """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded.
+        """Try a bag of boosted trees whatever budget is left, of which it takes a part; a time limit is respected.
 
         Trees learn from all rows but those held out; from those that are drawn where there is no time for so many.
         """
@@ -193,7 +193,9 @@ class Trials:
         return True
 
     def _first_penalty(self, found: Candidate) -> float:
-        """A step above the best penalty of what this one builds on, or else of the first candidate; two of many rows.
+        """Return a step above the best penalty of what this one builds on, or else of the first candidate.
+
+        Two of many rows.
 
         Of many rows a path is followed downwards for longer, and a loss that hardly differs should not end it too low.
         """

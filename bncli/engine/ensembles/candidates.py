@@ -77,7 +77,7 @@ class Capacity:
 
 
 def capacity(n_rows: int) -> Capacity:
-    """What so many rows can bear."""
+    """Return what so many rows can bear."""
     if n_rows <= FEW_ROWS:
         return Capacity()
     growth = (n_rows / FEW_ROWS) ** GROWTH
@@ -158,7 +158,7 @@ class Rows:
 
 
 def candidate(rows: Rows, name: str) -> Candidate:
-    """The candidate of this name on these rows."""
+    """Return the candidate of this name on these rows."""
     if name not in rows.found:
         _FINDERS[name](rows)
     return rows.found[name]
@@ -213,7 +213,7 @@ def _quadruples(rows: Rows) -> None:
 
 
 def _extend(rows: Rows, name: str, bins: int) -> None:
-    """The regions of the candidate below, and the larger ones that gain most on its residuals, whatever they gain."""
+    """Return the regions of the previous candidate and the larger ones with the highest gains on its residuals."""
     below = candidate(rows, rows.below[name])
     gains = Gains(*_fit_of(rows, below), rows.data.schema.informative, bins)
     regions = below.structure.regions if isinstance(below.structure, Regions) else ()
@@ -259,7 +259,7 @@ def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> 
 
 
 def _with_steps(schema: Schema, singles: grids.Binnings, larger: Groupings) -> grids.Binnings:
-    """An attribute with a direction is cut by itself wherever larger sets cut it: it gives what they take away."""
+    """Add cuts to an attribute with a direction wherever larger sets cut it, so that it can offset them."""
     return tuple(
         reduce(finer, (one[i] for one in larger), own) if direction_of(schema, i) else own
         for i, own in enumerate(singles)

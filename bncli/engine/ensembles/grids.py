@@ -39,7 +39,10 @@ Binnings = tuple[Grouping | None, ...]
 
 
 def fine_dataset(columns: Columns, reading: ReadingRules, run: Run, group_levels: Rule = "off") -> Dataset:
-    """The rows in codes, every column cut by the union of all grids; the levels of categories pooled by the rule."""
+    """Return the rows in codes, every column cut by the union of all grids.
+
+    The levels of categories pooled by the rule.
+    """
     cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
     return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading, run=run)
 
@@ -99,7 +102,7 @@ def _mdl_binning(data: Dataset, i: int, is_uncut: bool) -> Grouping | None:
 
 
 def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
-    """The rows with every attribute regrouped to its binning."""
+    """Return the rows with every attribute regrouped to its binning."""
     binned = list(zip(data.schema.attributes, binnings, strict=True))
     attributes = tuple(a if grouping is None else coarse(a, grouping) for a, grouping in binned)
     codes = tuple(c if m is None else coarse_codes(c, m) for c, m in zip(data.codes, binnings, strict=True))

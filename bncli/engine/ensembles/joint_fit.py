@@ -52,7 +52,7 @@ ITERATIONS, LOOK = 8, 3
 
 
 def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
-    """The member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
+    """Return the member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
     n_trees = len(member.trees)
     if (
         not n_trees
@@ -81,7 +81,7 @@ def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted
 
 
 def most_trees(data: Dataset, held_out: Dataset) -> int:
-    """That can be fitted jointly to these rows."""
+    """Return that can be fitted jointly to these rows."""
     scores = 1 if data.n_labels == 2 else data.n_labels
     return min(MOST, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
 
@@ -111,7 +111,7 @@ class _Rows:
 
     @classmethod
     def of(cls, parts: Sequence[Dataset], trees: Sequence[Tree], prior: Array) -> _Rows:
-        """The rows of all parts, one part after the other."""
+        """Return the rows of all parts, one part after the other."""
         first = np.cumsum([0, *(len(tree.values) for tree in trees)])
         ends = np.cumsum([0, *(part.n_rows for part in parts)])
         columns = np.empty((len(trees), int(ends[-1])), np.int32)
@@ -127,7 +127,7 @@ class _Rows:
         return cls(leaves, own, np.concatenate(weights)[:, np.newaxis], prior)
 
     def loss(self, scores: Array) -> float:
-        """The sum of -w ln P(y | x), nats."""
+        """Return the sum of -w ln P(y | x), nats."""
         if scores.shape[1] == 1:
             own = np.where(self.own, -scores, scores)
             return float((self.weights * np.logaddexp(0.0, own)).sum())
@@ -139,7 +139,7 @@ class _Rows:
 
 
 def _optimum(rows: _Rows, grown: Array, penalty: float, start: Array, iterations: int) -> Array:
-    """The values (leaves, scores) of the least penalised loss, nearly."""
+    """Return the values (leaves, scores) of the least penalised loss, nearly."""
     shape, to_leaves = grown.shape, rows.leaves.T
 
     def objective(point: Array) -> tuple[float, Array]:

@@ -107,7 +107,7 @@ class BinnedColumns:
 
 
 def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
-    """The informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
+    """Return the informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
     order = rng.permutation(data.n_rows)
     attributes = data.schema.attributes
     found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
@@ -196,7 +196,7 @@ class Splits:
         self._n_rows = len(columns.order)
 
     def grow(self, g: Array, h: Array, start: int, rng: np.random.Generator) -> tuple[list[BinSplit], Index]:
-        """The questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows.
+        """Return the questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows.
 
         The window begins with row `start` and goes on with the first row after the last. Also the leaf of every row.
         """
@@ -279,7 +279,7 @@ class _Level:
         return self._by_column()
 
     def counted_of(self, fewer: _Fewer) -> Array:
-        """Some of the rows: the larger node has what is left of the sums of the level before."""
+        """Return some of the rows: the larger node has what is left of the sums of the level before."""
         places = self._places.take(fewer.rows, axis=1, mode="clip") + fewer.parents * self._size
         some = self._count(places, fewer.n, fewer.packed[: places.size])
         both = np.empty((fewer.n, 2, self._size))
@@ -306,7 +306,7 @@ def _packed(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]
 
 
 def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
-    """Sums of g and of h."""
+    """Return sums of g and of h."""
     g = np.rint(packed * 2.0**-_FIELD)
     h = packed - g * 2.0**_FIELD
     g *= units[0]
@@ -315,7 +315,7 @@ def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
 
 
 def _best_of(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
-    """The block's question of the highest gain, from packed sums (nodes, columns, width)."""
+    """Return the block's question of the highest gain, from packed sums (nodes, columns, width)."""
     order = _order(block, counted, units, penalty)
     if order is not None:
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
@@ -353,7 +353,7 @@ def _triangle(width: int) -> Array:
 
 
 def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -> BinSplit:
-    """The bins beyond the best place."""
+    """Return the bins beyond the best place."""
     c, end = divmod(best, block.width)
     right = np.zeros(block.width, bool)
     after = np.arange(end + 1, block.width)
@@ -362,7 +362,10 @@ def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -
 
 
 def _order(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> Index | None:
-    """The bins of every column (columns, width), levels by their gradients; None where there are none to order."""
+    """Return the bins of every column (columns, width), levels by their gradients.
+
+    None where there are none to order.
+    """
     if block.all_stay:
         return None
     g, h = _unpacked(counted.sum(axis=0), units)

@@ -66,7 +66,7 @@ class LabelCurves:
 
 
 def label_curves(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> list[LabelCurves]:
-    """The curves of every label from ln P(c | x_t), shape (K, N), against labels (N,) under weights (None: 1)."""
+    """Return the curves of every label from ln P(c | x_t), (K, N), labels (N,) and weights (None: 1)."""
     n_labels = len(log_probabilities)
     if weights is None:
         weights = np.ones(len(labels))
@@ -127,7 +127,7 @@ def _one_a_square(x: Array, y: Array) -> Index:
 
 
 def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Array, first: int, last: int) -> None:
-    """The point between two others that is farthest from the line between them, if any is off it."""
+    """Push the point between two others that is farthest from the line through them, if any."""
     if last - first < 2:
         return
     inner = slice(first + 1, last)

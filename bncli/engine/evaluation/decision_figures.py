@@ -1,4 +1,4 @@
-"""How good decisions are on rows whose labels are known, all means weighted:
+"""How good decisions are on rows whose labels are known; all means are weighted.
 
     cost              mean of costs[y_t][d_t] over the rows that are decided
     abstention        share of rows that are not

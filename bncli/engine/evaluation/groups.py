@@ -138,7 +138,7 @@ def intervals(log_p: Array, labels: Integers, weights: Array, confusion: NDArray
 
 
 def _within(interval: Interval | None, low: float, high: float) -> Interval | None:
-    """What of the interval is possible."""
+    """Return what of the interval is possible."""
     return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
 
 
@@ -204,7 +204,7 @@ class Fairness:
 
 
 def told_labels(labels: Sequence[str]) -> tuple[int, ...]:
-    """The labels that rates are told of: of two the second."""
+    """Return the labels that rates are told of: of two the second."""
     return (1,) if len(labels) == 2 else tuple(range(len(labels)))
 
 
@@ -216,7 +216,10 @@ def measure_groups(
     weights: Array | None,
     decided: DecidedRows | None = None,
 ) -> list[Group]:
-    """The groups of a column that have rows, in the order of its values; log_p (K, N), true labels and weights (N,)."""
+    """Return the groups of a column that have rows, in the order of its values.
+
+    Log_p (K, N), true labels and weights (N,).
+    """
     own = np.ones(len(true)) if weights is None else weights
     found = []
     for code, rows in _rows_of(column):
@@ -233,7 +236,7 @@ def _rows_of(column: GroupColumn) -> Iterator[tuple[int, Index]]:
 
 
 def _group(labels: Sequence[str], log_p: Array, true: Integers, weights: Array, decided: DecidedRows | None) -> Group:
-    """The group of these rows, without its name."""
+    """Return the group of these rows, without its name."""
     found = measure(log_p, true, None if (weights == 1).all() else weights)
     bounds = intervals(log_p, true, weights, found.confusion)
     chosen = log_p.argmax(axis=0) if decided is None else decided.codes
@@ -256,7 +259,7 @@ def _rate(chosen: Mask, weights: Array) -> Rate | None:
 
 
 def fairness_of(groups: Sequence[Group]) -> list[Fairness]:
-    """The gaps of one column, a label each."""
+    """Return the gaps of one column, a label each."""
     found = []
     for label in groups[0].rates if groups else ():
         gaps = {

@@ -57,7 +57,7 @@ class LabelFigures(NamedTuple):
 
 
 def per_label(confusion: NDArray[np.int64] | Array) -> list[LabelFigures]:
-    """The figures of every label, in order, from confusion[true, predicted].
+    """Return the figures of every label, in order, from confusion[true, predicted].
 
     >>> per_label(np.array([[3, 1], [0, 0]]))[0]
     LabelFigures(precision=1.0, recall=0.75, f1=0.8571428571428571, support=4)
@@ -74,7 +74,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:
-    """The mean recall of the labels that have rows."""
+    """Return the mean recall of the labels that have rows."""
     support = confusion.sum(axis=1)
     there = support > 0
     return float(np.mean(np.diagonal(confusion)[there] / support[there]))
@@ -113,12 +113,12 @@ class Metrics:
     confusion: NDArray[np.int64] | Array
 
     def figures(self) -> dict[str, float | None]:
-        """The METRICS by name."""
+        """Return the METRICS by name."""
         return {name: getattr(self, name) for name in METRICS}
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1.
+    """x_t), |Return the metrics of ln P(c | x_t), (K, N), for labels (N,) and weights (N,) or None for 1.
 
     >>> found = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
     >>> round(found.error, 6), round(found.brier, 6), found.auc, found.confusion.tolist()
@@ -212,7 +212,7 @@ class Baseline(NamedTuple):
 
 
 def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:
-    """The share of every label, shape (K,), all above 0, in labels (N,) under weights (N,) or None for 1."""
+    """Return the share of every label, shape (K,), all above 0, in labels (N,) under weights (N,) or None for 1."""
     masses = np.bincount(labels, weights, n_labels).astype(np.float64)
     masses[masses == 0] = 1.0 if weights is None else weights.mean()
     shares: Array = masses / masses.sum()

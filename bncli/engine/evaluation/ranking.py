@@ -58,7 +58,7 @@ class Friedman:
 
 
 def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Array:
-    """The rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average.
+    """Return the rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average.
 
     >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]], lower_is_better=True).tolist()
     [[1.0, 3.0, 2.0], [1.5, 1.5, 3.0]]
@@ -119,7 +119,7 @@ def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
 
 
 def range_quantile(alpha: float, k: int) -> float:
-    """The width that the range of k >= 2 standard normals exceeds with probability alpha, 0 < alpha < 1.
+    """Return the width that the range of k >= 2 standard normals exceeds with probability alpha, 0 < alpha < 1.
 
     >>> round(range_quantile(0.05, 3), 3)  # as in printed tables of the studentised range, infinite degrees of freedom
     3.314
@@ -132,7 +132,7 @@ def range_quantile(alpha: float, k: int) -> float:
 
 
 def _range_tail(r: float, k: int) -> float:
-    """P(R > r) for the range R of k independent standard normals, z the largest of them:
+    """Return P(R > r) for the range R of k independent standard normals, z the largest of them.
 
         P(R <= r) = k integral of phi(z) [Phi(z) - Phi(z - r)]^(k - 1) dz
 
@@ -146,7 +146,7 @@ def _range_tail(r: float, k: int) -> float:
 
 
 def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...], ...]:
-    """The largest groups of methods whose average ranks all lie closer than the critical difference.
+    """Return the largest groups of methods whose average ranks all lie closer than the critical difference.
 
     Methods are numbers into `ranks`, best first; groups of one are left out, and so are groups inside another one.
 

@@ -96,7 +96,7 @@ class PairedT:
 
 
 def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
-    """first - second, both (n,) and finite, in the form in which they are compared: exactly 0 where there is none."""
+    """Return first - second, both (n,) and finite, rounded so that equal values differ by exactly 0."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
@@ -133,12 +133,15 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
 
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
-    """The paired t-test of figures, both (n,) and finite; where all pairs differ by one amount, t is infinite."""
+    """Return the paired t-test of figures, both (n,) and finite.
+
+    Where all pairs differ by one amount, t is infinite.
+    """
     return t_test(paired_differences(first, second))
 
 
 def t_test(differences: Array, overlap: float = 0.0) -> PairedT:
-    """The t-test that differences (n,) have mean 0, the squared standard error (1 / n + overlap) variance."""
+    """Return the t-test that differences (n,) have mean 0, the squared standard error (1 / n + overlap) variance."""
     from scipy.special import stdtr
 
     n = len(differences)
@@ -170,7 +173,7 @@ def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The two-tailed p-value of `wins` among `wins + losses` fair coins: twice the smaller tail, at most 1.
+    """Return the two-tailed p-value of `wins` among `wins + losses` fair coins: twice the smaller tail, at most 1.
 
     >>> sign_test(wins=9, losses=1)  # 2 (1 + 10) / 2^10
     0.021484375
@@ -192,7 +195,7 @@ def _exact_tail(n: int, w: int) -> float:
 
 
 def holm(p_values: ArrayLike) -> Array:
-    """The adjusted p-values, in the order of `p_values`, shape (m,); reject where one is at most the level.
+    """Return the adjusted p-values, in the order of `p_values`, shape (m,); reject where one is at most the level.
 
     >>> holm([0.75, 0.125, 0.25]).tolist()
     [0.75, 0.375, 0.5]
@@ -227,7 +230,7 @@ Kind = Literal["mean", "root", "count", "seconds", "plain"]
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: Kind = "mean") -> float:
-    """The geometric mean of first / second, losses and numbers of rows (n_data,); 1 for no data sets at all.
+    """Return the geometric mean of first / second, losses and numbers of rows (n_data,); 1 for no data sets at all.
 
     >>> round(geometric_mean_ratio([0.1, 0.4], [0.2, 0.2], rows=[100, 100]), 12)  # half on one, twice on the other
     1.0

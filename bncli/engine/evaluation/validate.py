@@ -238,7 +238,7 @@ def _hold_out(
 
 
 def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
-    """The scores of a model's network on the rows that it was learnt from; BncliError where it has none."""
+    """Return the scores of a model's network on the rows that it was learnt from; BncliError where it has none."""
     schema = model.schema
     codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
     data = Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
@@ -246,20 +246,23 @@ def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
 
 
 def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:
-    """The fold of every row in a repeat, shape (N,)."""
+    """Return the fold of every row in a repeat, shape (N,)."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
     return stratified_folds(columns.label.codes, protocol.folds, (protocol.seed, repeat))
 
 
 def split_of(fold_of: Index, repeat: int, number: int) -> Split:
-    """The fold of this number, from the fold of every row."""
+    """Return the fold of this number, from the fold of every row."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
 
 
 def samples_of(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
-    """The split with nested samples of its other rows in their place; sizes that leave none of them out are skipped."""
+    """Yield the split with nested samples of its other rows in their place.
+
+    Sizes that leave none of them out are skipped.
+    """
     assert columns.label is not None
     smaller = [size for size in sizes if size < len(whole.others)]
     if smaller:
@@ -270,7 +273,10 @@ def samples_of(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) 
 
 
 def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> ScoredRows:
-    """The model's predictions for labelled rows, measured; `allow_missing`: columns that are not there are unknown."""
+    """Return the model's predictions for labelled rows, measured.
+
+    `allow_missing`: columns that are not there are unknown.
+    """
     labels = label_codes(columns, model.schema)
     predictions = predict(model, columns, allow_missing=allow_missing)
     decided = measure_decisions(model, predictions, labels, columns.weights)
@@ -278,7 +284,7 @@ def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> S
 
 
 def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:
-    """ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
+    """Return ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
     scorer = compile_scorer(model)
     encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
     if model.schema.unseen == "error":
@@ -293,7 +299,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
 
 
 def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
-    """ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat that has not seen it."""
+    """Return ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat that has not seen it."""
     first = [fold for fold in folds if fold.repeat == 0]
     predictions = np.empty((len(first[0].examined.log_probabilities), n_rows))
     for fold in first:

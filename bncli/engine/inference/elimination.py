@@ -24,7 +24,10 @@ Graph = dict[int, set[int]]
 
 
 def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
-    """The attributes of `cardinalities` in the order in which to marginalize them; those of a clique share a table."""
+    """Return the attributes of `cardinalities` in the order in which to marginalize them.
+
+    Those of a clique share a table.
+    """
     graph: Graph = {node: set() for node in cardinalities}
     for clique in cliques:
         for node in clique:
@@ -38,7 +41,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
 
 
 def _cheapest(graph: Graph, costs: dict[int, tuple[int, int]], cardinalities: Mapping[int, int]) -> int:
-    """The next one; where one needs no fill, those whose cost is out of date wait: none can be cheaper."""
+    """Return the next one; where one needs no fill, those whose cost is out of date wait: none can be cheaper."""
     for node in graph:
         if node not in costs and len(graph[node]) <= 1:
             costs[node] = _cost(graph, node, cardinalities)
@@ -56,7 +59,7 @@ def _cost(graph: Graph, node: int, cardinalities: Mapping[int, int]) -> tuple[in
 
 
 def _eliminate(graph: Graph, costs: dict[int, tuple[int, int]], node: int) -> None:
-    """Joins the neighbours of `node` and removes it; forgets the costs that this changes."""
+    """Join the neighbours of `node` and removes it; forgets the costs that this changes."""
     neighbours = graph.pop(node)
     costs.pop(node, None)
     changed = set(neighbours)
@@ -139,7 +142,7 @@ def _any(balls: Mapping[int | None, Mask], nodes: Sequence[int | None], n_rows: 
 
 
 def _parents(families: Sequence[Family]) -> dict[int | None, tuple[int | None, ...]]:
-    """The network's arcs: the parents of every node, the class among the nodes."""
+    """Return the network's arcs: the parents of every node, the class among the nodes."""
     parents: dict[int | None, tuple[int | None, ...]] = {CLASS: ()}
     for family in families:
         parents.update((attribute, ()) for attribute in family.attributes)

@@ -63,7 +63,7 @@ def _named(axes: Iterable[int]) -> str:
 
 
 def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
-    """The sum, shape (K, axes 2 to n_axes, configurations)."""
+    """Return the sum, shape (K, axes 2 to n_axes, configurations)."""
     if right is None:
         return np.asarray(left.table.sum(axis=1))
     if not _matrices(left, right):
@@ -140,7 +140,7 @@ class Forward:
         return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
     def scale(self, sides: Sequence[ProductOperand | None]) -> Array | None:
-        """Logs carried along by a product of tables, (K, configurations)."""
+        """Log carried along by a product of tables, (K, configurations)."""
         total = None
         for side in sides:
             scale = None if side is None else self.scales[side.slot]
@@ -219,7 +219,7 @@ def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Fa
 
 
 def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
-    """The side's tables by configuration of the product; a view where that does."""
+    """Return the side's tables by configuration of the product; a view where that does."""
     slot = slots[side.slot]
     found: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
     return found
@@ -260,7 +260,7 @@ def _join_logs(operation: Join, run: Forward, out: Array) -> None:
 
 
 def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
-    """The product is kept as one table, exp(logs - max)."""
+    """Store the product as one table, exp(logs - max)."""
     tables = _aligned(operation, run.slots)
     product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
     most = product.max(axis=1)
@@ -304,7 +304,7 @@ def _pull_back(operation: Contract, product: _Product, sums: Sequence[Array], ou
 
 
 def _collect(sums: Sequence[Array], side: ProductOperand, n_axes: int, adjoint: Array) -> None:
-    """Adds adjoints of a product to those of one of its sides: over the axes that it lacks, and by configuration."""
+    """Add adjoints of a product to those of one of its sides: over the axes that it lacks, and by configuration."""
     if side.slot == UNIT:
         return
     lacks = tuple(axis for axis in range(1, n_axes + 1) if axis not in side.axes)

@@ -291,7 +291,7 @@ class Builder:
         )
 
     def _join(self, left: Source, right: Source) -> Source:
-        """The products in slots, one for each scope."""
+        """Return the products in slots, one for each scope."""
         by_scope: dict[Scope, list[BucketTable]] = {}
         for table in self._pairs(left, right):
             assert isinstance(table.content, TablePair)
@@ -363,7 +363,10 @@ def _side(stored: StoredTable, ids: Index, scope: Scope) -> ProductOperand:
 
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
-    """The numbers that occur, ascending, and the place of each given number among them; all are below `bound`."""
+    """Return the numbers that occur, ascending, and the place of each given number among them.
+
+    All are below `bound`.
+    """
     # a mark for every possible number costs more than sorting where few of them occur
     if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
         return np.unique(numbers, return_inverse=True)
@@ -404,7 +407,9 @@ def compile_rows(
     order: Sequence[int],
     limits: Limits,
 ) -> Program:
-    """The program of rows given by their codes; family f counts in the rows needed[f], if it hides something there.
+    """Return the program of rows given by their codes.
+
+    Family f counts in the rows needed[f], if it hides something there.
 
     Raises TooWideError for a table beyond the limit, TooManyError where all tables together go beyond it and there is
     more than one row.

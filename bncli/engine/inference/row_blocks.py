@@ -51,7 +51,7 @@ class Observed:
         return self.fusion.expand(padded)
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """The transpose of `expand`."""
+        """Return the transpose of `expand`."""
         cells = np.zeros((len(tables[0]), self.n_cells))
         cells[:, self.own] = self.fusion.gather(tables)[:, self.padded]
         return cells
@@ -97,17 +97,20 @@ Sums = tuple[float, list[Array], Array]
 
 
 def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
-    """The sum of w_t ln P(y_t | e_t); tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells."""
+    """Return the sum of w_t ln P(y_t | e_t).
+
+    Tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells.
+    """
     return _over_compiled(block, cells, tables, _conditional)
 
 
 def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
-    """The sum of w_t ln P(y_t, e_t)."""
+    """Return the sum of w_t ln P(y_t, e_t)."""
     return _over_compiled(block, cells, tables, _joint)
 
 
 def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
-    """ln P(y, e_t), shape (K, rows)."""
+    """Return ln P(y, e_t), shape (K, rows)."""
     scores = np.zeros((len(cells), block.n_rows))
     for compiled in block.state:
         score_slots = forward(compiled.program, cells).score_slots()
@@ -141,7 +144,7 @@ def _conditional(compiled: CompiledRows, weights: Array | None, tables: list[Arr
 
 
 def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
-    """The derivatives are the weight of the rows by class and configuration."""
+    """Return the derivatives are the weight of the rows by class and configuration."""
     counts = [
         np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
         for codes, table in zip(compiled.codes, tables, strict=True)
@@ -213,7 +216,7 @@ class CompiledBlocks:
         return ll, self.observed.gather(totals) + gradient
 
     def log_joint(self, cells: Array) -> Array:
-        """ln P(y, e_t), shape (K, N)."""
+        """Return ln P(y, e_t), shape (K, N)."""
         tables = self.observed.expand(cells)
         return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.blocks), axis=1)
 
@@ -234,7 +237,7 @@ def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: boo
 
 
 def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
-    """The attributes that some row hides."""
+    """Return the attributes that some row hides."""
     return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
 
 
@@ -344,7 +347,7 @@ class IncompleteLikelihood:
         return self._joint.joint(cells)
 
     def log_joint(self, cells: Array) -> Array:
-        """ln P(y, e_t), shape (K, N)."""
+        """Return ln P(y, e_t), shape (K, N)."""
         return self._joint.log_joint(cells)
 
     def flatten(self, tables: Tables) -> Array:
@@ -352,7 +355,7 @@ class IncompleteLikelihood:
         return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
     def tables(self, cells: Array) -> Tables:
-        """The inverse of `flatten`."""
+        """Return the inverse of `flatten`."""
         edges = np.cumsum([1, *(family.n_cells for family in self.families)])[:-1]
         bias, *weights = np.split(cells, edges, axis=1)
         return Tables(bias[:, 0].copy(), self.families, tuple(np.ascontiguousarray(w.T) for w in weights))

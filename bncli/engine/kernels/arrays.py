@@ -28,7 +28,7 @@ Integers = NDArray[np.integer]
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
-    """ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite.
+    """Return ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite.
 
     >>> log_sum(np.log([1.0, 2.0, 5.0]) - 1000, axis=0).round(9).tolist()  # ln 8 - 1000; exp(-1000) would be 0
     [-997.920558458]
@@ -38,6 +38,6 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def log_softmax(scores: Array, axis: int) -> Array:
-    """ln [ exp v / sum exp v ] over an axis; a share next to 1 keeps the digits of its logarithm."""
+    """Return ln [ exp v / sum exp v ] over an axis; a share next to 1 keeps the digits of its logarithm."""
     below = scores - scores.max(axis=axis, keepdims=True)
     return np.asarray(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)))

@@ -77,7 +77,7 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
 # remaining groups go to the remaining elements at equal weight.
 #
 # Conventions: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
-# give goes to the stretch with the most weight a group (ties: the first). So there are at most B groups, unless the
+# give goes to the stretch with the most weight per group (ties: the first). So there are at most B groups, unless the
 # heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight
 # comes closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves
 # one
@@ -85,7 +85,7 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
 
 
 def group_ends(mass: Array, n_groups: int) -> list[int]:
-    """The last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,).
+    """Return the last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,).
 
     >>> group_ends(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 3)  # {0, 1}, {2, 3}, {4, 5}
     [1, 3]
@@ -120,7 +120,10 @@ def _shares(weights: list[float], n_groups: int) -> list[int]:
 
 
 def _ends(running: Array, start: int, stop: int, n_groups: int) -> list[int]:
-    """The last element of each group of the stretch start .. stop - 1; running[g] is the weight of all before g."""
+    """Return the last element of each group of the stretch start .. stop - 1.
+
+    Running[g] is the weight of all before g.
+    """
     ends: list[int] = []
     for left in range(min(n_groups, stop - start), 1, -1):
         target = running[start] + (running[stop] - running[start]) / left
@@ -164,7 +167,7 @@ class Ordered:
 
 
 def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
-    """The items of a column: values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1."""
+    """Return the items of a column: values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1."""
     narrow = _narrowed(values)
     if narrow.dtype.kind in "iu":
         low, width = _range(narrow)
@@ -192,7 +195,7 @@ def midpoints(below: Array, above: Array) -> Array:
 
 
 def _narrowed(values: Numbers) -> Numbers:
-    """The same numbers as whole numbers of at most 32 bits, else as float32, else as they are."""
+    """Return the same numbers as whole numbers of at most 32 bits, else as float32, else as they are."""
     if values.dtype != np.float64 or len(values) == 0:
         return values
     low, high = float(values.min()), float(values.max())
@@ -208,7 +211,7 @@ def _narrowed(values: Numbers) -> Numbers:
 
 
 def _range(values: Numbers) -> tuple[int, int]:
-    """The lowest whole number and how many there are up to the highest."""
+    """Return the lowest whole number and how many there are up to the highest."""
     if len(values) == 0:
         return 0, 0
     low = int(values.min())
@@ -229,7 +232,7 @@ def _occupied(
     n_labels: int,
     weights: Numbers | None,
 ) -> _Occupied:
-    """The non-empty cells group * n_labels + label, ascending, with their summed weights. Overwrites `groups`."""
+    """Return the non-empty cells group * n_labels + label, ascending, and their weights. Overwrites `groups`."""
     groups *= n_labels
     groups += labels.astype(np.intp)
     table = np.bincount(groups, weights=weights, minlength=n_groups * n_labels)
@@ -301,7 +304,7 @@ def _run_starts(ascending: Numbers) -> Index:
 
 
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
-    """The weights as whole multiples of a unit: 1 where they are whole numbers, else about 2^-52 of their sum."""
+    """Return the weights as integers: multiples of 1 if they are whole numbers, else of about 2^-52 of their sum."""
     if weights is None or len(weights) == 0:
         return None, 1.0
     largest = math.frexp(float(weights.max()))[1]

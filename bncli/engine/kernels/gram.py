@@ -1,4 +1,4 @@
-"""Co-occurrence of indicators, weighted by one factor per row and block:
+"""Co-occurrence of indicators, weighted by one factor per row and block.
 
     C_b[i, j] = sum over rows t of q_bt z_ti z_tj
 
@@ -46,7 +46,7 @@ class Pack:
         return total
 
     def project(self, tables: Array) -> Array:
-        """Sums (any, any, indicators) over the codes, the last axis of `tables`."""
+        """Return sums (any, any, indicators) over the codes, the last axis of `tables`."""
         if self.active is None:
             return tables[..., : len(self.indicators)]
         return np.asarray(tables @ self.active)
@@ -98,7 +98,7 @@ class Functions:
 
 
 def pack_functions(families: Sequence[Functions], n: int) -> Packing:
-    """The same for n functions, in families with one code each."""
+    """Return the same for n functions, in families with one code each."""
     return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
 
 
@@ -138,7 +138,7 @@ class _Set:
     values: Array | None = None
 
     def at(self, codes: Index) -> Array:
-        """Indicators or functions (codes, any) at some codes."""
+        """Return the indicators or functions (codes, any) at some codes."""
         if self.values is not None:
             return np.asarray(self.values[codes])
         return np.asarray((codes[:, np.newaxis] == np.arange(len(self.indicators))), np.float64)

@@ -78,7 +78,7 @@ class Indicators:
 
 @lru_cache(maxsize=4)
 def _in_common(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
-    """What matrices of one shape share: their entries, the first column of each one's group, where each row begins."""
+    """Return what matrices of one shape share: entries, first column of each group, beginning of each row."""
     n_entries = n_rows * len(sizes)
     first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
     return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
@@ -124,7 +124,10 @@ def two_classes(
 
 
 def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None) -> float:
-    """The sum of w ln p, p = 1 / (1 + exp(-margin)); residual becomes w (1 - p); margin and spare are overwritten."""
+    """Return the sum of w ln p, p = 1 / (1 + exp(-margin)).
+
+    Residual becomes w (1 - p); margin and spare are overwritten.
+    """
     np.negative(margin, out=margin)
     # exponents are at most 0 above and below the fraction line: nothing overflows, whatever the margin
     np.minimum(margin, 0.0, out=residual)
@@ -196,7 +199,10 @@ def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Arr
 def log_likelihood(
     codes: Sequence[Index], labels: Integers, weights: Array | None, tables: Sequence[Sequence[Array]]
 ) -> float:
-    """The CLL alone, of rows that fit the cache with their scores; tables made by `wide`, of two classes, too."""
+    """Return the CLL alone, of rows that fit the cache with their scores.
+
+    Tables made by `wide`, of two classes, too.
+    """
     widths = [part.shape[1] for part in tables[0]]
     scores = np.empty((1 + sum(widths), len(labels)))
     look_up(scores, [np.empty(max(widths, default=0) * len(labels)) for _ in range(2)], tables, codes)
@@ -218,8 +224,10 @@ def sparse_two_classes(z: Indicators, signs: Array, weights: Array | None, table
 
 
 def sparse_classes(z: Indicators, labels: Integers, weights: Array | None, table: Array) -> tuple[float, Array]:
-    """As `some_classes`, of many rows or many classes: table (configurations of all groups, K - 1) holds differences
-    from the first class; the gradient has its shape and leaves out that class, too.
+    """Accumulate as `some_classes` does, for many rows or many classes.
+
+    Table (configurations of all groups, K - 1) holds differences from the first class; the gradient has its shape
+    and leaves out that class, too.
     """
     total, cll = np.zeros(table.shape), 0.0
     for rows, by_row, by_column in z:
@@ -263,7 +271,7 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
 
 
 def _sum_of_logs(x: Array) -> float:
-    """The sum of ln x by way of products: a logarithm costs ten times as much as a product. 1 <= x <= 2^16 or so."""
+    """Return the sum of ln x through products, which cost a tenth of a logarithm; 1 <= x <= 2^16 or so."""
     whole = len(x) - len(x) % LOG_FACTORS
     products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
     return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
@@ -281,7 +289,7 @@ def _sum_of_logs(x: Array) -> float:
 
 
 def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
-    """w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
+    """Return w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
         margin += table[code]
@@ -297,7 +305,7 @@ def _spread(margin: Array) -> Array:
 
 
 def of_two(codes: Sequence[Integers], spread: Array, tables: Sequence[Array]) -> list[Array]:
-    """r of class 1 summed, by group, for tables V of differences; that of class 0 is its negative."""
+    """Return r of class 1 summed, by group, for tables V of differences; that of class 0 is its negative."""
     totals = [np.zeros(len(table)) for table in tables]
     for start in range(0, len(spread), BLOCK):
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
@@ -320,7 +328,7 @@ def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) ->
 
 
 def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
-    """r summed by group and class, (K, configurations) each."""
+    """Return r summed by group and class, (K, configurations) each."""
     totals = [np.zeros(table.shape) for table in tables]
     for start, block, d in _scores(codes, tables):
         rows = slice(start, start + d.shape[1])
@@ -376,7 +384,7 @@ def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
 
 
 def sparse_of(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
-    """r summed, without the first class: of the shape of `table`, (configurations of all groups, K - 1)."""
+    """Return r summed, without the first class: of the shape of `table`, (configurations of all groups, K - 1)."""
     total = np.zeros(table.shape)
     for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
         d = class_major(by_row @ table)
@@ -392,7 +400,7 @@ def _softmax(scores: Array) -> None:
 
 
 def _residual(d: Array, p: Array, weights: Array | None) -> None:
-    """d becomes r."""
+    """Replace d by r in place."""
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:

@@ -51,7 +51,7 @@ class Subspace:
         return cells[np.argsort(self.columns[0][cells])]
 
     def places(self, members: Index) -> Index:
-        """The columns that configurations activate, given the cells (configurations, any) that they activate."""
+        """Return the columns that configurations activate, given the cells (configurations, any) that they activate."""
         return np.concatenate([columns[members] for columns in self.columns], axis=1)
 
     def restrict(self, cells: Array) -> Array:
@@ -67,7 +67,7 @@ class Subspace:
         return out
 
     def add(self, out: Array, columns: Array) -> None:
-        """out (any, n_cells) += R columns (any, n)."""
+        """Add R times columns (any, n) to out (any, n_cells)."""
         out[:, self.top] += columns[:, : len(self.top)]
         for cells, numbers in self._sums:
             out[:, cells] += columns[:, numbers]
@@ -162,7 +162,7 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
 
 
 def _inverse_in(units: Array, matrix: Array) -> Array:
-    """The inverse, its ridge being relative to the mean of the diagonal in these units of the columns."""
+    """Return the inverse, its ridge being relative to the mean of the diagonal in these units of the columns."""
     return np.asarray(units[:, np.newaxis] * inverse(units[:, np.newaxis] * matrix * units) * units)
 
 
@@ -171,7 +171,7 @@ def _blocks(inverses: Array) -> Precondition:
 
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
-    """The solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
+    """Return the solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
     # without sums of cells in the subspace the penalty has no more than a diagonal, and products with it are cheap
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
@@ -232,7 +232,10 @@ def curved(sample: Sample, curvature: Array, jacobian: Array, penalty: float, n_
 
 
 def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
-    """The solution above, with total = C, weighted = U_y, inverses = A_y^-1; those of one class stand for all."""
+    """Return the solution above, with total = C, weighted = U_y, inverses = A_y^-1.
+
+    Those of one class stand for all.
+    """
     back = inverses @ weighted.transpose(0, 2, 1)
     inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
 
@@ -244,7 +247,7 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """The same solution for every cell by itself, a = A_y."""
+    """Return the same solution for every cell by itself, a = A_y."""
     a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
@@ -258,7 +261,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """A cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
+    """Return a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
     return np.where(a > 0, a, 1.0)
 
 
@@ -348,7 +351,7 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
 
 
 def _inverse_of_triangle(lower: Array) -> Array:
-    """[[A, 0], [B, D]]^-1 = [[A^-1, 0], [-D^-1 B A^-1, D^-1]]: a quarter of the work of a general inverse."""
+    """Return the inverse of a block triangular matrix, at a quarter of the work of a general inverse."""
     n = lower.shape[-1]
     if n <= HALVED_FROM:
         return np.asarray(np.linalg.inv(lower))

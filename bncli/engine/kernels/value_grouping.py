@@ -48,7 +48,10 @@ class Partition(NamedTuple):
 
 
 def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Partition:
-    """The best partition found into at most `most` groups; counts (V, K): rows of each value and class, in units."""
+    """Return the best partition found into at most `most` groups.
+
+    Counts (V, K): rows of each value and class, in units.
+    """
     everything = counts.sum(axis=0, keepdims=True) * unit
     best = Partition(np.zeros(len(counts), np.intp), partition_cost(everything, 1))
     weights = counts.sum(axis=1) * unit
@@ -64,19 +67,19 @@ def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> 
 
 
 def partition_cost(counts: Array, n_values: int) -> float:
-    """What groups with these class counts (G, K) cost as a partition of so many values."""
+    """Return what groups with these class counts (G, K) cost as a partition of so many values."""
     return float(_label_costs(counts).sum()) + _description(n_values, len(counts))
 
 
 def _description(n_values: int, n_groups: int) -> float:
-    """ln V + V ln G - ln G!"""
+    """Return ln V + V ln G - ln(G!)."""
     from scipy.special import gammaln  # takes long to load: only where it is used
 
     return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
 
 
 def _label_costs(counts: Array) -> Array:
-    """ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
+    """Return ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
     from scipy.special import gammaln
 
     n_labels = counts.shape[-1]
@@ -85,7 +88,7 @@ def _label_costs(counts: Array) -> Array:
 
 
 def _with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
-    """The best partition found in which the rare values are one."""
+    """Return the best partition found in which the rare values are one."""
     first = int(rare.any())
     value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
     values = _summed(counts, value)
@@ -97,21 +100,21 @@ def _with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None)
 
 
 def _summed(counts: NDArray[Number], index: Index) -> NDArray[Number]:
-    """The sums of the rows (V, K) that have the same index, which takes all values from 0 on."""
+    """Return the sums of the rows (V, K) that have the same index, which takes all values from 0 on."""
     sums = np.zeros((int(index.max()) + 1, counts.shape[1]), counts.dtype)
     np.add.at(sums, index, counts)
     return sums
 
 
 def _numbered(groups: Index) -> Index:
-    """The groups, numbered in the order of their first members."""
+    """Return the groups, numbered in the order of their first members."""
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
     return numbers
 
 
 def _units(counts: Counts) -> Index:
-    """The unit of every value: one for each proportion of classes, at most MOST_UNITS, in an order of the counts."""
+    """Return the unit of every value: one per proportion of classes, at most MOST_UNITS, ordered by the counts."""
     divisor = np.gcd.reduce(counts, axis=1)
     directions, unit = np.unique(counts // np.maximum(divisor, 1)[:, None], axis=0, return_inverse=True)
     unit, n = unit.ravel(), len(directions)
@@ -131,7 +134,7 @@ def _units(counts: Counts) -> Index:
 
 
 def _merged(units: Array, n_values: int, most: int | None) -> Index:
-    """The group of every unit in the cheapest partition that merging two by two comes through."""
+    """Return the group of every unit in the cheapest partition that merging two by two comes through."""
     sums, costs = units.copy(), _label_costs(units)
     losses = np.stack([_label_costs(sums + one) for one in sums]) - costs - costs[:, None]
     np.fill_diagonal(losses, np.inf)
@@ -156,7 +159,10 @@ def _merged(units: Array, n_values: int, most: int | None) -> Index:
 
 
 def _improved(units: Array, groups: Index) -> Index:
-    """The partition after moves of one unit to the group where it costs least, while that pays; no group is emptied."""
+    """Return the partition after moves of one unit to the group where it costs least, while that pays.
+
+    No group is emptied.
+    """
     groups, sums, size = groups.copy(), _summed(units, groups), np.bincount(groups)
     for _ in range(_PASSES if len(size) > 1 else 0):
         before = groups.copy()

@@ -36,7 +36,10 @@ class Resampling(NamedTuple):
     seed: int = 0
 
     def of(self, data: Dataset) -> Iterator[Dataset]:
-        """The resamples: as many rows as the data weigh, drawn with replacement; of weighted rows each stands once."""
+        """Yield the resamples: as many rows as the data weigh, drawn with replacement.
+
+        Of weighted rows each stands once.
+        """
         for number in range(self.resamples):
             rng = np.random.default_rng((self.seed, number))
             if data.weights is None:
@@ -51,7 +54,10 @@ class Resampling(NamedTuple):
 def with_log_losses(
     data: Dataset, regions: Regions, theta: float, resampling: Resampling, watch: Watch = silent
 ) -> Regions:
-    """The regions whose search trace, which they must have, says loss_s of every step as well; no value is missing."""
+    """Return the regions whose search trace, which they must have, says loss_s of every step as well.
+
+    No value is missing.
+    """
     assert regions.trace is not None
     losses = bootstrap_log_losses(data, regions.regions, theta, resampling, watch)
     options = {**regions.options, "bootstrap": resampling.resamples, "seed": resampling.seed}
@@ -70,7 +76,7 @@ def bootstrap_log_losses(
 
 
 def _log_losses(data: Dataset, learnt: Dataset, regions: Sequence[Region], theta: float) -> Array:
-    """The summed log-loss of `data` after every step, with the submodels of the rows `learnt`."""
+    """Return the summed log-loss of `data` after every step, with the submodels of the rows `learnt`."""
     steps: list[Region] = [(), *regions]
     losses: list[float] = []
     states: list[Array] | None = None

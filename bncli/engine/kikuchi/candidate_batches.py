@@ -157,7 +157,7 @@ def _shared(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
 
 
 def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """The places of the rows in the tables of these candidates, (candidates, rows)."""
+    """Return the places of the rows in the tables of these candidates, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])
@@ -169,7 +169,7 @@ def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, 
 
 
 def log_probabilities(scores: Array) -> Array:
-    """ln softmax over the classes, (K, rows)."""
+    """Return ln softmax over the classes, (K, rows)."""
     shifted = scores - scores.max(axis=0)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 
@@ -186,7 +186,7 @@ def _sum_logs(z: Array, weights: Array | None) -> Array:
 
 
 def _log_averages(tables: Array, places: Index, logs: Array) -> Array:
-    """ln z, term by term."""
+    """Return ln z, term by term."""
     total = np.broadcast_to(logs[0], places.shape).copy()
     for table, of_class in zip(tables, logs[1:], strict=True):
         np.logaddexp(total, table[places] + of_class, out=total)
@@ -198,7 +198,10 @@ def _sum(logs: Array, weights: Array | None) -> Array:
 
 
 def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
-    """The tables of a group from its counts; changes (candidates, subsets) as `Candidates.changes` numbers them."""
+    """Return the tables of a group from its counts.
+
+    Changes (candidates, subsets) as `Candidates.changes` numbers them.
+    """
     n_labels = counted.size // group.n_cells
     n = counted.astype(np.float64).reshape(*group.radices, group.width, n_labels)
     added = _additions(group, n, changes, total, theta)

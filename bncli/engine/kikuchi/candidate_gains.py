@@ -1,7 +1,7 @@
 """Candidate gains: what every candidate would add to the log-likelihood of the model as it is.
 
 Tables of candidates stay as they are until the model covers a subset of theirs, so they are kept, up to a budget, and
-a step costs one look-up a row and candidate (`bncli.engine.kikuchi.candidate_batches`), or, where upper bounds are
+a step costs one look-up per row and candidate (`bncli.engine.kikuchi.candidate_batches`), or, where upper bounds are
 cheap, one for each candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are
 not kept are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
 """
@@ -48,7 +48,7 @@ class Candidates:
         self.covered[:, 0] = True
 
     def cover(self, sets: Iterable[Region]) -> Index:
-        """Marks what the model now covers; the candidates to which that is new."""
+        """Mark what the model now covers; the candidates to which that is new."""
         touched = np.zeros(len(self.sets), bool)
         for covered in sets:
             for positions in itertools.combinations(range(self.size), len(covered)) if covered else ():
@@ -67,11 +67,11 @@ class Candidates:
         return self.covered[:, -1]
 
     def added_df(self) -> Array:
-        """What every candidate adds to the degrees of freedom."""
+        """Return what every candidate adds to the degrees of freedom."""
         return np.asarray(np.where(self.covered, 0.0, self._df).sum(axis=1))
 
     def changes(self, which: Index) -> Array:
-        """dc of these candidates, (len(which), 2^size), by the numbers of subsets."""
+        """Return dc of these candidates, (len(which), 2^size), by the numbers of subsets."""
         return (~self.covered[which]).astype(np.float64) @ _signs(self.size)
 
 
@@ -140,7 +140,7 @@ class CandidateGains:
         candidates.cover(growing.coverage)
 
     def cover(self, sets: Iterable[Region]) -> None:
-        """The model now covers these sets."""
+        """Record that the model now covers these sets."""
         self._holder[self.candidates.cover(sets)] = -1
         for key in set(self._kept) - set(self._holder.tolist()):
             self._entries -= self._kept.pop(key).tables.size
@@ -148,8 +148,11 @@ class CandidateGains:
                 self._entries -= self._contrasts.pop(key).size
 
     def highest(self, wanted: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
-        """The gains of these candidates, minus infinity for some whose gain + added is lower by more than `within` than
-        the highest; None where `proceed` says no."""
+        """Return the gains of these candidates, or None if `proceed` returns False.
+
+        A gain is minus infinity for candidates whose gain + added is lower by more than `within` than the
+        highest.
+        """
         bounding = self._bounding() if len(wanted) > FIRST else None
         if bounding is None:
             return self.gains(wanted, proceed)
@@ -175,7 +178,7 @@ class CandidateGains:
         return self._bounds if enough else None
 
     def _upper_bounds(self, of: UpperBounds) -> Array:
-        """What every candidate gains at most; infinite where its table is not kept."""
+        """Return what every candidate gains at most; infinite where its table is not kept."""
         bounds = np.full(len(self._holder), np.inf)
         assert self._model.scores is not None
         moments = of.moments(self._model.scores)
@@ -189,7 +192,7 @@ class CandidateGains:
         return bounds
 
     def gains(self, wanted: Index, proceed: Proceed) -> Array | None:
-        """The gains of these candidates; None where `proceed`, told how many of how many are done, says no."""
+        """Return the gains of these candidates; None where `proceed`, told how many of how many are done, says no."""
         found = np.zeros(len(self._holder))
         done = 0
         for batches in self._rounds(wanted):
@@ -204,7 +207,7 @@ class CandidateGains:
         return found[wanted]
 
     def _rounds(self, wanted: Index) -> Iterator[list[Batch]]:
-        """The candidates in batches: first those whose tables are known, then the others, whose tables are made."""
+        """Yield the candidates in batches: those with known tables first, then those whose tables must be counted."""
         row = self._data.n_rows * self._data.n_labels
         unknown = wanted[self._holder[wanted] < 0]
         yield from _cut(self._known(wanted), lambda batch: len(batch.slots) * row, LOOKUPS)
@@ -215,7 +218,7 @@ class CandidateGains:
             yield from _cut(batches, lambda batch: len(batch.slots) * row, LOOKUPS)
 
     def _known(self, wanted: Index) -> Iterator[Batch]:
-        """The wanted candidates whose tables are kept."""
+        """Yield the wanted candidates whose tables are kept."""
         asked = np.zeros(len(self._holder), bool)
         asked[wanted] = True
         for key, batch in self._kept.items():
@@ -227,7 +230,7 @@ class CandidateGains:
                 yield replace(batch, slots=np.flatnonzero(scored))
 
     def _grouped(self, wanted: Index) -> Iterator[CandidateGroup]:
-        """These candidates, ascending, grouped by all attributes but the last, under the limit of a group."""
+        """Yield these candidates, ascending, grouped by all attributes except the last; groups have a size limit."""
         sets = self.candidates.sets[wanted]
         cardinalities = np.array(self._data.schema.cardinalities, np.intp)
         radices = cardinalities[sets]
@@ -243,7 +246,7 @@ class CandidateGains:
                 yield CandidateGroup(shared, sets[here, -1], wanted[here], shape, radices[here, -1])
 
     def _tabulate(self, group: CandidateGroup, counted: NDArray[np.generic]) -> Batch:
-        """The tables of a group, kept where the budget allows."""
+        """Return the tables of a group, kept where the budget allows."""
         changes = self.candidates.changes(group.which)
         batch = tabulate(group, counted, changes, self._data.total_weight, self._model.theta)
         if self._entries + batch.tables.size <= KEPT:
@@ -255,7 +258,7 @@ class CandidateGains:
 
 
 def _cut(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    """Lists of consecutive items that cost no more than the limit together, or have one item."""
+    """List of consecutive items that cost no more than the limit together, or have one item."""
     taken: list[T] = []
     cost = 0
     for item in items:

@@ -34,7 +34,7 @@ from bncli.errors import BncliError
 
 
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:
-    """ln P(v_R) of each region, shape (cardinalities in the region's order..., K); counted in one pass.
+    """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K); counted in one pass.
 
     Raises BncliError for a table of too many entries.
     """
@@ -48,7 +48,7 @@ def submodel(table: Array, total: float, theta: float) -> Array:
 
 
 def addition(table: Array, region: Region, changes: Mapping[Region, int], total: float, theta: float) -> Array:
-    """What a region adds to the scores of its own cells: sum over subsets R of dc_R ln P(v_R), shape (cells, K).
+    """Return what a region adds to the scores of its own cells: sum over subsets R of dc_R ln P(v_R), shape (cells, K).
 
     `table` counts the region; the submodels of its subsets are margins of its own.
     """
@@ -72,7 +72,7 @@ def only_regions(structure: Structure) -> Regions:
 
 
 def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
-    """The changes of counting numbers of every step: the class alone, then one region after the other."""
+    """Yield the changes of counting numbers of every step: the class alone, then one region after the other."""
     yield {(): 1}
     coverage = Coverage()
     for region in regions:
@@ -80,7 +80,7 @@ def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
 
 
 def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
-    """The regions that have a change in some step, the class alone left out, in the order of their first."""
+    """Return the regions that have a change in some step, the class alone left out, in the order of their first."""
     used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
     return tuple(Family.over(region, cardinalities) for region in used)
 
@@ -97,7 +97,10 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """The path over these regions, of which `trace` tells every step; one counting pass for what is not known yet."""
+    """Return the path over these regions, of which `trace` tells every step.
+
+    One counting pass for what is not known yet.
+    """
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
     steps = tuple(
@@ -118,7 +121,7 @@ def make_path(
 
 
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
-    """The model of the chosen regions with one table a region: D of the formula above, the class alone as the bias.
+    """Return the model of the chosen regions with one table per region: D of the formula above; the class is the bias.
 
     An attribute in a coarser binning is, to its region, another attribute: a regrouped one.
     """

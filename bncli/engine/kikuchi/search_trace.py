@@ -53,7 +53,7 @@ from bncli.watch import Progress, Watch, silent
 TOGETHER = 256
 """Regions whose cells are looked for in one pass over the rows."""
 DENSE = 8
-"""Up to so many cells a row a table of counts is faster than sorting the cells of the rows."""
+"""Up to so many cells a row per table of counts is faster than sorting the cells of the rows."""
 
 
 class DegreesOfFreedom:
@@ -65,7 +65,7 @@ class DegreesOfFreedom:
         self._occurring = _OccurringCells(data) if kind == "structural-zeros" else None
 
     def added(self, covered: Sequence[Region]) -> int:
-        """What these sets add together, none of them covered before; () is the class alone."""
+        """Return what these sets add together, none of them covered before; () is the class alone."""
         if self._occurring is None:
             products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in covered if region)
             return self._factor * sum(products) + self._of_class * (() in covered)
@@ -73,8 +73,11 @@ class DegreesOfFreedom:
         return sum((-1) ** (len(q) - len(r)) * int(known[r]) for q in covered for r in subsets(q))
 
     def of_subsets(self, sets: Index) -> Array:
-        """u_Q of all subsets Q of these sets (M, size), shape (M, 2^size): bit p of a column says that Q has the p-th
-        attribute. The first column, the class alone, holds nothing of use: it is always covered."""
+        """Return u_Q of all subsets Q of these sets (M, size), shape (M, 2^size).
+
+        Bit p of a column says that Q has the p-th attribute. The first column, the class alone, holds nothing
+        of use: it is always covered.
+        """
         size = sets.shape[1]
         pairs = [(p, q) for p, q in itertools.product(range(size), range(1 << size)) if q >> p & 1]
         if self._occurring is None:
@@ -126,7 +129,7 @@ class _OccurringCells:
 
 
 def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_labels: int) -> list[Index]:
-    """The numbers of the cells that rows lie in, the class the last digit, for each region."""
+    """Return the numbers of the cells that rows lie in, the class the last digit, for each region."""
     labels = block.labels.astype(np.intp)
     found = []
     for region, shape in shapes.items():
@@ -149,7 +152,7 @@ def follow(
     *,
     degrees_of_freedom: str = "conditional",
 ) -> SearchTrace:
-    """What the steps are worth that add these regions in their order; step 0 is the class alone."""
+    """Return what the steps are worth that add these regions in their order; step 0 is the class alone."""
     listed = list(regions)
     growing = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
     for done, region in enumerate(listed):
@@ -184,14 +187,14 @@ class GrowingModel:
         self._grow((), [()])
 
     def add(self, region: Region) -> list[Region]:
-        """Takes the region into the model; returns the sets that no region contained before."""
+        """Take the region into the model; returns the sets that no region contained before."""
         covered = self.coverage.add(region)
         self._grow(region, covered)
         self.regions.append(region)
         return covered
 
     def log_priors(self, added_df: Array) -> Array:
-        """The log priors of models that would have so many degrees of freedom more."""
+        """Return the log priors of models that would have so many degrees of freedom more."""
         return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
 
     def _grow(self, region: Region, covered: list[Region]) -> None:
@@ -206,13 +209,13 @@ class GrowingModel:
         self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, self.df[-1]))
 
     def trace(self) -> SearchTrace:
-        """The steps so far."""
+        """Return the steps so far."""
         best = self.log_posterior.index(max(self.log_posterior))
         return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
 def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """The row block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
+    """Return the block's scores with the region's table `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):
@@ -236,5 +239,5 @@ def log_priors(total: float, df: Array) -> Array:
 
 
 def log_prior(total: float, df: int) -> float:
-    """The same of one model."""
+    """Return the same of one model."""
     return float(log_priors(total, np.array([df], np.float64))[0])

@@ -83,7 +83,7 @@ class UnusualValues:
         return int(self.offsets[-1])
 
     def of_values(self, attribute: int, radix: int) -> Index:
-        """The numbers of the values of an attribute; -1 for the usual one."""
+        """Return the numbers of the values of an attribute; -1 for the usual one."""
         usual = int(self.usual[attribute])
         numbers = self.first[attribute] + np.arange(radix) - (np.arange(radix) > usual)
         numbers[usual] = -1
@@ -115,7 +115,7 @@ class UpperBounds:
         return self._data.map(_row_sets, self._values)
 
     def contrasts(self, batch: Batch) -> Contrasts:
-        """What bounds need of a batch."""
+        """Return what bounds need of a batch."""
         group = batch.group
         d = batch.tables if batch.steep else np.log(batch.tables)
         coefficients = _coefficients(d)
@@ -152,7 +152,7 @@ class Contrasts(NamedTuple):
         return self.c.size + self.sets.size
 
     def bounds(self, moments: Array) -> Array:
-        """What every candidate of the group gains at most."""
+        """Return what every candidate of the group gains at most."""
         by_value = np.einsum("mv,mv->v", self.c, moments[:, self.sets])
         by_value = by_value.reshape(-1, self.group.width).sum(axis=0)
         return np.asarray(self.sums - np.add.reduceat(by_value, self.group.starts))
@@ -233,7 +233,7 @@ def _row_sets(block: RowBlock, values: UnusualValues) -> RowSets:
 
 
 def _subsets(which: Index, values: UnusualValues) -> Index:
-    """The numbers of all sets of at most so many of each row's values (rows, n), ascending: (sets, rows)."""
+    """Return the numbers of all sets of at most so many of each row's values (rows, n), ascending: (sets, rows)."""
     found = []
     for size in range(min(values.size, which.shape[1]) + 1):
         for places in itertools.combinations(range(which.shape[1]), size):

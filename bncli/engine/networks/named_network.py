@@ -27,9 +27,9 @@ ROUNDING = 0.005001
 
 @dataclass(frozen=True)
 class Node:
-    """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state]. Every row sums to 1,
-    but for rounding.
+    """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state].
 
+    Every row sums to 1, except for rounding.
     The constructor makes the table float64 and read-only. Raises BncliError for a state that occurs twice and for
     numbers that are no probabilities; the number of states of the parents is the network's business.
     """
@@ -122,7 +122,7 @@ _MISSING = "missing"
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:
-    """The interval or level of each code, the missing level left out."""
+    """Return the interval or level of each code, the missing level left out."""
     if not isinstance(attribute, NumericAttribute):
         return attribute.levels
     edges = ["-inf", *map(number_text, attribute.cuts), "inf"]
@@ -131,7 +131,7 @@ def value_names(attribute: Attribute) -> tuple[str, ...]:
 
 
 def state_names(attribute: Attribute) -> tuple[str, ...]:
-    """A name for each code; the missing level is `missing`, or `missing_2`, ... where a level is called that."""
+    """Return a name for each code; the missing level is `missing`, or `missing_2`, ... where a level is called that."""
     names = value_names(attribute)
     if not attribute.missing:
         return names
@@ -141,7 +141,7 @@ def state_names(attribute: Attribute) -> tuple[str, ...]:
 
 
 def number_text(number: float) -> str:
-    """The shortest text that reads back as the number; a whole number as such."""
+    """Return the shortest text that reads back as the number; a whole number as such."""
     return repr(number).removesuffix(".0")
 
 
@@ -163,7 +163,7 @@ _LEAST_APART = 1e-12
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """The class and what tells of it, with named states; the network is called like its class.
+    """Return the class and what tells of it, with named states; the network is called like its class.
 
     Every parent of a node must be one of these: as in what `equivalent_network` makes.
     """

@@ -52,7 +52,7 @@ class Network:
 
 
 def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
-    """The shapes of the tables of a network: of every attribute in order, then of the class."""
+    """Return the shapes of the tables of a network: of every attribute in order, then of the class."""
     children = set(structure.class_children)
     shapes = [
         (cardinalities[i], *(cardinalities[j] for j in parents), *((n_labels,) if i in children else ()))
@@ -62,7 +62,7 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
 
 
 def graph_of(model: Model) -> Dag:
-    """The graph of the model; ModelError where it has none."""
+    """Return the graph of the model; ModelError where it has none."""
     pooled = isinstance(model.predictor, Ensemble)
     if isinstance(model.structure, Dag) and not pooled:
         return model.structure
@@ -72,7 +72,7 @@ def graph_of(model: Model) -> Dag:
 
 
 def network_of(model: Model) -> Network:
-    """The network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
+    """Return the network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
     if model.calibration is not None:
         what = "the model is calibrated, and a network says the probabilities as they were before"
         raise ModelError(what, hint="use the model that was calibrated")
@@ -100,7 +100,7 @@ def _columns(table: Array, by_class: bool) -> Array:
 
 
 def tables_by_child(model: Model) -> dict[int | None, Array]:
-    """The table (cells, K) of every attribute that has one, and under None that of the class's parents, if there is."""
+    """Return the table (cells, K) of every attribute that has one, and under None that of the class's parents."""
     families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
     if model.tables.families != families:
         raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
@@ -129,7 +129,9 @@ def _frequencies(model: Model, graph: Dag, i: int) -> Array:
 def true_model(
     network: Network, frequencies: Sequence[Sequence[float]], n_rows: int, missing: Sequence[float] | None = None
 ) -> Model:
-    """A model with the network's own tables; `frequencies` of every attribute's codes in `n_rows` rows drawn from it.
+    """Return a model with the network's own tables.
+
+    `frequencies` of every attribute's codes in `n_rows` rows drawn from it.
 
     Its factors without the class are no part of it: they cancel in P(y | x). Where the rows have `missing`, so many of
     each attribute, they do not: then they are part of the model, which marginalizes missing values.
@@ -147,7 +149,7 @@ def true_model(
 
 
 def _met(schema: Schema, frequencies: Sequence[Sequence[float]], missing: Sequence[float] | None) -> Schema:
-    """The schema after the rows were seen."""
+    """Return the schema after the rows were seen."""
     members = zip(schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
     attributes = tuple(replace(a, frequencies=tuple(f), missing_weight=float(n)) for a, f, n in members)
     policy = schema.missing_policy if missing is None else "marginalize"
@@ -191,7 +193,7 @@ _NORMALISATION_LEAST = -30.0
 
 
 def equivalent_network(model: Model) -> Network:
-    """A network with the model's P(y | x) for every complete row; ModelError where there need not be one."""
+    """Return a network with the model's P(y | x) for every complete row; ModelError where there need not be one."""
     graph = graph_of(model)
     if not model.schema.marginalizes:
         model = replace(model, structure=_with_roots(graph))
@@ -203,7 +205,7 @@ def equivalent_network(model: Model) -> Network:
 
 
 def _with_roots(dag: Dag) -> Dag:
-    """The graph in which a node without the class as a parent has no parents at all."""
+    """Return the graph in which a node without the class as a parent has no parents at all."""
     children = set(dag.class_children)
     return replace(dag, parents=tuple(p if i in children else () for i, p in enumerate(dag.parents)))
 

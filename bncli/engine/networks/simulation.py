@@ -94,7 +94,7 @@ class RandomNetworkKind:
 
 
 def named_spec(name: str) -> RandomNetworkKind | None:
-    """What a name p.n.d.N stands for; None where it is no such name."""
+    """Return what a name p.n.d.N stands for; None where it is no such name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -109,7 +109,7 @@ def named_spec(name: str) -> RandomNetworkKind | None:
 
 
 def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
-    """A network of this kind, or of this name p.n.d.N; UsageError where its tables would not fit into memory."""
+    """Return a network of this kind, or of this name p.n.d.N; UsageError where its tables would not fit into memory."""
     if isinstance(spec, str):
         named = named_spec(spec)
         if named is None:
@@ -126,7 +126,7 @@ def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> N
 
 
 def _preceding(spec: RandomNetworkKind) -> Dag:
-    """The nearest attribute first."""
+    """Return the nearest attribute first."""
     parents = tuple(tuple(range(i - 1, max(i - 1 - spec.k, -1), -1)) for i in range(spec.attributes))
     return Dag(parents, tuple(range(spec.attributes)), (), "random", spec.options)
 
@@ -168,7 +168,7 @@ def _schema(cardinalities: list[int], n_labels: int) -> Schema:
 
 
 def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
-    """n names: the letter and numbers of equal length, so that their order is that of the numbers."""
+    """Return n names: the letter and numbers of equal length, so that their order is that of the numbers."""
     width = len(str(n - 1 + first))
     return tuple(f"{letter}{number:0{width}d}" for number in range(first, n + first))
 
@@ -177,7 +177,7 @@ MOST_EXPONENT = 300.0
 
 
 def conditioning_network(exponent: float) -> Network:
-    """Three binary attributes, uniform and independent, whose influence on the class differs by powers of ten:
+    """Return three independent uniform binary attributes whose influence on the class differs by powers of ten.
 
         P(y = 1 | x) = 1 / (1 + exp(-(10^a x_1 + x_2 + 10^-a x_3))),   x_i in {0, 1}, a = exponent
 
@@ -209,7 +209,7 @@ def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Colu
 
 
 def sample_blocks(network: Network, rows: int, rng: np.random.Generator) -> Iterator[Columns]:
-    """The same rows, block by block."""
+    """Yield the same rows, block by block."""
     sampler = Sampler(network, rng)
     step = min(ROWS_PER_BLOCK, NUMBERS_PER_BLOCK // (len(network.theta) + 1) + 1)
     for start in range(0, rows, step):
@@ -229,7 +229,7 @@ class Sampler:
         self._inside = dict(zip(range(n), rng.spawn(n), strict=True))
 
     def draw(self, rows: int) -> Columns:
-        """The next rows."""
+        """Return the next rows."""
         codes: dict[Node, Index] = {}
         for i in self._order:
             codes[i] = self._nodes[i].draw(rows, codes)
@@ -249,7 +249,7 @@ class _Node:
     stream: np.random.Generator
 
     def draw(self, rows: int, codes: Mapping[Node, Index]) -> Index:
-        """The value of every row, given those of its parents: how many thresholds do not exceed a uniform number."""
+        """Draw the value of every row given its parents: the number of thresholds below a uniform number."""
         uniform = self.stream.random(rows)
         digits = [codes[parent] for parent in self.parents]
         cells = cell_numbers(digits, self.radices) if digits else np.zeros(rows, np.intp)
@@ -283,7 +283,7 @@ def _thresholds(theta: Array) -> Array:
 
 
 def _column(attribute: Attribute, codes: Index, stream: np.random.Generator) -> Column:
-    """The values that the codes stand for."""
+    """Return the values that the codes stand for."""
     if isinstance(attribute, NumericAttribute):
         form = attribute.form if isinstance(attribute.form, NumberForm) else None  # parts of dates stand alone
         return NumericColumn(_numbers(attribute, codes, stream), form)
@@ -293,7 +293,7 @@ def _column(attribute: Attribute, codes: Index, stream: np.random.Generator) -> 
 
 
 def _numbers(attribute: NumericAttribute, codes: Index, stream: np.random.Generator) -> Array:
-    """A number inside the interval of each code, NaN for the missing level. No sum here can overflow."""
+    """Return a number inside the interval of each code, NaN for the missing level. No sum here can overflow."""
     edges = _edges(attribute.cuts)
     bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
     open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
@@ -303,7 +303,7 @@ def _numbers(attribute: NumericAttribute, codes: Index, stream: np.random.Genera
 
 
 def _edges(cuts: tuple[float, ...]) -> Array:
-    """The cuts and two ends, all finite; the last interval holds a number, if there is one beyond its cut."""
+    """Return the cuts and two ends, all finite; the last interval holds a number, if there is one beyond its cut."""
     if not cuts:
         return np.array([0.0, 1.0])
     first, last = (abs(cuts[0]) or 1.0,) * 2
@@ -315,7 +315,7 @@ def _edges(cuts: tuple[float, ...]) -> Array:
 
 
 def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
-    """The narrowest type for codes below n_codes and for negative marks."""
+    """Return the narrowest type for codes below n_codes and for negative marks."""
     return np.dtype(np.min_scalar_type(-max(n_codes, 1) - 1))
 
 
@@ -325,10 +325,10 @@ def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
 #
 # which is "missing completely at random" (Little & Rubin 1987). The class is never removed.
 #
-# Conventions: each attribute draws from a random stream of its own, one uniform number a row, so that the missing
+# Conventions: each attribute draws from a random stream of its own, one uniform number per row, so that the missing
 # values
 # are the same in whatever blocks the rows come, and a value missing at a small share is missing at any larger one.
-# Missing values that the rows have already stay. Cost: a uniform number a value.
+# Missing values that the rows have already stay. Cost: a uniform number per value.
 
 
 class MissingCompletelyAtRandom:
@@ -339,7 +339,7 @@ class MissingCompletelyAtRandom:
         self._streams = rng.spawn(len(self._shares))
 
     def applied_to(self, rows: Columns) -> Columns:
-        """The rows with missing values."""
+        """Return the rows with missing values."""
         members = zip(rows.as_read.items(), self._shares, self._streams, strict=True)
         attributes = {name: _removed(column, share, stream) for (name, column), share, stream in members}
         return Columns(rows.n_rows, attributes, rows.class_name, rows.label, rows.weights)

@@ -1,4 +1,4 @@
-"""Optimisers, one module a word typed after --optimizer, and what they are built of.
+"""Optimisers, one module per word typed after --optimizer, and what they are built of.
 
 Contract: `minimise(objective, start, *, tolerance, max_iterations, report) -> Optimum`. An optimiser knows an
 `Objective` and nothing of networks; `report(point, ...)` is called after every iteration. `quasi_newton.py` is the

@@ -93,7 +93,10 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Constrained:
-    """The minimiser found from `start` by rounds of `method`, told as if all were one; its value is that of f alone."""
+    """Return the minimiser found from `start` by rounds of `method`, told as if all were one.
+
+    Its value is that of f alone.
+    """
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
     spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
@@ -157,7 +160,7 @@ class _Punished:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
     def added_to(self, of: Objective) -> Objective:
-        """f and what is added; rounds are too short to ask for a better guess of the curvature on their way."""
+        """Return f and what is added; rounds are too short to ask for a better guess of the curvature on their way."""
         return replace(
             of,
             value_and_gradient=self._evaluated(of),
@@ -187,7 +190,7 @@ class _Punished:
 
 
 class _Stiffened:
-    """Preconditioners of rounds, M being that of f: with the rows S that bind at the start of a round, by Woodbury,
+    """Preconditioners of rounds, M being that of f, for the rows S that bind at the start of a round (Woodbury).
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
@@ -202,7 +205,7 @@ class _Stiffened:
         self._known = np.zeros((0, n))
 
     def precondition(self, punished: _Punished, x: Array) -> Precondition:
-        """The guess of the inverse Hessian of a round that starts at x."""
+        """Return the guess of the inverse Hessian of a round that starts at x."""
         binding = np.flatnonzero(punished.force(x) > 0)
         if len(binding) > self._most:
             order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], self._place[binding] < 0))
@@ -274,7 +277,7 @@ class _Spent:
         self._products += found.products
 
     def optimum(self, last: Optimum, value: float) -> Optimum:
-        """That of the last round, with what all took."""
+        """Return that of the last round, with what all took."""
         return replace(
             last,
             value=value,

@@ -29,7 +29,7 @@ BLOCK = 1 << 17
 
 
 def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
-    """The minimiser found from `start`, shape (P,); deterministic. BncliError where P^2 numbers are too many."""
+    """Return the minimiser found from `start`, shape (P,); deterministic. BncliError where P^2 numbers are too many."""
     n_bytes = 8 * start.size**2
     if n_bytes > MAX_BYTES:
         raise BncliError(
@@ -73,7 +73,7 @@ class _Guide:
 
 
 def _update(inverse: Array, s: Array, by: Array, y: Array, curvature: float) -> None:
-    """inverse += s h' + h s', h = [(1 + y'By / s'y) s / 2 - By] / s'y: symmetric to the bit, by blocks of rows."""
+    """Add s h' + h s' to the inverse, h = [(1 + y'By / s'y) s / 2 - By] / s'y, symmetric to the bit."""
     h = ((1.0 + float(y @ by) / curvature) / 2 * s - by) / curvature
     n_rows = max(1, BLOCK // s.size)
     for first in range(0, s.size, n_rows):

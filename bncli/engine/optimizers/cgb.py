@@ -18,7 +18,7 @@ from bncli.engine.optimizers.objective import Objective, Report
 
 
 def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
-    """The minimiser found from `start`, shape (P,); deterministic."""
+    """Return the minimiser found from `start`, shape (P,); deterministic."""
     return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
 
 

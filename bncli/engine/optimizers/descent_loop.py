@@ -40,7 +40,7 @@ class Guide(Protocol):
     def direction(self, gradient: Array) -> Array: ...
 
     def search(self, evaluate: Evaluate, start: Probe, direction: Array, slope: float) -> Searched:
-        """A lower point along the direction, if there is one."""
+        """Return a lower point along the direction, if there is one."""
         ...
 
     def learn(self, before: Probe, after: Probe) -> None: ...
@@ -51,7 +51,7 @@ class Guide(Protocol):
 def descend(
     objective: Objective, start: Array, guide: Guide, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
-    """The minimiser that `guide` finds from `start`, shape (P,); every iteration lowers the objective."""
+    """Return the minimiser that `guide` finds from `start`, shape (P,); every iteration lowers the objective."""
     here = Probe(start, *objective.value_and_gradient(start))
     values = deque([here.value], maxlen=WINDOW + 1)
     floor = FLOOR * abs(here.value)
@@ -90,7 +90,7 @@ def _norm(vector: Array) -> float:
 def _finished(
     objective: Objective, values: deque[float], enough: float, hopeless: bool, capped: bool
 ) -> StoppedBy | None:
-    """The reason to stop, if there is one; `enough` is the tolerance as a difference of values."""
+    """Return the reason to stop, if there is one; `enough` is the tolerance as a difference of values."""
     if objective.separable(values[-1]):
         return StoppedBy.SEPARABLE
     if hopeless:
@@ -130,7 +130,7 @@ class Conjugate:
         return self._last
 
     def stepped(self, step: float) -> None:
-        """The search took `step`: the next begins near it."""
+        """Record the accepted `step`; the next search begins near it."""
         self.first_step = min(1.0, STEP_GROWTH * step)
 
     def learn(self, before: Probe, after: Probe) -> None:

@@ -71,7 +71,9 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """The minimiser found from `start`, shape (P,), through one or more `samples`, small ones first; deterministic.
+    """Return the minimiser found from `start`, shape (P,), through one or more `samples`, small ones first.
+
+    Deterministic.
 
     `method`: the `minimise` of the optimiser that descends the samples.
     """
@@ -148,7 +150,10 @@ class _Run:
             curvature.refresh.at(found.point, curvature.spent)
 
     def _finished(self, predicted: float, values: deque[float]) -> StoppedBy | None:
-        """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
+        """Return the reason to stop, if there is one.
+
+        `values` are those of the last iterations, full after a whole window.
+        """
         enough = self._tolerance * abs(self._here.value)
         if self._objective.separable(self._here.value):
             return StoppedBy.SEPARABLE
@@ -162,7 +167,7 @@ class _Run:
         return StoppedBy.MAX_ITERATIONS if capped else None
 
     def on_all_rows(self) -> Optimum:
-        """The rest of the way without samples."""
+        """Return the rest of the way without samples."""
         done, point = self.optimum(StoppedBy.MAX_ITERATIONS), self._here.point
         near = replace(self._objective, precondition=self._objective.refreshed(point, COST[0]))
 
@@ -185,7 +190,7 @@ class _Run:
         )
 
     def optimum(self, reason: StoppedBy) -> Optimum:
-        """Here, and what it took."""
+        """Return the current point as the optimum, with the work that it took."""
         here = self._here
         spent = (self._iteration, self._told_evaluations)
         return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, self._told_products)
@@ -235,7 +240,7 @@ class _Curvatures:
         self._made, self._gain, self._passes = self._sampled, 0.0, 0.0
 
     def chosen(self, point: Array) -> _Curvature:
-        """That which gains more a pass: measured over its last steps, or expected."""
+        """Return that which gains more a pass: measured over its last steps, or expected."""
         sampled = self._sampled
         if len(sampled.steps) < WINDOW:
             return sampled
@@ -247,13 +252,13 @@ class _Curvatures:
         return self._last
 
     def predicted(self, gain: float) -> None:
-        """What the step before lowered is known with the gain predicted after it."""
+        """Record the gain predicted after the last step beside what that step achieved."""
         if self._passes and gain > 0:
             self._made.steps.append((math.log(self._gain / gain), self._passes))
         self._made, self._gain = self._last, gain
 
     def spent(self, passes: float) -> None:
-        """The passes of the step that was predicted last."""
+        """Record the passes of the step that was predicted last."""
         self._passes = passes
 
 
@@ -275,7 +280,7 @@ class _Curvature:
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
     def direction(self, here: Probe, pairs: Pairs) -> Array:
-        """The Newton direction, put right by the pairs; it took so many products as `used` says from now on."""
+        """Return the Newton direction, put right by the pairs; it took so many products as `used` says from now on."""
         product = self._objective.hessian(here.point)
 
         def solution(g: Array) -> Array:

@@ -26,7 +26,7 @@ def minimise(
     report: Report,
     preconditioner: str = "on",
 ) -> Optimum:
-    """The minimiser found from `start`, shape (P,); deterministic."""
+    """Return the minimiser found from `start`, shape (P,); deterministic."""
     return descend(
         objective,
         start,

@@ -47,7 +47,10 @@ class _Trial:
 def search(
     value_and_gradient: Callable[[Array], tuple[float, Array]], start: Probe, direction: Array, slope: float
 ) -> tuple[Probe | None, float, int]:
-    """(accepted point or None, its step, evaluations made); `slope` = direction' gradient at the start, negative."""
+    """Return (accepted point or None, its step, evaluations made).
+
+    `slope` = direction' gradient at the start, negative.
+    """
     low = _Trial(0.0, start.value, slope, start)
     high: _Trial | None = None
     # near the optimum values differ by rounding alone, and a decrease could never be shown
@@ -149,7 +152,7 @@ def acceptable_point(evaluate: Evaluate, start: Probe, direction: Array, slope: 
 def with_parabola(
     evaluate: Evaluate, start: Probe, direction: Array, slope: float, found: Probe, step: float
 ) -> tuple[Probe, float, int]:
-    """The lower of `found`, at `step`, and the parabola's minimiser; its step; evaluations made (0 or 1)."""
+    """Return the lower of `found`, at `step`, and the parabola's minimiser; its step; evaluations made (0 or 1)."""
     bend = 2 * (found.value - start.value - slope * step)
     # the parabola opens downwards and has no minimum
     if bend <= 0:
@@ -201,7 +204,10 @@ class Bracket(NamedTuple):
 
 
 def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:
-    """The lowest point along the direction, found from the first trial `step`; `slope` at the start is negative."""
+    """Return the lowest point along the direction, found from the first trial `step`.
+
+    `slope` at the start is negative.
+    """
     tries = 0
     lowest, length = start, 0.0
 
@@ -246,7 +252,7 @@ def _grown(line: Line, left: TrialStep, middle: TrialStep) -> Bracket | None:
 
 
 def brent(line: Line, around: Bracket) -> TrialStep:
-    """The lowest trial in the bracket."""
+    """Return the lowest trial in the bracket."""
     low, high = around.left.step, around.right.step
     best = second = third = around.middle
     last = before = 0.0

@@ -59,7 +59,7 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """The minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
+    """Return the minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
 
     `preconditioner` is `on`, or `off` for the published methods.
     """
@@ -111,7 +111,7 @@ class _Run:
         return None
 
     def followed(self, method: Followed, until: float) -> StoppedBy | None:
-        """The same by another method's loop, which asks and tells."""
+        """Return the same by another method's loop, which asks and tells."""
         values = deque([self.here.value], maxlen=WINDOW + 1)
         reason: StoppedBy | None = None
 
@@ -143,7 +143,9 @@ class _Run:
             values.append(self.here.value)
 
     def _finished(self, direction: Array | None, values: deque[float]) -> StoppedBy | None:
-        """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window.
+        """Return the reason to stop, if there is one.
+
+        `values` are those of the last iterations, full after a whole window.
 
         Without a `direction` nothing is predicted of the next step.
         """
@@ -261,7 +263,7 @@ class Pairs:
 def newton_direction(
     product: Callable[[Array], Array], precondition: Precondition, gradient: Array, truncation: float = TRUNCATION
 ) -> tuple[Array, int]:
-    """(a direction of descent, products taken); `product` multiplies by H, positive semidefinite.
+    """Return (a direction of descent, products taken); `product` multiplies by H, positive semidefinite.
 
     Conjugate gradients on Hd = -g that end early (Dembo & Steihaug 1983, Mathematical Programming 26). They lower the
     quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, a guess of the inverse Hessian, and end

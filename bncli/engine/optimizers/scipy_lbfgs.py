@@ -79,7 +79,7 @@ class _Way:
         return self._tried.value, self._tried.gradient
 
     def arrive(self, intermediate_result: Any) -> None:
-        """scipy accepts the point it tried last; scipy knows this parameter by its name."""
+        """Record the point that scipy accepted; scipy requires this parameter name."""
         assert self._tried is not None
         assert self._direction is not None
         found, direction, self._direction = self._tried, self._direction, None

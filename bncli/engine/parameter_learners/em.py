@@ -124,7 +124,7 @@ class _Expectation:
     pseudo: Array
 
     def at(self, cells: Array) -> _Point:
-        """Counts expected at `cells`."""
+        """Return the expected counts at `cells`."""
         ll, expected = self.likelihood.joint(cells)
         counts = np.maximum(expected, 0.0) + self._prior_counts
         log_prior = float((self._prior_counts * cells).sum())
@@ -133,7 +133,7 @@ class _Expectation:
         return _Point(cells, ll, log_prior, counts, math.sqrt(float(gradient @ gradient)))
 
     def maximised(self, here: _Point) -> Array:
-        """The tables that make the most of the counts."""
+        """Return the tables that make the most of the counts."""
         beta = np.log(np.maximum(self.coordinates.gathered(here.counts), _LEAST))
         cells = self.coordinates.tables(beta)
         return np.where(self.pseudo > 0, cells, np.maximum(cells, math.log(FLOOR)))

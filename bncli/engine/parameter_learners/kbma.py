@@ -3,8 +3,8 @@
     P(y | x) = sum over steps s of weight_s P(y | x, M_s),    weight_s = posterior_s / sum of the posteriors
 
 Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.model_paths`). Likelihoods and posteriors are those
-of the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just found (Jakulin
-& Rish 2006, section 7).
+of the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just
+found (Jakulin & Rish 2006, section 7).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def learn(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """The average over all steps of the path, the class alone among them."""
+    """Return the average over all steps of the path, the class alone among them."""
     regions = only_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)

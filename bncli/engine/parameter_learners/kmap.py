@@ -24,7 +24,7 @@ def learn(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """The model of the best step."""
+    """Return the model of the best step."""
     regions = only_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     best = trace.map_step

@@ -62,7 +62,7 @@ def _refuse_imperfect(counts: Counts, structure: Structure) -> None:
 
 
 def _references(counts: Counts, structure: Structure) -> list[int]:
-    """The most frequent value of every attribute of the network, 0 for the others."""
+    """Return the most frequent value of every attribute of the network, 0 for the others."""
     used = structure.attributes
     heaviest = [int(table.sum(axis=1).argmax()) for table in counts.tables([(i,) for i in used])]
     by_attribute = dict(zip(used, heaviest, strict=True))

@@ -49,7 +49,7 @@ def space(
 
 
 def _of_class(structure: Structure, families: Sequence[Family]) -> tuple[int, int] | None:
-    """The first cell and the end of the table over the class's parents, the last of a network's, if it has any."""
+    """Return the first cell and the end of the table over the class's parents, the last of a network's."""
     if isinstance(structure, Regions) or not structure.class_parents:
         return None
     end = 1 + sum(family.n_cells for family in families)
@@ -57,7 +57,7 @@ def _of_class(structure: Structure, families: Sequence[Family]) -> tuple[int, in
 
 
 def _costs(likelihood: ConditionalLikelihood, contrasts: Contrasts) -> Costs:
-    """A one a row for each table, and for the bias where it is free."""
+    """Return a one a row for each table, and for the bias where it is free."""
     data = likelihood.data
     biased = contrasts.predictors.n_predictors == likelihood.n_cells
     n_ones = (len(likelihood.families) + biased) * data.n_rows

@@ -10,5 +10,5 @@ from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, structure: Structure, *, smoothing: str, watch: Watch = silent) -> Parameters:
-    """The network's log probabilities as tables; one pass more for their conditional log-likelihood."""
+    """Return the network's log probabilities as tables; one pass more for their conditional log-likelihood."""
     return closed_form(counts, generative_tables(counts, structure, smoothing))

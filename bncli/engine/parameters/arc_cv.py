@@ -63,7 +63,7 @@ def choose_arcs(
     folds: Sequence[HeldOutFold],
     path: PathOf,
 ) -> ChosenArcs:
-    """The best of the networks that `structure`, found in `counts` by `search`, and its subsets of arcs make.
+    """Return the best of the networks that `structure`, found in `counts` by `search`, and its subsets of arcs make.
 
     `space_of` makes the parameter space of some rows and a network, `path` follows it on the folds (`penalty_path`).
     """
@@ -86,7 +86,7 @@ def choose_arcs(
 
 
 def _best(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
-    """The winner; `tried` from few arcs to many, by log-losses a row of so much weight."""
+    """Return the winner; `tried` from few arcs to many, by log-losses a row of so much weight."""
     best = tried[0]
     for one in tried[1:]:
         if weight * (best.log_loss - one.log_loss) > EVIDENCE:
@@ -102,7 +102,7 @@ class _ArcSearch(NamedTuple):
     follow: PathOf
 
     def path(self, word: str, folds: Sequence[HeldOutFold], near: float | None) -> ChosenPenalty:
-        """The path of penalties of the network called `word`, from near a penalty."""
+        """Return the path of penalties of the network called `word`, from near a penalty."""
         choose = partial(_space, space_of=self.space_of, subset=_SUBSETS[word], search=self.search)
         return self.follow(folds, choose, near=near, what=f"arcs {word}, ")
 
@@ -131,7 +131,7 @@ def _loss_of(chosen: ChosenPenalty) -> float:
 
 
 def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:
-    """The networks that compete, from few arcs to many."""
+    """Return the networks that compete, from few arcs to many."""
     networks = {word: subset(counts, structure) for word, subset in _SUBSETS.items()}
     if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
@@ -149,7 +149,7 @@ def _no_arcs(_: Counts, structure: Dag) -> Dag:
 
 
 def supported(counts: Counts, structure: Dag) -> Dag:
-    """The network with, of the parents of each child of the class, the first ones that its BIC is highest with."""
+    """Return the network with the first parents of each child of the class that maximise its BIC."""
     return replace(
         structure,
         parents=tuple(

@@ -62,7 +62,7 @@ class Predictors:
         return len(self.holders)
 
     def tables(self, parameters: Array) -> Array:
-        """Tables (any, n_cells) of parameters (any, M), one row a class or any other quantity."""
+        """Tables (any, n_cells) of parameters (any, M), one row per class or any other quantity."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
         for raised, low in self._steps:
@@ -82,7 +82,7 @@ class Predictors:
         return [*(csr_array(eye_array(n) + one) for one in reversed(added)), held]
 
     def sums(self, cells: Array) -> Array:
-        """The transpose of `tables`: each predictor's sum (any, M) over the cells in which it is active."""
+        """Return the transpose of `tables`: each predictor's sum (any, M) over the cells in which it is active."""
         totals = cells.copy()
         for raised, low in reversed(self._steps):
             for row in totals:
@@ -90,7 +90,7 @@ class Predictors:
         return totals[:, self.holders]
 
     def parameters(self, tables: Array) -> Array:
-        """The parameters (any, M) whose tables give every row the same sums as `tables` (any, n_cells)."""
+        """Return the parameters (any, M) whose tables give every row the same sums as `tables` (any, n_cells)."""
         contrasts = tables.copy()
         for raised, low in self._steps:
             contrasts[:, raised] -= contrasts[:, low]
@@ -98,7 +98,7 @@ class Predictors:
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
     def transposed(self, parameters: Array) -> Array:
-        """The transpose of `parameters`: cells (any, n_cells) of (any, M)."""
+        """Return the transpose of `parameters`: cells (any, n_cells) of (any, M)."""
         cells = np.take(parameters, self.own, axis=1)
         for raised, low in reversed(self._steps):
             for row in cells:
@@ -161,7 +161,7 @@ class CellPredictors:
 
 
 def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Predictors:
-    """The predictors of tables over `families`; references[i] is the reference value of attribute i."""
+    """Return the predictors of tables over `families`; references[i] is the reference value of attribute i."""
     first: dict[tuple[int, ...], int] = {(): 0}  # of each set, its first predictor; the intercept is that of no value
     holders, own = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
     used = offset = 1
@@ -188,7 +188,7 @@ def _references(family: Family, references: Sequence[int]) -> Index:
 
 
 def _patterns(away: Mask) -> Iterator[tuple[Index, Index]]:
-    """The places away from their references and the cells that have just these so, for every such set of places."""
+    """Yield each set of places away from their references, with the cells that have exactly this set."""
     codes = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
     order = np.argsort(codes, kind="stable")
     for cells in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
@@ -196,7 +196,7 @@ def _patterns(away: Mask) -> Iterator[tuple[Index, Index]]:
 
 
 def _ranks(family: Family, references: Sequence[int], places: Index, digits: Index) -> tuple[tuple[int, ...], Index]:
-    """The attributes at `places`, ascending, and the rank of each cell's values there, references left out."""
+    """Return the attributes at `places`, ascending, and the rank of each cell's values there, references left out."""
     in_order = sorted(places, key=lambda j: family.attributes[j])
     ranks = np.zeros(digits.shape[1], np.intp)
     for j in in_order:
@@ -264,7 +264,7 @@ class Coordinates(Parameterisation, Protocol):
     """A parameter space with all that the preconditioners for complete rows need of it."""
 
     def push(self, p: Array, v: Array) -> Array:
-        """The derivative of the tables (K, n_cells) at p along v (P,)."""
+        """Return the derivative of the tables (K, n_cells) at p along v (P,)."""
         ...
 
     @property
@@ -286,7 +286,10 @@ class Coordinates(Parameterisation, Protocol):
         ...
 
     def curvature(self, p: Array, mass: Array) -> Array:
-        """sum over c' of mass[y, c'] (dW[y, c']/dp[y, c])^2, shapes (1 or K, n_cells); used where not `is_scaled`."""
+        """Return sum over c' of mass[y, c'] (dW[y, c']/dp[y, c])^2, shapes (1 or K, n_cells).
+
+        Used where not `is_scaled`.
+        """
         ...
 
     def jacobian(self, p: Array, cells: Index) -> Array:
@@ -463,7 +466,7 @@ class SharedSoftmax:
         return self.gathered(self.softmax.pull_back(self._spread(p), d_tables))
 
     def diagonal(self, p: Array, mass: Array) -> Array:
-        """sum over entries (y, c) of mass[y, c] (dW[y, c]/dp_q)^2 for every q, mass (K, n_cells)."""
+        """Return sum over entries (y, c) of mass[y, c] (dW[y, c]/dp_q)^2 for every q, mass (K, n_cells)."""
         return self.gathered(self.softmax.curvature(self._spread(p), mass))
 
     @cached_property
@@ -481,7 +484,7 @@ class SharedSoftmax:
         return beta.ravel()
 
     def gathered(self, entries: Array) -> Array:
-        """The sum over the entries that a beta stands for; the transpose of `_spread`."""
+        """Return the sum over the entries that a beta stands for; the transpose of `_spread`."""
         by_entry = entries.reshape(self.softmax.log_theta.shape)
         return np.concatenate([by_entry[:, self.by_class].ravel(), by_entry[:, ~self.by_class].sum(axis=0)])
 

@@ -47,7 +47,7 @@ TIE = 1e-12
 def optimize_with_early_stopping(
     counts: Counts, space_of: SpaceOf, settings: OptimizerSettings, *, seed: int, watch: Watch
 ) -> Parameters:
-    """The parameters after as many iterations as are best for held-out rows; `seed` draws the folds."""
+    """Return the parameters after as many iterations as are best for held-out rows; `seed` draws the folds."""
     # a single row cannot be held out
     if counts.data.n_rows < 2:
         return optimize(space_of(counts), settings, watch)
@@ -64,7 +64,7 @@ def optimize_with_early_stopping(
 def _stopped_early(
     folds: Sequence[TuningFold], space: Space, settings: OptimizerSettings, watch: Watch
 ) -> tuple[float, Parameters]:
-    """The held-out likelihood of the best number of iterations from one start, and the parameters after so many."""
+    """Return the held-out likelihood at the best number of iterations, and the parameters after as many."""
     n, held_out = best_iterations(folds, settings, watch)
     learnt = optimize(space, replace(settings, max_iterations=n), watch)
     if learnt.stopped_by is StoppedBy.MAX_ITERATIONS and n < settings.max_iterations:
@@ -80,7 +80,7 @@ class Peak(NamedTuple):
 
 
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> Peak:
-    """The number of iterations of highest held-out likelihood, from the start that the settings name."""
+    """Return the number of iterations of highest held-out likelihood, from the start that the settings name."""
     cap = min(FIRST, settings.max_iterations)
     while True:
         paths = []
@@ -95,7 +95,7 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
 
 
 def _peak(paths: Sequence[Sequence[float]]) -> Peak:
-    """The first place where the paths' sum is highest; a path that ends early stays where it is."""
+    """Return the first place where the paths' sum is highest; a path that ends early stays where it is."""
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())
@@ -129,7 +129,7 @@ class TuningFold:
 
 
 def tuning_folds(data: Dataset, space_of: SpaceOf, seed: int) -> list[TuningFold]:
-    """The folds of at least two rows."""
+    """Return the folds of at least two rows."""
     fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
     folds = []
     for f in range(int(fold_of.max()) + 1):

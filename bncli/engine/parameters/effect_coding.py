@@ -79,7 +79,7 @@ class Effects:
         return tuple(itertools.accumulate((block.n_effects for block in self.blocks), initial=1))
 
     def tables(self, parameters: Array) -> Array:
-        """T p: cells (any, n_cells) of parameters (any, effects), one row a class."""
+        """T p: cells (any, n_cells) of parameters (any, effects), one row per class."""
         if self._matrix is not None:
             return np.asarray(parameters @ self._matrix.T)
         values = parameters.T
@@ -104,7 +104,7 @@ class Effects:
         return self._stages[::-1] if self._matrix is None else [csr_array(self._matrix)]
 
     def masses(self, weights: Array) -> Array:
-        """sum over cells c of weights[c] T[c, q]^2, for every parameter q."""
+        """Return sum over cells c of weights[c] T[c, q]^2, for every parameter q."""
         if self._matrix is not None:
             return np.asarray(weights @ np.square(self._matrix))
         for stage in self._back:
@@ -202,7 +202,7 @@ _BIAS = _Entries((1, 1), np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones(1))
 
 
 def _turn(block: EffectBlock, place: int) -> _Entries:
-    """The matrix that makes codes of the functions at one place, those before it being codes already: I x A x I.
+    """Return the matrix that makes codes of the functions at one place, those before it being codes already: I x A x I.
 
     The identity where the block has fewer places.
     """
@@ -270,7 +270,7 @@ def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries
 
 
 def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = True) -> Array:
-    """A (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
+    """Return a (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
 
     `coding` is `cells`, `thermometer` (which is `turned` or not) or `linear` (which takes no groupings: one code an
     interval). A numeric attribute without cuts has no effect but that of being missing.
@@ -303,7 +303,10 @@ def thermometer(n_intervals: int, *, missing: bool) -> Array:
 
 
 def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
-    """A (codes, effects): the middles of the intervals, of mean 0 and variance 1 on the rows; the missing level."""
+    """Return a (codes, effects): the middles of the intervals, of mean 0 and variance 1 on the rows.
+
+    The missing level.
+    """
     edges = np.asarray(cuts, np.float64)
     n = len(edges) + 1
     functions = np.zeros((n + missing, (n > 1) + missing))
@@ -364,7 +367,7 @@ def effects_of(
     beyond: float = 1.0,
     turned: Callable[[int], bool] = lambda n_effects: True,
 ) -> Effects:
-    """The effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
+    """Return the effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
 
     `turned` says of the number of all effects whether a basis of steps is turned.
     """
@@ -381,7 +384,7 @@ def effects_of(
 def _n_effects(
     families: Sequence[Family], schema: Schema, coding: str, sets: Sequence[tuple[int, tuple[int, ...], float]]
 ) -> int:
-    """The bias counted."""
+    """Return the bias counted."""
     sizes = [
         [n_functions(schema.attributes[a], coding, n) for a, n in zip(family.attributes, family.shape, strict=True)]
         for family in families
@@ -392,7 +395,7 @@ def _n_effects(
 def _bases(
     families: Sequence[Family], schema: Schema, weights: Array, coding: str, *, turned: bool
 ) -> tuple[tuple[Array, ...], ...]:
-    """The basis of every attribute of every family: from the weights of its codes in the first family."""
+    """Return the basis of every attribute of every family: from the weights of its codes in the first family."""
     known: dict[BinnedAttribute, Array] = {}
     edge = 1
     for family in families:
@@ -517,7 +520,7 @@ def _add(
     members: tuple[BinnedAttribute, ...],
     term: Array,
 ) -> None:
-    """Adds v of the set `members`, (any, functions of each of them), to the parameters of its block, if it has one."""
+    """Add v of the set `members`, (any, functions of each of them), to the parameters of its block, if it has one."""
     if not members:
         out[:, 0] += term
         return

@@ -123,7 +123,7 @@ class FewRows:
         return _Curvature(self, penalty)
 
     def effects(self, p: Array) -> Array:
-        """The parameters of `whole`, flat."""
+        """Return the parameters of `whole`, flat."""
         if self.span is None:
             return p
         likelihood = self.whole.likelihood
@@ -213,7 +213,7 @@ class _Curvature:
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """The same space, of effects on few rows; None where rows are not few, or directions are to be kept."""
+    """Return the same space, of effects on few rows; None where rows are not few, or directions are to be kept."""
     effects, likelihood = space.coordinates.sharing, space.likelihood
     if not isinstance(effects, Effects) or space.monotone is not None:
         return None

@@ -43,13 +43,13 @@ class Costs:
 
 
 def logistic(n_parameters: int, n_ones: int, n_rows: int, n_labels: int) -> Costs:
-    """A logistic regression with class 0 as reference; n_ones = |Z|."""
+    """Return a logistic regression with class 0 as reference; n_ones = |Z|."""
     cll = n_ones * (n_labels - 1) + n_rows * (n_labels + 2)
     return Costs(n_parameters, cll, n_ones * n_labels + 2 * n_rows * n_labels)
 
 
 def network(n_parameters: int, n_values: Sequence[int], n_rows: int, n_labels: int) -> Costs:
-    """A Bayesian network; n_values = d_i of the attributes that have a table of conditional probabilities."""
+    """Return a Bayesian network; n_values = d_i of the attributes that have a table of conditional probabilities."""
     n = len(n_values)
     cll = 3 * n_parameters + n_rows * (n * n_labels + 2 * n_labels + 2)
     per_row = 2 * n * n_labels + n + (2 * n_labels + 1) * (3 + sum(n_values))
@@ -57,14 +57,14 @@ def network(n_parameters: int, n_values: Sequence[int], n_rows: int, n_labels: i
 
 
 def of_free_tables(families: Sequence[Family], n_rows: int, n_labels: int) -> Costs:
-    """A free table entry a cell and class, the bias among them."""
+    """Return a free table entry a cell and class, the bias among them."""
     n_cells, n_ones = 1 + sum(family.n_cells for family in families), (1 + len(families)) * n_rows
     columns = logistic(n_cells * n_labels, n_ones, n_rows, n_labels)
     return replace(columns, cll=columns.cll + n_ones)
 
 
 def of_networks(families: Sequence[Family], n_rows: int, n_labels: int) -> Costs:
-    """A network parameter a cell and class."""
+    """Return a network parameter a cell and class."""
     n_values = [family.shape[0] for family in families if family.child is not None]
     return network(sum(_tables(families)) * n_labels, n_values, n_rows, n_labels)
 

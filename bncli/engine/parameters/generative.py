@@ -41,7 +41,7 @@ def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables
 
 
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
-    """ln theta of every family that scoring needs; one counting pass for what is not known yet."""
+    """Return ln theta of every family that scoring needs; one counting pass for what is not known yet."""
     schema = counts.schema
     structure = only_network(structure)
     families = structure.families(schema.cardinalities, whole=schema.marginalizes)
@@ -60,7 +60,7 @@ def only_network(structure: Structure) -> Dag:
 
 
 def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
-    """ln theta of one family, (cells, K)."""
+    """Return ln theta of one family, (cells, K)."""
     if family.by_class:
         return log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1)
     alike = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
@@ -72,7 +72,7 @@ THETA = 1.0
 
 
 def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    """The generative model of a network, which needs `smoothing`, or of regions, which may have a `theta`."""
+    """Return the generative model of a network, which needs `smoothing`, or of regions, which may have a `theta`."""
     if is_regrouped(structure):
         what = "regions that see an attribute both finely and coarsely have no generative model to start from"
         raise BncliError(what, hint="use --init zero")
@@ -88,7 +88,9 @@ def is_regrouped(structure: Structure) -> bool:
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """What is told of tables that need no optimization; one pass over the rows for their conditional log-likelihood.
+    """Return what is told of tables that need no optimization.
+
+    One pass over the rows for their conditional log-likelihood.
 
     That is not a number (NaN) where the rows are not there.
     """
@@ -125,5 +127,5 @@ def _of_block(block: RowBlock, families: Sequence[Family], parts: Sequence[Seque
 
 
 def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
-    """ln theta of every family that contains the class; one counting pass for what is not known yet."""
+    """Return ln theta of every family that contains the class; one counting pass for what is not known yet."""
     return family_tables(counts, structure, lambda table, axis: log_theta(table, beta, pseudo_counts, axis))

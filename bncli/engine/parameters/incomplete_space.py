@@ -71,7 +71,7 @@ class IncompleteSpace:
         return _Expected(self, penalty)
 
     def cells(self, p: Array) -> Array:
-        """The tables of parameters that were found."""
+        """Return the tables of parameters that were found."""
         return self.coordinates.tables(p)
 
     def on(self, data: Dataset) -> Likelihood:
@@ -80,7 +80,7 @@ class IncompleteSpace:
 
 
 def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
-    """Starts from the smoothed relative frequencies of the rows that have a node and all its parents."""
+    """Start from the smoothed relative frequencies of the rows that have a node and all its parents."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = incomplete_likelihood(counts.data, tables.families)
     coordinates = SharedSoftmax(Softmax(likelihood.flatten(tables), tables.families))
@@ -93,7 +93,7 @@ def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, jo
 
 
 def _completed(total: float, table: Array, axis: int) -> Array:
-    """Counts of a family, what the rows without it weigh spread evenly."""
+    """Return a family's counts, with the weight of rows that lack it spread evenly."""
     return np.asarray(table + (total - table.sum()) / table.size)
 
 

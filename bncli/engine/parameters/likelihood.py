@@ -77,7 +77,7 @@ class ConditionalLikelihood:
         return _kernels(self.data)
 
     def _operand(self, cells: Array) -> Any:
-        """What the kernels look numbers up in: tables of the groups, or one of all, of differences but for `_SOME`.
+        """Return the tables that the kernels read: one per group or one for all; differences except for `_SOME`.
 
         P(y | x) depends on differences of scores alone.
         """
@@ -90,7 +90,7 @@ class ConditionalLikelihood:
         return self.fusion.activations @ differences
 
     def _result(self, totals: Any) -> Array:
-        """What the kernels summed, as cells (K, n_cells)."""
+        """Return what the kernels summed, as cells (K, n_cells)."""
         if self._kernels is _SOME:
             return self.fusion.gather(totals)
         if self._kernels is _TWO:
@@ -100,7 +100,7 @@ class ConditionalLikelihood:
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
     def sums(self, of_rows: Array) -> Array:
-        """Sums over the rows in each cell of numbers (any, N), (any, n_cells)."""
+        """Return sums over the rows in each cell of numbers (any, N), (any, n_cells)."""
         states = [(codes, of_rows[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, self.data.bounds(), strict=True)]
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
 
@@ -114,14 +114,14 @@ class ConditionalLikelihood:
         return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
     def tables(self, cells: Array) -> Tables:
-        """The inverse of `flatten`."""
+        """Return the inverse of `flatten`."""
         edges = np.cumsum([1, *(family.n_cells for family in self.families)])[:-1]
         bias, *weights = np.split(cells, edges, axis=1)
         return Tables(bias[:, 0].copy(), self.families, tuple(np.ascontiguousarray(w.T) for w in weights))
 
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
-    """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
+    """Fuse the rows of `data` for passes over `families`. Memory: one code per row and group; never an N x M matrix."""
     kernels = _kernels(data)
     sparse = kernels in (_SPARSE_TWO, _SPARSE)
     regrouped, fused = with_regrouped_columns(data, families)

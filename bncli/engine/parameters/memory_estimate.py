@@ -88,7 +88,7 @@ def _named(family: Family, schema: Schema) -> str:
 
 
 def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
-    """What fits: fewer parents, another optimiser or a closed form; else a column to leave out.
+    """Return what fits: fewer parents, another optimiser or a closed form; else a column to leave out.
 
     The structure's method is named, since the structure may have come from a file.
     """

@@ -132,17 +132,17 @@ class Directions:
         return int(self.rows.slopes.shape[1])
 
     def contrasts(self, cells: Array) -> Array:
-        """d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
+        """Return d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
         return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
 
     def table(self, d: Array, member: _Member) -> Array:
-        """The family's part of d (n_cells,) with the axis of the attribute first; a view."""
+        """Return the family's part of d (n_cells,) with the axis of the attribute first; a view."""
         begin = self.offsets[member.family]
         family = self.families[member.family]
         return np.moveaxis(d[begin : begin + family.n_cells].reshape(family.shape), member.axis, 0)
 
     def lowest(self, cells: Array) -> float:
-        """The smallest sum of the lowest differences over all tables of an attribute, all its steps and contrasts.
+        """Return the smallest sum of the lowest differences over all tables of an attribute, steps and contrasts.
 
         Above or next to 0 no row's log-odds fall (or rise, along a decreasing one).
         """
@@ -156,7 +156,7 @@ class Directions:
         return lowest
 
     def _lowest(self, d: Array, one: _Directed, member: _Member) -> Array:
-        """The lowest difference at each of a table's steps, at most 0 where the table may be left out of a sum."""
+        """Return the lowest difference at each of a table's steps, at most 0 where a sum may omit the table."""
         table = self.table(d, member)[: len(member.steps) + 1]
         low = (
             one.sign * np.diff(table, axis=0).reshape(len(member.steps), -1) if len(member.steps) else np.zeros((0, 1))
@@ -175,7 +175,7 @@ class Directions:
         return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
 
     def _repair(self, d: Array, one: _Directed) -> None:
-        """The carrier takes what the others need; then every table is raised to its highest below, slope by slope."""
+        """Raise the carrier by what the others need, then each table to the highest value below, slope by slope."""
         slopes = self.slopes(d, one)
         for member, slope in zip(one.members, slopes, strict=True):
             line = np.concatenate([[0.0], np.cumsum(slope)])
@@ -184,7 +184,9 @@ class Directions:
             table += one.sign * (np.maximum.accumulate(level, axis=0) - level)
 
     def slopes(self, d: Array, one: _Directed) -> list[Array]:
-        """t of every table of an attribute, at its steps, for the differences d: the lowest; what the carrier gives.
+        """Return t of every table of an attribute, at its steps, for the differences d: the lowest.
+
+        What the carrier gives.
 
         They are 0 where the carrier has no step, or may itself be left out of a sum.
         """
@@ -197,7 +199,7 @@ class Directions:
         return [free[carrier.steps], *given]
 
     def start(self, cells: Array) -> Array:
-        """The free slopes of tables (K, n_cells), those of each contrast after the other."""
+        """Return the free slopes of tables (K, n_cells), those of each contrast after the other."""
         found = [self.slopes(d, one)[1:] for d in self.contrasts(cells) for one in self.directed]
         flat = [slope for of_one in found for slope in of_one]
         return np.concatenate(flat) if flat else np.zeros(0)
@@ -211,7 +213,7 @@ class _Rows(NamedTuple):
 
 
 def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
-    """What the schema asks of tables over these families; None where no attribute in them has a direction."""
+    """Return what the schema asks of tables over these families; None where no attribute in them has a direction."""
     directed = []
     for i in schema.informative:
         sign = direction_of(schema, i)
@@ -243,14 +245,14 @@ class _Builder:
         self._slopes: list[_Entries] = []
 
     def rows(self) -> _Rows:
-        """The matrices."""
+        """Return the matrices."""
         n_cells = int(self._of.offsets[-1])
         return _Rows(
             _matrix(self._differences, (self._n_rows, n_cells)), _matrix(self._slopes, (self._n_rows, self._n_slopes))
         )
 
     def add(self, one: _Directed) -> None:
-        """The rows of an attribute's tables: a cell above less the one below, less the slope there."""
+        """Add the rows of an attribute's tables: a cell above minus the one below, minus the slope there."""
         carrier, *others = one.members
         carried = self._differ(one, carrier)
         for member in others:
@@ -264,7 +266,7 @@ class _Builder:
                 self._slope(self._numbered(int(shared.sum()), 1), slopes[shared], -1.0)
 
     def _numbered(self, n_steps: int, n_others: int) -> Index:
-        """New rows (steps, others)."""
+        """Return new row numbers (steps, others)."""
         numbers = self._n_rows + np.arange(n_steps * n_others).reshape(n_steps, n_others)
         self._n_rows += numbers.size
         return numbers
@@ -305,7 +307,7 @@ ENTRIES = 1 << 23
 
 
 def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monotone | None:
-    """What the directions of the rows' schema ask of parameters; None where they ask for nothing."""
+    """Return what the directions of the rows' schema ask of parameters; None where they ask for nothing."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
 
@@ -328,7 +330,7 @@ class Monotone:
         report: Report,
         **stop: Any,
     ) -> Optimum:
-        """The optimum of an objective of p under the directions, from `point`; `method` takes the rounds.
+        """Return the optimum of an objective of p under the directions, from `point`; `method` takes the rounds.
 
         `penalty` is the lambda in the objective; `stop` are the tolerance and the most iterations of all rounds.
         """
@@ -395,7 +397,7 @@ class Monotone:
         return np.where(along > 0, found, float(np.median(found[along > 0])) if (along > 0).any() else 1.0)
 
     def widened(self, objective: Objective) -> Objective:
-        """An objective of p as one of x: the slopes are free of cost."""
+        """Return an objective of p as one of x: the slopes are free of cost."""
         n, of_slopes = self.coordinates.n_parameters, abs(self.directions.rows.slopes).T.tocsr()
         stiff = np.concatenate([of_slopes @ one for one in self._stiffness])
         n_slopes = len(stiff)
@@ -433,7 +435,7 @@ def _multiplied(factors: list[Any]) -> tuple[Any, ...]:
 
 
 def after(free: Optimum, found: Optimum) -> Optimum:
-    """What was found from a free optimum, with what both took."""
+    """Return what was found from a free optimum, with what both took."""
     spent = {name: getattr(free, name) + getattr(found, name) for name in ("iterations", "evaluations", "products")}
     return replace(found, **spent)
 

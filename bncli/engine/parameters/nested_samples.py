@@ -69,7 +69,7 @@ LEAST_PER_PARAMETER = 16
 
 
 def nested_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
-    """Samples of about so many of the likelihood's rows, ascending as `sizes` are; each made when it is asked for."""
+    """Sample of about so many of the likelihood's rows, ascending as `sizes` are; each made when it is asked for."""
     data = likelihood.data
     drawn = _drawn_up_to(likelihood, sizes[-1])
     for n in sizes:
@@ -108,7 +108,7 @@ def _drawn_up_to(likelihood: ConditionalLikelihood, n_rows: int) -> _Drawn:
 
 
 def _joint_weights(block: RowBlock, sizes: Sequence[int], n_labels: int) -> list[Array]:
-    """The weight of the rows of each class in each configuration, (K, configurations) a group."""
+    """Return the weight of the rows of each class in each configuration, (K, configurations) a group."""
     return [
         np.bincount(_with_labels(codes, block, n_labels), block.weights, n * n_labels)
         .reshape(n, n_labels)

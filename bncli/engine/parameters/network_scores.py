@@ -98,7 +98,7 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
 
 
 def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
-    """The mean of every figure over several networks; None where any of them has none."""
+    """Return the mean of every figure over several networks; None where any of them has none."""
     scores = NetworkScores(*(_mean(values) for values in zip(*(one.scores for one in scored), strict=True)))  # type: ignore[arg-type]
     return ScoredNetwork(scores, _mean([one.acll_relative_error for one in scored]))
 
@@ -109,7 +109,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
-    """aCLL at its best parameters, and its relative error as an approximation of their CLL."""
+    """Return aCLL at its best parameters, and its relative error as an approximation of their CLL."""
     k, n = counts.data.n_labels, float(counts.class_counts().sum())
     line = dirichlet(k, n) if strengths.prior is None else line_of(strengths.prior, k)
     tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
@@ -118,7 +118,7 @@ def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, fl
 
 
 def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
-    """aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
+    """Return aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
     found = counts.tables([family.attributes for family in tables.families])
     # a bias of 0, where the class has parents, adds nothing
     terms = [(counts.class_counts(), tables.bias)]

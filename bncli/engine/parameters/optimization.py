@@ -57,11 +57,11 @@ class Curvature(Protocol):
     """What is known of the Hessian of an objective, penalty included."""
 
     def start(self, p: Array) -> Precondition:
-        """A guess of the inverse Hessian at p, the start."""
+        """Return a guess of the inverse Hessian at p, the start."""
         ...
 
     def refresh(self, p: Array, passes: float) -> Precondition:
-        """The guess at another point, at the cost of about so many evaluations."""
+        """Return the guess at another point, at the cost of about so many evaluations."""
         ...
 
     def hessian(self, p: Array) -> Product:
@@ -89,11 +89,11 @@ class Space(Protocol):
     def curvature(self, penalty: float) -> Curvature: ...
 
     def cells(self, p: Array) -> Array:
-        """The tables (K, n_cells) of parameters that were found."""
+        """Return the tables (K, n_cells) of parameters that were found."""
         ...
 
     def on(self, data: Dataset) -> Likelihood:
-        """The likelihood of other rows."""
+        """Return the likelihood of other rows."""
         ...
 
 
@@ -110,7 +110,10 @@ class ParameterSpace:
     def directed(
         cls, likelihood: ConditionalLikelihood, coordinates: Linear, costs: Costs | None = None
     ) -> ParameterSpace:
-        """The space whose optimum keeps the directions that the rows' schema has; tables have to be linear in it."""
+        """Return the space whose optimum keeps the directions that the rows' schema has.
+
+        Tables have to be linear in it.
+        """
         return cls(likelihood, coordinates, costs, monotone_of(likelihood, coordinates))
 
     @property
@@ -135,7 +138,7 @@ class ParameterSpace:
         return replace(self, monotone=None)
 
     def cells(self, p: Array) -> Array:
-        """The tables (K, n_cells) of parameters that were found, falls by rounding taken off."""
+        """Return the tables (K, n_cells) of parameters that were found, falls by rounding taken off."""
         tables = self.coordinates.tables(p)
         return tables if self.monotone is None else self.monotone.directions.repaired(tables)
 
@@ -199,7 +202,9 @@ class OptimizerSettings:
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """The tables of the best parameters found from the start; never worse than the start in the penalised objective.
+    """Return the tables of the best parameters found from the start.
+
+    Never worse than the start in the penalised objective.
 
     With `restarts`, the best end of all starts.
     """
@@ -209,7 +214,7 @@ def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Paramet
 
 
 def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[float, Parameters]:
-    """The penalised objective, to be maximised, at the end of one run, and the parameters there."""
+    """Return the penalised objective, to be maximised, at the end of one run, and the parameters there."""
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
@@ -232,7 +237,7 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
 
 
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """The best parameters found from the start; `report` hears of every iteration, the start included."""
+    """Return the best parameters found from the start; `report` hears of every iteration, the start included."""
     problem = _Problem(space, settings)
     samples = _samples(space, settings)
     if samples is None:
@@ -243,7 +248,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 
 
 def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
-    """The optimum under the directions of attributes, from the free one, which it is where that keeps them."""
+    """Return the optimum under the directions of attributes, from the free one, which it is where that keeps them."""
     monotone = problem.space.monotone if isinstance(problem.space, ParameterSpace) else None
     if monotone is None or monotone.keeps(free.point):
         return free
@@ -252,7 +257,7 @@ def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
 
 
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
-    """The optimum under the directions, near `point`."""
+    """Return the optimum under the directions, near `point`."""
     settings = problem.settings
     method = partial(_module(settings).minimise, **settings.options)
     # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
@@ -261,7 +266,7 @@ def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Re
 
 
 def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[SampleObjective] | None:
-    """The samples through which to grow; None where all rows are to be taken from the first pass on.
+    """Return the samples through which to grow; None where all rows are to be taken from the first pass on.
 
     `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
     no finite optimum; and what incomplete rows weigh is not told by their cells.
@@ -304,7 +309,10 @@ def _grown(
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
-    """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
+    """Return the best parameters found from `point`, near which they are expected.
+
+    `settings` tell all but the start.
+    """
     problem = _Problem(space, settings)
     samples = _samples(space, settings, near=point)
     if samples is not None:

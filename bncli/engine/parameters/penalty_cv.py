@@ -84,7 +84,7 @@ RISE = 0.25
 
 
 def log_frequencies(class_counts: Array) -> Array:
-    """ln f (K,) of class counts (K,); the 1 keeps it finite where a class has no row."""
+    """Return ln f (K,) of class counts (K,); the 1 keeps it finite where a class has no row."""
     return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
 
 
@@ -98,7 +98,7 @@ def shrunk_cells(cells: Array, class_counts: Array, factor: float) -> Array:
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
-    """The factor by the CLL of so many held-out rows, of so much weight, under each of FACTORS; None for 1."""
+    """Return the factor by the CLL of so many held-out rows, of so much weight, under each of FACTORS; None for 1."""
     doubt = DOUBT * min(1.0, DOUBT_ROWS / n_rows)
     least = (1.0 + RISE) * max(log_likelihoods)
     worth = {factor: cll - doubt * factor for factor, cll in zip(FACTORS, log_likelihoods, strict=True) if cll >= least}
@@ -137,20 +137,23 @@ class HeldOutFold(NamedTuple):
 
 
 def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
-    """The folds of all rows or, where they are many, of a sample, cuts and levels as they are; none of a single row."""
+    """Return the folds of all rows or, where they are many, of a sample, cuts and levels as they are.
+
+    None of a single row.
+    """
     data = data.take(_taking_part(data.labels, seed))
     return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
 
 
 def sample_of(columns: Columns, seed: int) -> Columns:
-    """The rows that take part, as they were read."""
+    """Return the rows that take part, as they were read."""
     assert columns.label is not None
     rows = _taking_part(columns.label.codes, seed)
     return columns if len(rows) == columns.n_rows else columns.take(rows)
 
 
 def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
-    """The same folds of a sample, cuts and levels learnt anew from the rows of each: `recode` codes some rows by them.
+    """Return the folds of a sample with cuts and levels learned anew in each; `recode` encodes rows with them.
 
     Cuts are made for the class. Where the rows that are held out had a part in them, the loss of these rows flatters.
     """
@@ -180,7 +183,7 @@ def _known(codes: Codes, attribute: Attribute) -> Codes:
 
 
 def _splits(labels: Integers, seed: int) -> Iterator[tuple[Index, Index]]:
-    """The rows to learn from and those held out, of every fold; none of a single row."""
+    """Yield the rows to learn from and those held out, of every fold; none of a single row."""
     if len(labels) < 2:
         return
     fold_of = _folds(labels, seed)
@@ -198,7 +201,7 @@ def penalty_path(
     watch: Watch = silent,
     what: str = "",
 ) -> ChosenPenalty:
-    """The lambda of GRID of least held-out loss in the parameter space that `space_of` makes of some rows' counts.
+    """Return the lambda of GRID with the least held-out loss in the spaces that `space_of` makes from counts.
 
     The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
     that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
@@ -254,7 +257,7 @@ def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) 
 
 
 def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[Tried]) -> list[Tried]:
-    """What was tried, the best penalty with its loss under the directions of attributes, if there are any."""
+    """Return what was tried, the best penalty with its loss under the directions of attributes, if there are any."""
     if not any(path.is_directed for path in paths):
         return list(tried)
     loss = 0.0 - sum(path.direct(best) for path in paths) / _weight(paths)
@@ -267,7 +270,7 @@ def _weight(paths: Sequence[_Path]) -> float:
 
 
 def _shrinkage(paths: Sequence[_Path], penalty: float) -> Shrinkage | None:
-    """What the rows held out ask for at this penalty."""
+    """Return what the rows held out ask for at this penalty."""
     totals = [sum(clls) for clls in zip(*(path.shrunk[penalty] for path in paths), strict=True)]
     return choose_factor(totals, sum(path.held_out.data.n_rows for path in paths), _weight(paths))
 
@@ -277,7 +280,7 @@ def _taking_part(labels: Integers, seed: int) -> Index:
 
 
 def held_out_base(data: Dataset, seed: int) -> float | None:
-    """The log-loss of class frequencies on the rows that are held out; None where it holds out none."""
+    """Return the log-loss of class frequencies on the rows that are held out; None where it holds out none."""
     rows = _taking_part(data.labels, seed)
     if len(rows) < 2:
         return None
@@ -289,7 +292,7 @@ def held_out_base(data: Dataset, seed: int) -> float | None:
 
 
 def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
-    """The mean log-loss of the class frequencies, with class counts (K,) of the rows learnt from and of those held out.
+    """Return the mean log-loss of the class frequencies; class counts (K,) of the rows learned from and held out.
 
         - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
 
@@ -300,7 +303,7 @@ def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
 
 
 def best_of(tried: list[Tried]) -> float:
-    """The penalty of lowest loss; of those that tie with it, the one tried first."""
+    """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
     lowest = min(one.log_loss for one in tried)
     # GRID falls, so the first that ties is the largest
     return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))
@@ -320,7 +323,7 @@ class _Path:
     """By penalty, the CLL of the rows held out under tables shrunk by each of FACTORS; if `shrink`."""
 
     def advance(self, penalty: float) -> float:
-        """The conditional log-likelihood of the held-out rows at the next penalty's optimum, directions left out."""
+        """Return the held-out conditional log-likelihood at the next penalty's optimum, ignoring directions."""
         space = self.space.free if isinstance(self.space, ParameterSpace) else self.space
         point = find_optimum_from(space, self._settings(penalty), self._start()).point
         self.optima = [*self.optima[-1:], point]
@@ -332,7 +335,7 @@ class _Path:
         return isinstance(self.space, ParameterSpace) and self.space.monotone is not None
 
     def direct(self, penalty: float) -> float:
-        """The conditional log-likelihood of the held-out rows at the optimum under the directions of attributes."""
+        """Return the held-out conditional log-likelihood at the optimum under the directions of attributes."""
         start = np.full(self.space.coordinates.n_parameters, self.center)
         point = find_optimum_from(self.space, self._settings(penalty), start).point
         return self._judged(penalty, self.space.cells(point))

@@ -98,7 +98,7 @@ class Features:
         return total
 
     def values(self, configurations: Sequence[Index]) -> Array:
-        """z (rows, n); configurations[g] (rows,) of group g."""
+        """Return z (rows, n); configurations[g] (rows,) of group g."""
         out = np.empty((len(configurations[0]), self.n))
         for family in self.families:
             out[:, family.numbers] = family.values[family.codes[configurations[family.group]]]
@@ -111,7 +111,7 @@ def weighted_products(values: Array, factors: Array) -> Array:
 
 
 def features(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
-    """The effects `chosen`, ascending, the bias, 0, among them, for about so many rows and sets of factors."""
+    """Return the effects `chosen`, ascending, the bias, 0, among them, for about so many rows and sets of factors."""
     families = tuple(_functions(effects, fusion, chosen))
     plain = Features(families, len(chosen))
     if functions_work(families, n_rows, n_blocks) <= plain.work(n_rows, n_blocks):
@@ -120,7 +120,7 @@ def features(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blo
 
 
 def _functions(effects: Effects, fusion: Fusion, chosen: Index) -> Iterator[Functions]:
-    """The bias, then the families that have any of these effects, group by group."""
+    """Yield the bias, then the families that have any of these effects, group by group."""
     of_family: dict[int, list[tuple[Index, Array]]] = {}
     for family, numbers, table in effects.columns(chosen):
         of_family.setdefault(family, []).append((numbers, table))
@@ -170,7 +170,7 @@ class NullSpace:
     scale: Array
 
     def added(self, precondition: Precondition, penalty: float, n_labels: int) -> Precondition:
-        """The preconditioner with what it lacks along N."""
+        """Return the preconditioner with what it lacks along N."""
         units, inner = self._inner
 
         def apply(g: Array) -> Array:
@@ -226,7 +226,9 @@ class _Pair(NamedTuple):
 
 
 def null_space(families: Sequence[Family], weights: Array, scale: Array, most: int = MOST) -> NullSpace | None:
-    """What tables over `families` can move without a change of scores; weights (n_cells,) of the rows in each cell.
+    """Return what tables over `families` can move without a change of scores.
+
+    Weights (n_cells,) of the rows in each cell.
 
     `most`: so many directions at most.
     """
@@ -301,7 +303,7 @@ def _root(part: dict[BinnedAttribute, BinnedAttribute], key: BinnedAttribute) ->
 
 
 def top_only(weights: Array, size: int) -> Subspace:
-    """The `size` heaviest cells, ties to the lower; cell 0, the bias, is one of them."""
+    """Return the `size` heaviest cells, ties to the lower; cell 0, the bias, is one of them."""
     n = min(size, len(weights))
     columns = np.full((1, len(weights)), n)
     columns[0, _heaviest(weights, n)] = np.arange(n)
@@ -390,16 +392,16 @@ class Whitening:
     flat: NullSpace | None = None
 
     def under(self, penalty: float) -> Whitening:
-        """The same for another penalty."""
+        """Return the same for another penalty."""
         return replace(self, penalty=penalty)
 
     def start(self, p: Array) -> Precondition:
-        """The preconditioner of uniform P(y | x), in the metric of the space at p."""
+        """Return the preconditioner of uniform P(y | x), in the metric of the space at p."""
         size = self._size(START_PASSES, 1 if len(self.space.scale) == 1 else self._n_inverses)
         return self._build(p, None, size, START_PASSES)
 
     def refresh(self, p: Array, passes: float) -> Precondition:
-        """The preconditioner at the probabilities of p, at the cost of about so many passes."""
+        """Return the preconditioner at the probabilities of p, at the cost of about so many passes."""
         return self._build(p, self.space.tables(p), self._size(passes, self._n_inverses), passes)
 
     @property
@@ -424,7 +426,7 @@ class Whitening:
         return CELLS_OF_PREDICTOR * self.penalty if isinstance(sharing, Predictors) else self.penalty
 
     def _size(self, passes: float, n_inverses: int) -> int:
-        """The columns of a subspace on which half of the cost is spent; more where that makes it the whole."""
+        """Return the columns of a subspace on which half of the cost is spent; more where that makes it the whole."""
         budget = passes * self.likelihood.pass_work / 2
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
@@ -481,7 +483,7 @@ class Whitening:
         return curved(sample, space.curvature(p, mass), jacobian, self.penalty, n_labels)
 
     def _masses(self, tables: Array) -> Array:
-        """The diagonal of C_y, (1 or K, n_cells), from all rows."""
+        """Return the diagonal of C_y, (1 or K, n_cells), from all rows."""
         fusion, data = self.likelihood.fusion, self.likelihood.data
         sizes = [len(members) for members in fusion.members]
         return np.asarray(fusion.gather(data.reduce(_masses, sizes, fusion.expand(tables), states=fusion.codes)))
@@ -503,7 +505,7 @@ class Whitening:
 
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
-    """The preconditioners of an optimization of `likelihood` in `space` under `penalty`."""
+    """Return the preconditioners of an optimization of `likelihood` in `space` under `penalty`."""
     weights = likelihood.cell_weights()
     if isinstance(space.sharing, Effects):
         weights = space.sharing.masses(weights)
@@ -533,7 +535,7 @@ def _grams(
     tables: Sequence[Array] | None,
     unit: float,
 ) -> tuple[Array, float]:
-    """The block's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
+    """Return the block's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
     total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
     sampled = np.arange(0, block.n_rows, stride)
     for start in range(0, len(sampled), ROWS):
@@ -548,7 +550,7 @@ def _grams(
 
 
 def _masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]) -> list[Array]:
-    """The block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) a group."""
+    """Return the block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) a group."""
     totals: list[Array] = [np.zeros((1, 1)) for _ in sizes]
     for rows in block.slices():
         codes = [np.asarray(c[rows], np.intp) for c in block.state]
@@ -581,7 +583,10 @@ def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
 
 
 def row_factors(scores: Array) -> Array:
-    """q of the module's formula from scores (K, rows), which are overwritten; for two classes, alike, (1, rows)."""
+    """Return q of the module's formula from scores (K, rows), which are overwritten.
+
+    For two classes, alike, (1, rows).
+    """
     # the largest exponent is then 0: nothing overflows
     scores -= np.maximum.reduce(scores, axis=0)
     p = np.exp(scores)

@@ -40,13 +40,13 @@ Attempt = Callable[[int], tuple[float, Parameters]]
 
 
 def random_point(n_parameters: int, seed: int, start: int) -> Array:
-    """beta (P,) of a start: logarithms of independent exponential numbers."""
+    """Return beta (P,) of a start: logarithms of independent exponential numbers."""
     rng = np.random.default_rng([seed, start])
     return np.log(np.maximum(rng.standard_exponential(n_parameters), LEAST))
 
 
 def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool = False) -> Parameters:
-    """The parameters of the best of `restarts` random starts and the usual one, and what all of them came to.
+    """Return the parameters of the best of `restarts` random starts and the usual one, and what all of them came to.
 
     The watch hears the iterations of every start, then which one is kept. `held_out`: of which rows objectives are.
     """

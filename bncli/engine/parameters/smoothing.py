@@ -91,7 +91,7 @@ def lent(counts: Array) -> Array:
 
 
 def _solved(counts: Array) -> tuple[_Level, Array]:
-    """The level of all parents, and theta of the one above it."""
+    """Return the level of all parents, and theta of the one above it."""
     # The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with.
     cells = np.flatnonzero(counts)
     n = counts.ravel()[cells]
@@ -141,7 +141,7 @@ class FixedPoint:
         return float("inf") if self.change is None else float(np.abs(self.change).max(initial=0.0))
 
     def stepped(self, g: Array) -> FixedPoint:
-        """The next point, given g(x) at this one."""
+        """Return the next point, given g(x) at this one."""
         change = g - self.x
         if self.before is None or self.change is None:
             return FixedPoint(self.x + np.clip(change, -LONGEST, LONGEST), self.x, change)
@@ -175,7 +175,7 @@ class _Level:
 
     @property
     def concentration(self) -> Array:
-        """a of every node."""
+        """Return a of every node."""
         return np.asarray(np.exp(self.log_a.x)[self.group])
 
     @property
@@ -184,7 +184,7 @@ class _Level:
         return _sums(self.n, self.node)
 
     def estimate(self, above: Array) -> Array:
-        """theta of all values (rows) at all nodes (columns), given that of the level above."""
+        """Return theta of all values (rows) at all nodes (columns), given that of the level above."""
         dense = np.zeros((self.n_values, self.n_nodes))
         dense.flat[self.cells] = self.n
         a = self.concentrations
@@ -192,13 +192,13 @@ class _Level:
 
     @property
     def concentrations(self) -> Array:
-        """a of every node, those without counts included: there any a leaves the back-off."""
+        """Return a of every node, those without counts included: there any a leaves the back-off."""
         a = np.ones(self.n_nodes)
         a[self.nodes] = self.concentration
         return a
 
     def spread(self, above: Array) -> Array:
-        """theta of the level above at all nodes of this one."""
+        """Return theta of the level above at all nodes of this one."""
         return np.repeat(above, self.branches, axis=1)
 
 
@@ -232,7 +232,7 @@ def _bases(tree: Sequence[_Level]) -> list[Array]:
 
 
 def scaled_rise(x: Array, n: Array) -> Array:
-    """x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, psi the digamma function.
+    """Return x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, psi the digamma function.
 
     For whole n it is the sum over i from 0 to n - 1 of x / (x + i), the expected number of distinct draws from the base
     distribution among n draws from a Dirichlet process of concentration x (Antoniak 1974, Annals of Statistics 2).
@@ -268,7 +268,7 @@ FLOOR = 1e-10
 
 
 def log_conditional(counts: Array, rule: str, axis: int) -> Array:
-    """ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
+    """Return ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
 
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
     the first of its parents; the other parents stand as they are listed. Finite everywhere.
@@ -286,7 +286,7 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
 
 
 def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
-    """What `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above.
+    """Return what `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above.
 
     >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -306,7 +306,7 @@ def _by_parents(counts: Array, axis: int, of: Callable[[Array], Array]) -> Array
 
 
 def _smoothed(counts: Array, rule: str) -> Array:
-    """theta by a rule that adds to the counts, the child's axis first."""
+    """Return theta by a rule that adds to the counts, the child's axis first."""
     pseudo = _pseudo_counts(counts, rule)
     total = (counts + pseudo).sum(axis=0)
     theta = np.full(counts.shape, 1.0 / len(counts))
@@ -315,7 +315,7 @@ def _smoothed(counts: Array, rule: str) -> Array:
 
 
 def _pseudo_counts(counts: Array, rule: str) -> Array | float:
-    """What the rule adds to each count, the child's axis first."""
+    """Return what the rule adds to each count, the child's axis first."""
     name, _, number = rule.partition(":")
     if name == "mle":
         return 0.0

@@ -58,7 +58,7 @@ class TermText(NamedTuple):
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:
-    """What every code stands for, "unknown" the last."""
+    """Return what every code stands for, "unknown" the last."""
     values = _intervals(attribute.cuts) if isinstance(attribute, NumericAttribute) else attribute.levels
     return (*values, *(["missing"] * attribute.missing), "unknown")
 
@@ -83,7 +83,7 @@ class TermNames:
         self._terms = terms
 
     def of(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
-        """chosen (m, N): the terms named for each row, -1 none. What was seen, as places in a list; -1 none."""
+        """Return chosen (m, N): the terms named for each row, -1 none. What was seen, as places in a list; -1 none."""
         flat = chosen.ravel()
         places = np.full(flat.shape, -1, np.intp)
         wordings: list[TermText] = []
@@ -153,7 +153,7 @@ class _LookUp:
     entries: Array
 
     def add_to(self, sums: Array, digits: Sequence[Index], labels: Index, share: Array | float) -> None:
-        """sums (rows,) += share * the entries of the rows' cells and labels."""
+        """Add share times the entries of the rows' cells and labels to sums (rows,)."""
         places = cells_of([digits[p] for p in self.positions], self.shape) * (self.entries.size // self.n_cells)
         places += labels
         sums += share * np.take(self.entries, places, mode="clip")
@@ -213,7 +213,7 @@ class Explainer:
         return Explanation(log_odds, base, rest, contributions, reasons, wordings)
 
     def _sums(self, codes: Sequence[Codes], predicted: Index) -> tuple[Array, Array]:
-        """The contribution of every term (T, rows), and that of no attribute (rows,)."""
+        """Return the contribution of every term (T, rows), and that of no attribute (rows,)."""
         column = dict(zip(self._used, codes, strict=True))
         # The codes of every attribute in each of its binnings; unobserved is one past the last.
         seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
@@ -241,13 +241,13 @@ class Explainer:
         return np.asarray(numbers.T @ own)
 
     def _log_shares_of_models(self, column: Mapping[int, Codes], predicted: Index) -> Array:
-        """ln P_s(predicted | x), shape (S, rows), of models that are terms."""
+        """Return ln P_s(predicted | x), shape (S, rows), of models that are terms."""
         rows = np.arange(len(predicted))
         scored = (log_probabilities(scorer, [column[a] for a in scorer.used], len(rows)) for scorer in self._scorers)
         return np.array([log_p[predicted, rows] for log_p in scored])
 
     def _log_shares(self, digits: Sequence[Index], predicted: Index) -> Array:
-        """ln P_s(predicted | x), shape (S, rows)."""
+        """Return ln P_s(predicted | x), shape (S, rows)."""
         n_labels, n_rows = len(self._constants[0]), len(predicted)
         terms = np.empty((len(self._raw), n_labels, n_rows))
         for scores, score, look_ups in zip(terms, self._mixture.terms, self._raw, strict=True):
@@ -263,14 +263,17 @@ class Explainer:
 
 
 def _terms(scores: Sequence[Score]) -> tuple[tuple[int, ...], ...]:
-    """The sets of attributes that have a term; small ones first, then in the schema's order."""
+    """Return the sets of attributes that have a term; small ones first, then in the schema's order."""
     found = {tensor.attributes for score in scores for tensor in score.tensors}
     found.update(key for score in scores for table in score.tables for key in table.terms)
     return tuple(sorted(found, key=lambda key: (len(key), key)))
 
 
 def _largest(sums: Array, contributions: Array, chosen: Index) -> Array:
-    """The entries of sums (T, rows) of largest absolute size into contributions and chosen; the sum of the others."""
+    """Return the entries of sums (T, rows) of largest absolute size into contributions and chosen.
+
+    The sum of the others.
+    """
     by_row = np.ascontiguousarray(sums.T)
     sizes = np.abs(by_row)
     rows = np.arange(len(by_row))

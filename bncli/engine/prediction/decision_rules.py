@@ -19,7 +19,7 @@ from bncli.errors import BncliError, UsageError
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
-    """The matrix (K, K) of `true:decision=cost,...`; UsageError for what is unknown, missing or negative."""
+    """Return the matrix (K, K) of `true:decision=cost,...`; UsageError for what is unknown, missing or negative."""
     found: dict[tuple[str, str], float] = {}
     for key, cost in label_numbers(text).items():
         true, decision = pair = _pair(key, labels, class_name)
@@ -41,7 +41,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
 
 
 def _pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str, str]:
-    """True label and decision; a label may hold a colon where there is one way to read it."""
+    """Return true label and decision; a label may hold a colon where there is one way to read it."""
     parts = key.split(":")
     pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
     fitting = [pair for pair in pairs if pair[0] in labels and pair[1] in labels]
@@ -125,7 +125,10 @@ def _ratio(part: Array, whole: Array | float) -> Array:
 
 
 def choose(criterion: str, steps: Steps) -> Threshold:
-    """The threshold by `best:NAME`, `recall=R`, `precision=R` or `top=X%`; BncliError where no row reaches it."""
+    """Return the threshold by `best:NAME`, `recall=R`, `precision=R` or `top=X%`.
+
+    BncliError where no row reaches it.
+    """
     found = figures(steps)
     if not steps.positives or not steps.negatives:
         what = f"--threshold {criterion} needs rows of both labels among those held out"
@@ -153,7 +156,7 @@ def _at(steps: Steps, step: int, criterion: str) -> Threshold:
 
 
 def table(p: Array, positive: Mask, weights: Array | None, costs: Any = None) -> list[dict[str, float]]:
-    """A line a threshold 0, 0.01, ..., 1: its figures, with costs[true][decision] the mean cost a row too."""
+    """Return a line a threshold 0, 0.01, ..., 1: its figures, with costs[true][decision] the mean cost a row too."""
     steps = steps_of(p, positive, weights)
     grid = np.arange(MOST_LINES) / (MOST_LINES - 1)
     last = np.searchsorted(-steps.thresholds, -grid, side="right")
@@ -190,7 +193,9 @@ class DecisionOptions(NamedTuple):
 def rule_of(
     wanted: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: Rule | None = None
 ) -> Rule | None:
-    """The rule stored (None: there is none) with what is wanted instead; what takes rows comes from those kept with it.
+    """Return the rule stored (None: there is none) with what is wanted instead.
+
+    What takes rows comes from those kept with it.
 
     None where nothing is to be decided. UsageError for what these labels do not have, BncliError where no row reaches
     what is asked for.
@@ -214,14 +219,17 @@ def rule_of(
 
 
 def without_held_out(rule: Rule) -> Rule | None:
-    """What is left of a rule for other probabilities: all that does not rest on rows held out; None for nothing."""
+    """Return what is left of a rule for other probabilities: all that does not rest on rows held out.
+
+    None for nothing.
+    """
     chosen = rule.threshold is not None and bool(rule.threshold.chosen)
     left = replace(rule, threshold=None if chosen else rule.threshold, sets=None, held_out=None)
     return None if left == Rule() else left
 
 
 def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
-    """What can be refused before anything is learnt."""
+    """Raise UsageError for what can be refused before anything is learned."""
     if wanted.costs is not None:
         cost_matrix(wanted.costs, labels, class_name)
     if wanted.threshold is not None:
@@ -265,7 +273,7 @@ _ROUNDING = 1e-9
 
 
 def bars(sets: Sets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
-    """The probability that a label must reach to be in the set, (K,); BncliError for too few rows held out."""
+    """Return the probability that a label must reach to be in the set, (K,); BncliError for too few rows held out."""
     if not sets.by_class:
         together = tuple(p for one in scores.probabilities for p in one)
         weights = None if scores.weights is None else tuple(w for one in scores.weights for w in one)

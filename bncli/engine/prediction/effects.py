@@ -87,7 +87,7 @@ class EffectTable:
         return self.source.values(self.axes).transpose(*turned, len(turned))
 
     def codes(self, axis: int, n_codes: int) -> Index:
-        """The digit of every code of the set's attribute number `axis`."""
+        """Return the digit of every code of the set's attribute number `axis`."""
         if isinstance(self.source, PureTable):
             return self.source.codes[self.axes[axis]]
         return np.array(self.source.groupings[axis] or range(n_codes), np.intp)
@@ -107,12 +107,12 @@ class JointEffect:
     variance: float
 
     def tensor(self, schema: Schema) -> ContrastTensor:
-        """The sum of the parts over the cells, or their averages over the coarser ones."""
+        """Return the sum of the parts over the cells, or their averages over the coarser ones."""
         return _tensor(self.attributes, self.parts, self.groupings, self.averaged, schema)
 
 
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
-    """The effects of a purified score, small sets first, then in the schema's order."""
+    """Return the effects of a purified score, small sets first, then in the schema's order."""
     parts = _parts(score)
     fine = {key: _told_apart(key, some, schema) for key, some in parts.items()}
     variances = _variances_of_single(score, parts, unit)
@@ -141,7 +141,7 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
 
 
 def _parts(score: Score) -> dict[Attributes, list[EffectTable]]:
-    """What the tensors and tables of a score say of each set of attributes."""
+    """Return what the tensors and tables of a score say of each set of attributes."""
     found: dict[Attributes, list[EffectTable]] = {}
     for tensor in score.tensors:
         found.setdefault(tensor.attributes, []).append(EffectTable(tensor, tuple(range(len(tensor.attributes)))))
@@ -153,7 +153,7 @@ def _parts(score: Score) -> dict[Attributes, list[EffectTable]]:
 
 
 def _told_apart(key: Attributes, parts: Sequence[EffectTable], schema: Schema) -> tuple[Grouping | None, ...] | None:
-    """The groupings that the parts tell apart together; None where they have too many cells."""
+    """Return the groupings that the parts tell apart together; None where they have too many cells."""
     if len(parts) == 1:
         return parts[0].groupings
     cells = 1
@@ -171,7 +171,10 @@ def _size(grouping: Grouping | None, cardinality: int) -> int:
 
 
 def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:
-    """The most frequent levels by themselves, the others together, the last but a missing level; ties: the first."""
+    """Return the most frequent levels by themselves, the others together, the last but a missing level.
+
+    Ties: the first.
+    """
     n = attribute.n_values
     if n <= bins:
         return None
@@ -188,7 +191,7 @@ def _tensor(
     averaged: bool,
     schema: Schema,
 ) -> ContrastTensor:
-    """The sum of the parts; 0 where an attribute is unobserved."""
+    """Return the sum of the parts; 0 where an attribute is unobserved."""
     attributes = [schema.attributes[a] for a in key]
     if averaged:
         total = np.asarray(sum(_averaged(part, groupings, attributes) for part in parts))
@@ -202,13 +205,13 @@ def _tensor(
 
 
 def _lifted(part: EffectTable, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
-    """The part's values over the cells of finer groupings, of whose cells these are the first codes."""
+    """Return the part's values over the cells of finer groupings, of whose cells these are the first codes."""
     digits = [part.codes(i, attributes[i].cardinality)[codes] for i, codes in enumerate(firsts)]
     return np.asarray(part.values[np.ix_(*digits)])
 
 
 def _averaged(part: EffectTable, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
-    """The part's averages over the cells of coarser groupings; 0 where training had no row."""
+    """Return the part's averages over the cells of coarser groupings; 0 where training had no row."""
     values = part.values
     for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
         codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
@@ -306,7 +309,7 @@ class Effects:
 
 
 def effects_of(model: Model) -> Effects:
-    """The effects of what the model scores by: with a temperature divided by it, without the other calibration maps."""
+    """Return the effects on the model's scores: divided by a temperature, without other calibration maps."""
     mixture = mixture_of(model.predictor, model.schema)
     score = calibrated(purified(mixture.averaged(), model.schema), model.calibration)
     if score.tables:
@@ -336,6 +339,6 @@ def _shares(variances: Sequence[float]) -> list[float]:
 
 
 def _unit(values: Sequence[Array]) -> float:
-    """A power of two that brings the largest value near 1, so that no square overflows."""
+    """Return a power of two that brings the largest value near 1, so that no square overflows."""
     largest = max((float(np.abs(one).max()) for one in values), default=0.0)
     return math.ldexp(1.0, min(1000, -math.frexp(largest)[1]))

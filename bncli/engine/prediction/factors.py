@@ -42,7 +42,7 @@ class Factor:
     tables: Array
 
     def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
-        """scores (R, rows) += the entry of every row; codes[p] (rows,) are the codes at position p."""
+        """Add the entry of every row to scores (R, rows); codes[p] (rows,) are the codes at position p."""
         cells = cells_of([codes[p] for p in self.positions], self.shape)
         found = np.empty(len(cells))
         for row, table in zip(scores, self.tables, strict=True):
@@ -60,7 +60,7 @@ class WideFactor:
     averages: Averages
 
     def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
-        """scores (R, rows) += the entry of every row, averaged over what is unknown in it."""
+        """Add the entry of every row, averaged over its unknown values, to scores (R, rows)."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
         rows = np.flatnonzero(unknown.any(axis=0))
@@ -134,7 +134,7 @@ def score_rows(weights: Array) -> Array:
 
 
 def log_softmax(scores: Array, out: Array) -> None:
-    """ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
+    """Write ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
     if len(out) == 2:
         difference = scores[0]
         log_sum = np.log1p(np.exp(-np.abs(difference)))
@@ -147,7 +147,7 @@ def log_softmax(scores: Array, out: Array) -> None:
 
 
 def add_softmax(scores: Array, weight: float, out: Array) -> None:
-    """out (K, rows) += weight P; both probabilities of two classes keep their digits, however small."""
+    """Add weight P to out (K, rows); both probabilities of two classes keep their digits, however small."""
     if len(out) == 2:
         odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
         np.exp(odds, out=odds)
@@ -164,7 +164,7 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
 
 
 def log_shares(out: Array) -> None:
-    """ln of each row's shares (K, rows) of their sum, in place; shares of 0 are taken as the least positive number."""
+    """Replace (K, rows) by ln of each row's shares of their sum; a share of 0 counts as the least positive number."""
     if len(out) != 2:
         out /= out.sum(axis=0)
         np.log(np.maximum(out, _TINY, out=out), out=out)
@@ -180,7 +180,7 @@ def log_shares(out: Array) -> None:
 
 
 def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
-    """ln of the weighted average of the probabilities of several models (R, rows) each; weights sum to 1."""
+    """Return ln of the weighted average of the probabilities of several models, (R, rows) each; weights sum to 1."""
     out[:] = 0.0
     for one, weight in zip(scores, weights, strict=True):
         add_softmax(one, weight, out)
@@ -232,7 +232,7 @@ class PathStage:
 
 
 def stages_of(path: Path) -> list[PathStage]:
-    """The stages in the order of their steps; those after the last step with weight are gone."""
+    """Return the stages in the order of their steps; those after the last step with weight are gone."""
     stages, changes = [], defaultdict[int, int](int)
     for step in path.steps:
         for family, change in step.changes:
@@ -311,7 +311,7 @@ class RegionFactor:
     terms: tuple[Term, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """scores (R, rows) += the entry of every row."""
+        """Add the entry of every row to scores (R, rows)."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
         patterns, of_row = np.unique(unknown, axis=1, return_inverse=True)
@@ -323,7 +323,7 @@ class RegionFactor:
             scores[:, rows] += tables[:, cells] if known else tables
 
     def _margin(self, known: Sequence[int]) -> Array:
-        """What the table is to rows that show only these axes, (R, cells of these)."""
+        """Return what the table is to rows that show only these axes, (R, cells of these)."""
         shown = tuple(self.region[a] for a in known)
         terms = [
             (
@@ -340,7 +340,10 @@ class RegionFactor:
 def compile_host(
     tensors: SubmodelTensors, host: int, changes: Sequence[Change], used: Sequence[int]
 ) -> Factor | RegionFactor:
-    """The factor of family `host` of the path, to which these changes go; `used` are the attributes of the scorer."""
+    """Return the factor of family `host` of the path, to which these changes go.
+
+    `used` are the attributes of the scorer.
+    """
     family = tensors.path.families[host]
     # `used` is ascending: a look-up that is not linear in the attributes
     positions = tuple(bisect_left(used, a) for a in family.attributes)
@@ -373,7 +376,7 @@ def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Arr
 
 
 def log_margin(table: Array, axes: Collection[int]) -> Array:
-    """ln of the sum of exp over these axes, which go."""
+    """Return ln of the sum of exp over these axes, which go."""
     if not axes:
         return table
     summed = tuple(axes)

@@ -42,7 +42,7 @@ T = TypeVar("T", bound=_Learnt)
 def learn_with_rule(
     columns: Columns, wanted: DecisionOptions, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
 ) -> tuple[T, Rule | None]:
-    """What `fit` learns from the rows, or most of them, and the rule that is wanted."""
+    """Return what `fit` learns from the rows, or most of them, and the rule that is wanted."""
     if columns.label is None or wanted == DecisionOptions():
         return fit(columns, watch), None
     labels = columns.label.levels
@@ -73,7 +73,7 @@ def learn_with_rule(
 
 
 def _out_of_fold(columns: Columns, fit: Callable[[Columns, Watch], T], seed: int, watch: Watch) -> Array:
-    """ln P(y_t | x_t) of every row (N,), by the model that has not seen it."""
+    """Return ln P(y_t | x_t) of every row (N,), by the model that has not seen it."""
     assert columns.label is not None
     watch(Stage("decisions"))
     fold_of = stratified_folds(columns.label.codes, FOLDS, (seed, 0))
@@ -87,7 +87,7 @@ def _out_of_fold(columns: Columns, fit: Callable[[Columns, Watch], T], seed: int
 
 
 def _log_true(model: Model, columns: Columns) -> Array:
-    """ln P(y_t | x_t) of rows (N,)."""
+    """Return ln P(y_t | x_t) of rows (N,)."""
     assert columns.label is not None
     scorer = compile_scorer(model)
     codes = encode_attributes(columns, model.schema, scorer.used).codes
@@ -97,7 +97,7 @@ def _log_true(model: Model, columns: Columns) -> Array:
 
 
 def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: bool = True) -> HeldOutScores:
-    """What a model keeps of these rows."""
+    """Return what a model keeps of these rows."""
     assert columns.label is not None
     chosen = np.arange(len(rows))
     if len(rows) > MOST_KEPT:
@@ -131,7 +131,7 @@ _DRAW = 5
 def calibrated_out_of_fold(
     model: Model, columns: Columns, learn_from: Callable[[Columns], Model], watch: Watch
 ) -> Model:
-    """The model with the map that its recipe asks for; BncliError for rows that do not suffice."""
+    """Return the model with the map that its recipe asks for; BncliError for rows that do not suffice."""
     method, labels = model.recipe.calibrate, label_codes(columns, model.schema)
     if columns.n_rows < OUT_OF_FOLD_FOLDS:
         what = f"--calibrate holds out a fifth of the rows, and there are {columns.n_rows}"

@@ -35,7 +35,10 @@ class JointModel:
         self._marginalized = Marginalized(model.schema, self._tables, tuple(sorted(needed)))
 
     def log_joint(self, codes: Sequence[Codes]) -> Array:
-        """ln P(y, what row t shows), shape (K, N); codes (N,) of each used attribute, its cardinality = unknown."""
+        """Return ln P(y, what row t shows), shape (K, N).
+
+        Codes (N,) of each used attribute, its cardinality = unknown.
+        """
         by_attribute = dict(zip(self._used, codes, strict=True))
         n_rows = len(codes[0]) if codes else 0
         result = np.empty((len(self._tables.bias), n_rows))
@@ -51,7 +54,7 @@ class JointModel:
         return result
 
     def log_p(self, codes: Sequence[Codes]) -> Array:
-        """ln P(what row t shows), nats, shape (N,)."""
+        """Return ln P(what row t shows), nats, shape (N,)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))
 
     def _looked_up(self, codes: Mapping[int, Codes]) -> Array:
@@ -68,7 +71,7 @@ class JointModel:
 
 
 def _whole_tables(network: Network, used: Sequence[int]) -> Tables:
-    """The log probabilities of every used attribute and of the class."""
+    """Return the log probabilities of every used attribute and of the class."""
     graph, cardinalities, n_labels = network.structure, network.schema.cardinalities, len(network.schema.labels)
     families, weights = [], []
     for i in used:

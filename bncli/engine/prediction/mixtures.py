@@ -43,7 +43,7 @@ class Mixture:
     models: tuple[Tables, ...] = ()
 
     def averaged(self) -> Score:
-        """The average of the models' scores by their weights; not the score of their averaged probabilities."""
+        """Return the average of the models' scores by their weights; not the score of their averaged probabilities."""
         shares = self.weights @ self.numbers
         constant = np.sum([share * term.constant for share, term in zip(shares, self.terms, strict=True)], axis=0)
         tensors = (
@@ -59,7 +59,7 @@ class Mixture:
 
 @singledispatch
 def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
-    """What there is to explain of a predictor, by its kind; BncliError for a table over too many attributes."""
+    """Return what there is to explain of a predictor, by its kind; BncliError for a table over too many attributes."""
     raise TypeError(f"there is no explanation of {type(predictor).__name__}")
 
 
@@ -70,7 +70,7 @@ def _(tables: Tables, schema: Schema) -> Mixture:
 
 @mixture_of.register
 def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    """A logarithmic pool is one sum of tables; of a linear one each component is a term."""
+    """Return a logarithmic pool is one sum of tables; of a linear one each component is a term."""
     if ensemble.pool is Pool.LOGARITHMIC:
         return mixture_of(ensemble.combined, schema)
     models = tuple(component.tables for component in ensemble.components)
@@ -93,7 +93,7 @@ def _score(tables: Tables, schema: Schema) -> Score:
 
 
 def _checked(family: Family) -> Family:
-    """The family, unless it has too many terms."""
+    """Return the family, unless it has too many terms."""
     if len(family.attributes) > MOST_ATTRIBUTES:
         what = f"the effects inside a table over {len(family.attributes)} attributes cannot be told apart"
         raise BncliError(what, hint=f"learn a model with tables over at most {MOST_ATTRIBUTES} attributes")
@@ -102,7 +102,7 @@ def _checked(family: Family) -> Family:
 
 @mixture_of.register
 def _(path: Path, _: Schema) -> Mixture:
-    """The steps with weight; a region is a term if one of them counts it."""
+    """Return the steps with weight; a region is a term if one of them counts it."""
     rows: list[Array] = []
     weights: list[float] = []
     numbers = np.zeros(len(path.families) + 1)

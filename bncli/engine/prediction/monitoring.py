@@ -67,7 +67,7 @@ class Drift(NamedTuple):
 
 
 def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drift:
-    """counts (k,) and training (k,) of each value, and how many new rows have a value that training never had."""
+    """Return the drift from counts (k,) and training counts (k,) of each value, and rows with unseen values."""
     from scipy import special  # takes long to load: only where it is used
 
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
@@ -83,13 +83,13 @@ def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drif
 
 
 def psi(counts: Array, training: Array) -> float:
-    """The population stability index, nats; both (k,), neither all 0."""
+    """Return the population stability index, nats; both (k,), neither all 0."""
     a, e = (np.where(one > 0, one, 0.5) / one.sum() for one in (counts, training))
     return float(((a - e) * np.log(a / e)).sum())
 
 
 def homogeneity(counts: Array, training: Array) -> float:
-    """The p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
+    """Return the p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
 
     Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
     that they are not more.
@@ -108,7 +108,7 @@ def homogeneity(counts: Array, training: Array) -> float:
 
 
 def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> float:
-    """That chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
+    """Return that chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
     total = rare + rare_in_training
     x = np.arange(rare, min(total, n) + 1)
     log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
@@ -122,7 +122,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def _pooled(rows: Array, expected: Array) -> Array:
-    """The columns with values expected less than once as one, joined with the next rarest until that is enough."""
+    """Return the columns with all values expected less than once pooled, together with the next rarest."""
     order = np.argsort(expected, kind="stable")
     sums = expected[order].cumsum()
     n_rare = int(np.count_nonzero(expected < 1))
@@ -133,7 +133,7 @@ def _pooled(rows: Array, expected: Array) -> Array:
 
 
 def unknown_probability(unknown: int, n: float, n_training: float) -> float:
-    """That chance puts all of so many values that training lacks among the n new rows, and none among its own."""
+    """Return the probability that these values occur only among the n new rows and never in training."""
     from scipy import special  # takes long to load: only where it is used
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
@@ -188,7 +188,7 @@ class LogProbabilitySketch:
         self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def quantile(self, q: float) -> float | None:
-        """ln P(x) that a share q of the rows do not exceed, to 1 %; None without rows."""
+        """Return ln P(x) that a share q of the rows do not exceed, to 1 %; None without rows."""
         rank, total = q * sum(self.counts.values()), 0
         for interval in sorted(self.counts, reverse=True):
             total += self.counts[interval]
@@ -197,7 +197,7 @@ class LogProbabilitySketch:
         return None
 
     def share_below(self, log_p: float) -> float:
-        """The share of rows with a lower ln P(x), within an interval as if all its values were alike frequent."""
+        """Return the share of rows with a lower ln P(x), assuming equal frequencies within an interval."""
         nats = max(-log_p, 1e-9)
         place = float(np.log(nats) / WIDTH)
         own = int(np.ceil(place))
@@ -314,7 +314,7 @@ class MonitorCounts:
     classes: Array = field(default_factory=lambda: np.zeros(0))
 
     def merge(self, other: MonitorCounts) -> None:
-        """Adds the rows of another tally of the same model."""
+        """Add the rows of another tally of the same model."""
         for mine, theirs in zip(self.attributes, other.attributes, strict=True):
             mine.counts = mine.counts + theirs.counts
             mine.missing, mine.unseen = mine.missing + theirs.missing, mine.unseen + theirs.unseen
@@ -348,11 +348,11 @@ class ScoreMonitor:
         return MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
 
     def begin(self) -> None:
-        """Counts from nothing again."""
+        """Count from nothing again."""
         self.tally = self._empty()
 
     def add_values(self, encoded: EncodedAttributes, n_rows: int) -> None:
-        """The attributes of more rows."""
+        """Count the attributes of more rows."""
         self.tally.rows += n_rows
         for tally, codes, unseen, missing in zip(
             self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
@@ -365,7 +365,7 @@ class ScoreMonitor:
             tally.counts += found
 
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
-        """What was said of more rows: log P(y | x_t) (K, rows); labels (rows,), negative where there is none."""
+        """Count the predictions log P(y | x_t) (K, rows) of more rows; labels (rows,), negative where missing."""
         tally = self.tally
         tally.predictions += np.bincount(log_p.argmax(axis=0), minlength=len(log_p))
         tally.confidence.add(np.exp(log_p.max(axis=0)))
@@ -431,7 +431,7 @@ class Monitor:
         return tuple(name for _, name in sorted(found, key=lambda pair: pair[0]))
 
     def predictions(self) -> Iterator[tuple[str, float]]:
-        """The share of the rows that each label was predicted for."""
+        """Yield the share of the rows that each label was predicted for."""
         for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
             yield label, count / self.tally.rows if self.tally.rows else 0.0
 

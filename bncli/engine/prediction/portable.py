@@ -4,7 +4,7 @@
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
 and of a calibrated model what its map makes of these. Score rows r are the classes, or for two classes the one
-difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of values becomes codes, one an input; of each code a table
+difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of values becomes codes, one an input; of each code per table
 knows its digit, and the digits make the cell, the first the most significant. The code one past the last, "unobserved",
 is averaged over, as in `prediction.scoring`, or has entries of its own.
 
@@ -57,14 +57,14 @@ class Input:
 
     @classmethod
     def of(cls, attribute: Attribute) -> Input:
-        """What a program has to know of the attribute."""
+        """Return what a program has to know of the attribute."""
         known = (attribute.n_values, attribute.cardinality, tuple(frequencies_of(attribute, None).tolist()))
         if isinstance(attribute, NumericAttribute):
             return cls(attribute.name, attribute.cuts, None, *known)
         return cls(attribute.name, None, dict(attribute.code_of), *known)
 
     def code(self, value: float | str | None) -> int:
-        """The code of a value, as `bncli.engine.data.encoding` says it of columns; None is a missing value."""
+        """Return the code of a value, as `bncli.engine.data.encoding` says it of columns; None is a missing value."""
         if value is None:
             return self.missing
         if self.codes is not None:
@@ -132,7 +132,7 @@ class PortableLine(NamedTuple):
         )
 
     def apply(self, probabilities: Array) -> Array:
-        """The levels there."""
+        """Return the levels there."""
         i = np.searchsorted(self.ends, probabilities)
         starts, levels, slopes = (np.array(part)[i] for part in self[1:])
         return np.asarray(levels + slopes * (probabilities - starts))
@@ -150,7 +150,7 @@ class PortableMap(NamedTuple):
 
     @classmethod
     def of(cls, found: CalibrationMap, n_labels: int) -> PortableMap:
-        """The same map, a temperature as powers."""
+        """Return the same map, a temperature as powers."""
         if isinstance(found, Isotonic):
             return cls(lines=tuple(map(PortableLine.of, found.knots)))
         if isinstance(found, PerClass):
@@ -203,7 +203,7 @@ class PortableScorer:
 
 
 def portable(model: Model) -> PortableScorer:
-    """The model as tables; ModelError with the reason where it cannot be written so."""
+    """Return the model as tables; ModelError with the reason where it cannot be written so."""
     used, stages = portable_stages(model.predictor, model.schema)
     found = None if model.calibration is None else model.calibration.map
     if isinstance(found, Temperature) and len(stages) == 1:
@@ -227,7 +227,7 @@ def portable(model: Model) -> PortableScorer:
 
 @singledispatch
 def portable_stages(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    """The attributes used, ascending, and the stages over them, by the kind of the predictor."""
+    """Return the attributes used, ascending, and the stages over them, by the kind of the predictor."""
     raise TypeError(f"there is no program for {type(predictor).__name__}")
 
 
@@ -340,7 +340,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
 
 
 def _palette(one: Input) -> list[Value]:
-    """The values that an input shows; None, the missing value, is the first."""
+    """Return the values that an input shows; None, the missing value, is the first."""
     if one.codes is not None:
         unseen = "never seen"
         while unseen in one.codes:  # which any table may have among its values
@@ -354,7 +354,7 @@ def _palette(one: Input) -> list[Value]:
 
 
 def _drawn(sizes: Sequence[int], n_rows: int, rng: np.random.Generator) -> list[Index]:
-    """Indices into the palettes: each in turn in some rows, else drawn."""
+    """Return indices into the palettes: each in turn in some rows, else drawn."""
     columns: list[Any] = [rng.integers(0, size, n_rows) for size in sizes]
     lacking = np.arange(n_rows) % HIDDEN == 0
     for column in columns:

@@ -50,7 +50,7 @@ class PortableEffects:
 
 
 def portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
-    """The effects over the inputs of a program; ModelError where they are no sum of tables, or too large.
+    """Return the effects over the inputs of a program; ModelError where they are no sum of tables, or too large.
 
     A set of attributes has one table; `apart`: several in different binnings, where one would have more cells.
     """
@@ -92,7 +92,7 @@ def _parts(tensors: Sequence[ContrastTensor], schema: Schema, apart: bool) -> It
 
 
 def _refuse_large(parts: Sequence[Sequence[ContrastTensor]], schema: Schema) -> None:
-    """Counts cells before tensors in different binnings are added."""
+    """Count cells before tensors in different binnings are added."""
     cells = sum(_cells(part, schema) for part in parts)
     if cells > MOST_CELLS:
         what = f"the effects of the model are too large to be written: {cells:,} cells"

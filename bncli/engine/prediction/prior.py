@@ -5,7 +5,7 @@
 pi is the prior that the model was learnt under: the class frequencies of its rows, class weights heeded; of a model
 calibrated by a map a class, those of the calibration rows, whose frequencies such a map makes its probabilities have
 (a temperature cannot move them). This is Bayes' rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker
-2002, Neural Computation 14), for every kind of model; the logarithm ln pi'(y) - ln pi(y) is one number a class. Cost:
+2002, Neural Computation 14), for every kind of model; the logarithm ln pi'(y) - ln pi(y) is one number per class. Cost:
 an addition and a sum a row and class.
 """
 
@@ -27,7 +27,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
-    """What is added to ln P(y | x) before it is normalised again, (K,): `training`, or a probability a label.
+    """Return what is added to ln P(y | x) before it is normalised again, (K,): `training`, or a probability a label.
 
     UsageError for what is no distribution over the labels, ModelError where the model does not know its own prior.
     """
@@ -72,7 +72,7 @@ def _known(frequencies: tuple[float, ...]) -> Array:
 
 
 def shifted(log_probabilities: Array, shift: Array | None) -> Array:
-    """ln P'(y | x_t), shape (K, N), from ln P(y | x_t); None: as they are."""
+    """Return ln P'(y | x_t), shape (K, N), from ln P(y | x_t); None: as they are."""
     if shift is None:
         return log_probabilities
     return log_softmax(log_probabilities + shift[:, np.newaxis], axis=0)

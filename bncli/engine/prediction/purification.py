@@ -87,7 +87,7 @@ def with_unobserved(values: Array) -> Array:
 
 
 def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-    """The tensor whose axes, in whatever order, belong to these attributes."""
+    """Return the tensor whose axes, in whatever order, belong to these attributes."""
     order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
     turned = values.transpose(*order, len(order))
     return ContrastTensor(
@@ -96,7 +96,7 @@ def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | Non
 
 
 def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
-    """A family's table, weights (cells, K), with what it says where an attribute is unobserved."""
+    """Return a family's table, weights (cells, K), with what it says where an attribute is unobserved."""
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)
@@ -130,7 +130,10 @@ def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
 
 
 def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """The coarsest binning that each of these can tell: it joins two codes only where all do; None: it joins none."""
+    """Return the coarsest binning that each of these can tell: it joins two codes only where all do.
+
+    None: it joins none.
+    """
     distinct = list(dict.fromkeys(groupings))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]
@@ -141,7 +144,7 @@ def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Groupi
 
 
 def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
-    """The tensor's values over the finer codes of `groupings`."""
+    """Return the tensor's values over the finer codes of `groupings`."""
     values = tensor.values
     for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
         if own != finer and own is not None:
@@ -226,7 +229,7 @@ class PureTable:
 
     @classmethod
     def of(cls, family: Family, weights: Array, schema: Schema) -> PureTable:
-        """A family's table, weights (cells, K), purified."""
+        """Return a family's table, weights (cells, K), purified."""
         binned = family.binned_attributes
         frequencies = tuple(frequencies_of(schema.attributes[a], grouping) for a, grouping in binned)
         values = contrasts(weights).reshape(*family.shape, -1)
@@ -271,7 +274,7 @@ class PureTable:
         return [tuple(sorted(self.attributes[axis] for axis in axes)) for axes in self.subsets[1:]]
 
     def values(self, axes: Sequence[int]) -> Array:
-        """The term of these axes, (n_i ..., K), in their order."""
+        """Return the term of these axes, (n_i ..., K), in their order."""
         places = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
         return np.asarray(self._grid[places])
 
@@ -323,7 +326,10 @@ class Score:
 
 
 def calibrated(score: Score, calibration: Calibration | None) -> Score:
-    """The score divided by the temperature, where there is one; other maps are of probabilities, and leave scores."""
+    """Return the score divided by the temperature, where there is one.
+
+    Other maps are of probabilities, and leave scores.
+    """
     if calibration is None or not isinstance(calibration.map, Temperature):
         return score
     factor = 1 / calibration.map.temperature
@@ -332,7 +338,7 @@ def calibrated(score: Score, calibration: Calibration | None) -> Score:
 
 
 def purified(score: Score, schema: Schema) -> Score:
-    """The same score, one tensor a set of attributes, each with mean 0 along every axis."""
+    """Return the same score, one tensor a set of attributes, each with mean 0 along every axis."""
     constant = score.constant.copy()
     terms = []
     for tensor in score.tensors:
@@ -346,7 +352,7 @@ def purified(score: Score, schema: Schema) -> Score:
 
 
 def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:
-    """values (n_1, n_2, ..., K) as a sum of terms by their axes; weights[i] (n_i,) sum to 1."""
+    """Return values (n_1, n_2, ..., K) as a sum of terms by their axes; weights[i] (n_i,) sum to 1."""
     terms: dict[tuple[int, ...], Array] = {(): values}
     for axis, frequencies in enumerate(weights):
         split: dict[tuple[int, ...], Array] = {}

@@ -95,13 +95,13 @@ def network_to_marginalize(tables: Tables, schema: Schema) -> Network | None:
 
 
 def incomplete_rows(network: Network, codes: dict[int, Codes]) -> Index:
-    """The rows, ascending, that lack a needed attribute; codes[i] (N,) belongs to schema attribute i."""
+    """Return the rows, ascending, that lack a needed attribute; codes[i] (N,) belongs to schema attribute i."""
     cardinalities = network.schema.cardinalities
     return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
 
 
 def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    """ln P(y, what row t shows) of these rows, shape (K, rows)."""
+    """Return ln P(y, what row t shows) of these rows, shape (K, rows)."""
     blocks = [
         rows[start : start + MARGINALIZATION_ROWS_PER_BLOCK]
         for start in range(0, len(rows), MARGINALIZATION_ROWS_PER_BLOCK)
@@ -134,7 +134,7 @@ class Stage:
     factors: tuple[TableFactor | RegionFactor, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
+        """Add to scores (R, rows); codes[p] (rows,) belongs to attribute scorer.used[p]."""
         if self.shift.any():
             scores += self.shift
         for factor in self.factors:
@@ -160,7 +160,7 @@ class Scorer:
     calibration: CalibrationMap | None = None
 
     def indices(self, codes: Sequence[Codes]) -> list[Index]:
-        """What factors look up by position: the codes of a block of rows, then those of the regrouped attributes."""
+        """Return the codes of a block of rows, followed by those of the regrouped attributes."""
         plain = [column.astype(np.intp) for column in codes]
         return plain + [np.take(table, plain[p], mode="clip") for p, table in self.regrouped]
 
@@ -173,7 +173,7 @@ def compile_scorer(model: Model) -> Scorer:
 
 @singledispatch
 def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
-    """The scorer of a predictor, by its kind."""
+    """Return the scorer of a predictor, by its kind."""
     raise TypeError(f"there is no scorer for {type(predictor).__name__}")
 
 
@@ -191,7 +191,7 @@ def _(ensemble: Ensemble, schema: Schema) -> Scorer:
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
-    """The tables of one model, or of several, one stage with all their score rows."""
+    """Return the tables of one model, or of several, one stage with all their score rows."""
     used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors, regrouped = table_factors(models, schema, used)
@@ -204,7 +204,10 @@ def _(path: Path, _: Schema) -> Scorer:
 
 
 def compile_path(path: Path) -> Scorer:
-    """The stages of a path (`bncli.engine.prediction.factors`); attributes of steps without weight are not used."""
+    """Return the stages of a path (`bncli.engine.prediction.factors`).
+
+    Attributes of steps without weight are not used.
+    """
     gathered = stages_of(path)
     hosts = {host for stage in gathered for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
@@ -218,7 +221,9 @@ def compile_path(path: Path) -> Scorer:
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """log P(y | x_t), shape (K, N); codes[j] (N,) belongs to attribute scorer.used[j], its cardinality = unobserved.
+    """Return log P(y | x_t), shape (K, N).
+
+    Codes[j] (N,) belongs to attribute scorer.used[j], its cardinality = unobserved.
 
     `n_rows` is needed only where a model uses no attribute at all.
     """
@@ -227,7 +232,7 @@ def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None
 
 
 def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """What `log_probabilities` says before it is calibrated."""
+    """Return what `log_probabilities` says before it is calibrated."""
     n = len(codes[0]) if codes else n_rows or 0
     incomplete = None if scorer.network is None else incomplete_rows(scorer.network, _by_attribute(scorer, codes))
     if scorer.network is None or incomplete is None or not len(incomplete):
@@ -246,7 +251,7 @@ def _by_attribute(scorer: Scorer, codes: Sequence[Codes]) -> dict[int, Codes]:
 
 
 def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
-    """log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
+    """Return log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
     result = np.empty((scorer.n_labels, n))
     scores = np.empty((len(scorer.stages[0].shift), min(n, ROWS_PER_BLOCK)))
     for start in range(0, n, ROWS_PER_BLOCK):
@@ -287,7 +292,7 @@ def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Index], n_labels: 
 
 
 def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
-    """ln P(y | x_t) of every row of a data set, (K, N), whatever the number of threads.
+    """Return ln P(y | x_t) of every row of a data set, (K, N), whatever the number of threads.
 
     Unobserved values, coded by the cardinality, are averaged over. Where rows are asked about once, and the tables are
     many and small, this costs a fraction of fusing the rows for them (`bncli.engine.counting.fused_codes`).

@@ -101,7 +101,7 @@ class PackedTables:
 
     @classmethod
     def of(cls, tables: Sequence[SmallTable]) -> PackedTables:
-        """The packing of these tables, ready for rows that lack nothing."""
+        """Return the packing of these tables, ready for rows that lack nothing."""
         unobserved = {
             p: len(digits) - 1 for table in tables for p, digits in zip(table.positions, table.digits, strict=True)
         }
@@ -115,7 +115,7 @@ class PackedTables:
         return tuple(_packed(self.tables))
 
     def add_to(self, scores: Array | Sequence[Array], codes: Sequence[Index]) -> None:
-        """scores (R, rows) += the entries of every row; codes[p] (rows,) are the codes at position p."""
+        """Add the entries of every row to scores (R, rows); codes[p] (rows,) are the codes at position p."""
         lacking = np.zeros(len(codes[self.unobserved[0][0]]), bool)
         for p, code in self.unobserved:
             lacking |= codes[p] == code
@@ -132,7 +132,7 @@ class PackedTables:
         return tuple(self._parts())
 
     def _parts(self) -> Iterator[tuple[LookUps, ...]]:
-        """Expanded tables of at most KEPT_ENTRIES / 8 entries at a time, packed."""
+        """Yield expanded tables of at most KEPT_ENTRIES / 8 entries at a time, packed."""
         part, entries = list[SmallTable](), 0
         for table in self.tables:
             size = _expanded_size(table)
@@ -165,7 +165,7 @@ def _add(
 
 
 def _add_words(look_ups: Sequence[LookUps], sums: Array, codes: dict[int, Index]) -> None:
-    """sums (rows,) or (rows, R) += the entries of every row."""
+    """Add the entries of every row to sums (rows,) or (rows, R)."""
     word, added = np.empty(len(sums), np.uint64), np.empty(len(sums), np.uint64)
     cells, found = np.empty(len(sums), np.intp), np.empty_like(sums)
     for bits, words, tables in look_ups:
@@ -224,7 +224,7 @@ def _joint_cells(lane: Sequence[SmallTable]) -> int:
 
 
 def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
-    """The word that has these tables in its lanes."""
+    """Return the word that has these tables in its lanes."""
     words: dict[int, Any] = {}
     for number, lane in enumerate(lanes):
         stride = _joint_cells(lane)
@@ -240,7 +240,10 @@ def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
 
 
 def _joint(lane: Sequence[SmallTable]) -> Array:
-    """The sums of entries over the joint cells, the first table's the most significant; (cells,) or (cells, R)."""
+    """Return the sums of entries over the joint cells, the first table's the most significant.
+
+    (cells,) or (cells, R).
+    """
     total = lane[0].entries
     for table in lane[1:]:
         total = (total[:, :, None] + table.entries[:, None, :]).reshape(len(total), -1)
@@ -261,7 +264,7 @@ class SharedFactor:
     factor: Factor | WideFactor | PackedTables
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """scores (rows of all models, rows) += the entries of every row; its cell is found once."""
+        """Add the entries of every row to scores (rows of all models, rows); its cell is found once."""
         self.factor.add_to([scores[row] for row in self.rows], codes)
 
 
@@ -273,7 +276,7 @@ Regrouped = tuple[tuple[int, Index], ...]
 def table_factors(
     models: Sequence[Tables], schema: Schema, used: Sequence[int]
 ) -> tuple[tuple[TableFactor, ...], Regrouped]:
-    """The factors, over the attributes `used` and then these regrouped ones, with the score rows of all models."""
+    """Return the factors over the attributes `used` and then these regrouped ones, with score rows of all models."""
     alone, together = _many_apart(_owned_tables(models))
     regrouped = regrouped_attributes(owned.family for owned in alone)
     places = {axis: place for place, axis in enumerate([*((a, None) for a in used), *regrouped])}
@@ -330,7 +333,7 @@ def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[t
 
 
 def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> SmallTable:
-    """A table to be packed, over attributes as they were cut."""
+    """Return a table to be packed, over attributes as they were cut."""
     family = owned.family
     seen = zip(family.binned_attributes, family.shape, strict=True)
     digits = tuple(np.array((*(grouping or range(n)), n), np.intp) for (_, grouping), n in seen)
@@ -339,7 +342,7 @@ def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, 
 
 
 def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> Factor | WideFactor:
-    """A table of its own, over regrouped attributes."""
+    """Return a table of its own, over regrouped attributes."""
     family, tables = owned.family, owned.entries
     positions = tuple(places[axis] for axis in family.binned_attributes)
     averages = _averages(family, schema)
@@ -352,7 +355,7 @@ def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute,
 
 
 def _averages(family: Family, schema: Schema) -> Averages:
-    """What is averaged with where an attribute is unobserved; nothing for the family's own attribute."""
+    """Return what is averaged with where an attribute is unobserved; nothing for the family's own attribute."""
     return tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)

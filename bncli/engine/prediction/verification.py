@@ -31,7 +31,7 @@ TOLERANCE = 1e-9
 
 
 def with_self_test(model: Model) -> Model:
-    """The model with its self-test; cost: compiling it as for scoring, and scoring 32 rows."""
+    """Return the model with its self-test; cost: compiling it as for scoring, and scoring 32 rows."""
     cardinalities = np.array([model.schema.cardinalities[i] for i in self_tested(model)], np.intp)
     rng = np.random.Generator(np.random.PCG64(0))
     complete = _complete_rows(cardinalities, rng)
@@ -53,7 +53,7 @@ def _complete_rows(cardinalities: Index, rng: np.random.Generator) -> Index:
 
 
 def self_tested(model: Model) -> tuple[int, ...]:
-    """The attributes, ascending, whose codes a self-test has."""
+    """Return the attributes, ascending, whose codes a self-test has."""
     return tuple(sorted(model.attributes))
 
 
@@ -65,7 +65,7 @@ def probabilities_of(model: Model, codes: Index) -> Array:
 
 
 def largest_change(model: Model, test: SelfTest) -> float:
-    """max |dP| between what the model says of the rows now and what it said when it was made."""
+    """Return max |dP| between what the model says of the rows now and what it said when it was made."""
     return float(np.abs(probabilities_of(model, test.codes) - test.probabilities).max(initial=0.0))
 
 
@@ -80,7 +80,7 @@ def largest_change(model: Model, test: SelfTest) -> float:
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:
-    """max |dP| over the labels and so many random rows; NaN where the network knows no probability for a row."""
+    """Return max |dP| over the labels and so many random rows; NaN where the network knows no probability for a row."""
     scorer = compile_scorer(model)
     cardinalities = model.schema.cardinalities
     codes = {model.schema.attributes[i].name: rng.integers(0, cardinalities[i], rows) for i in scorer.used}
@@ -100,7 +100,7 @@ def posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index
 
 
 def _log_factor(node: Node, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """ln theta of the node's state in every row, for every label (K, rows)."""
+    """Return ln theta of the node's state in every row, for every label (K, rows)."""
     members = (*node.parents, node.name)
     label = members.index(class_name)
     log_theta = np.log(np.moveaxis(node.probabilities, label, 0))

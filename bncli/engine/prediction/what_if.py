@@ -76,7 +76,7 @@ class Flips:
         return ["; ".join(self._words[p][code] for p, code in change) for change in changes]
 
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
-        """The changes for every row, () for none; log_p (K, N) is of the rows as they are."""
+        """Return the changes for every row, () for none; log_p (K, N) is of the rows as they are."""
         labels = self._decide(log_p)
         found: list[Change] = [()] * len(labels)
         left: Index = np.arange(len(labels))
@@ -113,7 +113,7 @@ class Flips:
 
 
 def _words(attribute: Attribute) -> list[str]:
-    """What each value is called: `colour=red`, `age<=27.5`, `age=27.5..41`."""
+    """Return what each value is called: `colour=red`, `age<=27.5`, `age=27.5..41`."""
     names = value_names(attribute)[: attribute.n_values]
     return [f"{attribute.name}{'' if _is_bound(attribute, name) else '='}{name}" for name in names]
 
@@ -168,7 +168,7 @@ class NextBest:
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """The column to ask for of every row, the empty text where nothing is missing or would tell anything."""
+        """Return the column to ask for of every row, the empty text where nothing is missing or would tell anything."""
         gains = self.gains(codes, missing)
         if not len(gains):
             return []

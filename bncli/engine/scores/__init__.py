@@ -1,4 +1,4 @@
-"""Scores of a family, one module a word typed after --structure-score: how well its parents explain a child.
+"""Scores of a family, one module per word typed after --structure-score: how well its parents explain a child.
 
 Contract: `family_scores(counts[, number]) -> Array` and a constant `EQUIVALENT`. `counts` has the shape
 (..., r, q, K): batch axes, the child's r values, one flat axis of its q attribute-parent configurations (q = 1

@@ -18,7 +18,7 @@ EQUIVALENT = False
 
 
 def family_scores(counts: Array, number: float, prior: str | None = None) -> Array:
-    """Counts (..., r, q, K) to scores (...); `number` is N' > 0. `prior`: another distribution (`line_of`)."""
+    """Return scores (...) from counts (..., r, q, K); `number` is N' > 0; `prior`: another distribution (`line_of`)."""
     k = counts.shape[-1]
     beta = (dirichlet(k, counts.sum(axis=(-3, -2, -1))) if prior is None else line_of(prior, k)).beta
     return class_contrast.family_scores(counts, beta, number)

@@ -68,8 +68,9 @@ def dirichlet(n_labels: int, n: ArrayLike) -> LinearApproximation:
 
 @cache
 def line_of(prior: str, n_labels: int) -> LinearApproximation:
-    """The line under a distribution as it is typed (`bncli.catalogue.option_kinds.Prior`), for K = `n_labels`; two
-    numbers.
+    """Return the line under a distribution as it is typed (`bncli.catalogue.option_kinds.Prior`), for K = `n_labels`.
+
+    Two numbers.
 
     BncliError where its numbers are not those of K classes.
     """
@@ -101,24 +102,27 @@ def line_of(prior: str, n_labels: int) -> LinearApproximation:
 
 
 def _log_dirichlet(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
-    """The paper's algorithm 2: ln of gamma numbers that are made to sum to 1, without the rest; shape (draws, K)."""
+    """Return the paper's algorithm 2: ln of gamma numbers that are made to sum to 1, without the rest.
+
+    Shape (draws, K).
+    """
     log_gammas = _log_gamma(rng, a, (n_draws, len(a)))
     return np.asarray((log_gammas - log_sum(log_gammas, 1))[:, :n_labels])
 
 
 def _log_independent(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
-    """ln of independent beta numbers, each a gamma number's share of two; shape (draws, K)."""
+    """Return ln of independent beta numbers, each a gamma number's share of two; shape (draws, K)."""
     log_gammas = _log_gamma(rng, a, (n_draws, n_labels, 2))
     return np.asarray((log_gammas - log_sum(log_gammas, 2))[..., 0])
 
 
 def _log_gamma(rng: np.random.Generator, a: Array, shape: tuple[int, ...]) -> Array:
-    """ln of gamma numbers, finite however small: G(a) is like G(a + 1) U^(1 / a), U uniform."""
+    """Return ln of gamma numbers, finite however small: G(a) is like G(a + 1) U^(1 / a), U uniform."""
     return np.asarray(np.log(rng.standard_gamma(a + 1.0, shape)) - rng.standard_exponential(shape) / a)
 
 
 def _fitted_line(log_u: Array) -> LinearApproximation:
-    """The least squares line of A on B, of draws (draws, K): the paper's algorithm 1."""
+    """Return the least squares line of A on B, of draws (draws, K): the paper's algorithm 1."""
     a, b = log_sum(log_u, 1)[:, 0], log_u.sum(axis=1)
     beta = np.mean((a - a.mean()) * (b - b.mean())) / b.var()
     return LinearApproximation(np.asarray(beta), np.asarray(a.mean() - beta * b.mean()))
@@ -174,7 +178,7 @@ def contrast(counts: Array, beta: Array) -> Array:
 
 
 def log_theta(counts: Array, beta: Array, pseudo_counts: float, axis: int) -> Array:
-    """ln theta of counts (..., K), normalised over `axis`, the child's; finite as `pseudo_counts` N' > 0."""
+    """Return ln theta of counts (..., K), normalised over `axis`, the child's; finite as `pseudo_counts` N' > 0."""
     return _log_theta(contrast(counts, beta), pseudo_counts, axis)
 
 
@@ -184,6 +188,6 @@ def _log_theta(contrasts: Array, pseudo_counts: float, axis: int) -> Array:
 
 
 def family_scores(counts: Array, beta: Array, pseudo_counts: float) -> Array:
-    """The families' share of aCLL at these parameters: counts (..., r, q, K), `beta` (...), to (...), nats."""
+    """Return the families' share of aCLL at these parameters: counts (..., r, q, K), `beta` (...), to (...), nats."""
     contrasts = contrast(counts, beta[..., np.newaxis, np.newaxis, np.newaxis])
     return np.asarray((contrasts * _log_theta(contrasts, pseudo_counts, axis=-3)).sum(axis=(-3, -2, -1)))

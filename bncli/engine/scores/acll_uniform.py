@@ -17,5 +17,5 @@ EQUIVALENT = False
 
 
 def family_scores(counts: Array, number: float) -> Array:
-    """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
+    """Return scores (...) from counts (..., r, q, K); `number` is N' > 0."""
     return class_contrast.family_scores(counts, uniform(counts.shape[-1]).beta, number)

@@ -15,5 +15,5 @@ EQUIVALENT = True
 
 
 def family_scores(counts: Array) -> Array:
-    """Counts (..., r, q, K) to scores (...)."""
+    """Return scores (...) from counts (..., r, q, K)."""
     return log_likelihood(counts) - free_parameters(counts)

@@ -18,5 +18,5 @@ EQUIVALENT = True
 
 
 def family_scores(counts: Array, number: float) -> Array:
-    """Counts (..., r, q, K) to scores (...); `number` is S > 0."""
+    """Return scores (...) from counts (..., r, q, K); `number` is S > 0."""
     return log_marginal_likelihood(counts, number / math.prod(counts.shape[-3:]))

@@ -18,6 +18,6 @@ EQUIVALENT = True
 
 
 def family_scores(counts: Array) -> Array:
-    """Counts (..., r, q, K) to scores (...)."""
+    """Return scores (...) from counts (..., r, q, K)."""
     n = np.maximum(counts.sum(axis=(-3, -2, -1)), 1.0)
     return np.asarray(log_likelihood(counts) - 0.5 * np.log(n) * free_parameters(counts))

@@ -15,5 +15,5 @@ EQUIVALENT = False
 
 
 def family_scores(counts: Array) -> Array:
-    """Counts (..., r, q, K) to scores (...)."""
+    """Return scores (...) from counts (..., r, q, K)."""
     return log_marginal_likelihood(counts, 1.0)

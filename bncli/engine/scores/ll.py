@@ -15,5 +15,5 @@ EQUIVALENT = True
 
 
 def family_scores(counts: Array) -> Array:
-    """Counts (..., r, q, K) to scores (...), never positive."""
+    """Return scores (...), never positive, from counts (..., r, q, K)."""
     return log_likelihood(counts)

@@ -13,7 +13,7 @@ from bncli.engine.kernels.arrays import Array
 
 
 def log_likelihood(counts: Array) -> Array:
-    """sum over k, j, c of N_kjc ln (N_kjc / N_jc), counts (..., r, q, K) to (...), nats; an empty cell adds 0.
+    """Return sum over k, j, c of N_kjc ln (N_kjc / N_jc), counts (..., r, q, K) to (...), nats; an empty cell adds 0.
 
     No table of probabilities gives the counts a higher one than their relative frequencies do.
 

@@ -26,7 +26,7 @@ PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 def additive_fit(
     data: Dataset, families: Sequence[Family], penalty: float = PENALTY
 ) -> tuple[ConditionalLikelihood, Array]:
-    """The rows fused for these families, and the fitted tables (K, n_cells), all 0 without rows."""
+    """Return the rows fused for these families, and the fitted tables (K, n_cells), all 0 without rows."""
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:
         return likelihood, np.zeros((data.n_labels, likelihood.n_cells))

@@ -56,7 +56,10 @@ class FamilyScore:
 
 
 def family_score(rule: str) -> FamilyScore:
-    """The score named `NAME`, `NAME:NUMBER` or `NAME:NUMBER/PRIOR`; the name is a module of `bncli.engine.scores`."""
+    """Return the score named `NAME`, `NAME:NUMBER` or `NAME:NUMBER/PRIOR`.
+
+    The name is a module of `bncli.engine.scores`.
+    """
     name, _, numbers = rule.partition(":")
     number, _, prior = numbers.partition("/")
     module = importlib.import_module(SCORES.module_of(name))
@@ -98,7 +101,7 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
 
 
 def _margin_score(tables: Array, rule: FamilyScore) -> Array:
-    """The first attribute's score with the class alone, from the tables of pairs."""
+    """Return the first attribute's score with the class alone, from the tables of pairs."""
     return rule.score(tables.sum(axis=-2, keepdims=True))
 
 

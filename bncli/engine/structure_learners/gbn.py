@@ -103,7 +103,7 @@ def _shrunk(candidate: CutSet, a: Node, b: Node, information: Information, thres
 
 
 def on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
-    """The nodes between a and b on paths that visit no node twice.
+    """Return the nodes between a and b on paths that visit no node twice.
 
     With an edge from a to b added, these are the other nodes of that edge's biconnected component, found by one depth-
     first walk that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
@@ -121,7 +121,7 @@ def on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
 
 
 def _walk(graph: Graph, a: Node, b: Node) -> tuple[list[Node], dict[Node, Node]]:
-    """a, b and what b reaches without passing a, depth first; and the node that each was reached from."""
+    """Return a, b and what b reaches without passing a, depth first; and the node that each was reached from."""
     order, above = [a, b], {b: a}
     path = [(b, iter(sorted(graph[b])))]
     while path:
@@ -169,7 +169,7 @@ Edge = tuple[Node, Node]
 def orient(
     graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
 ) -> dict[Node, set[Node]]:
-    """The parents of every node; `cut_sets` of all pairs (lower, higher) of nodes that are not joined."""
+    """Return the parents of every node; `cut_sets` of all pairs (lower, higher) of nodes that are not joined."""
     arcs = _Arcs(graph)
     for a, b, c in _v_structures(graph, cut_sets, information, threshold):
         if arcs.may_point(a, c) and arcs.may_point(b, c):
@@ -185,7 +185,7 @@ def orient(
 def _v_structures(
     graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
 ) -> list[tuple[Node, Node, Node]]:
-    """(a, b, c) of a -> c <- b, the strongest first."""
+    """Return (a, b, c) of a -> c <- b, the strongest first."""
     found = []
     for c in sorted(graph):
         for a, b in itertools.combinations(sorted(graph[c]), 2):
@@ -241,7 +241,7 @@ class _Arcs:
 
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
-    """The network over the class and the informative attributes; `epsilon` in bits."""
+    """Return the network over the class and the informative attributes; `epsilon` in bits."""
     if any(counts.data.n_missing):
         watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
     relevant = relevance(counts)

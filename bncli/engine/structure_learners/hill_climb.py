@@ -69,13 +69,13 @@ class FamilyCache:
     _alone: dict[Family, float] = field(default_factory=dict)
 
     def without_parents(self) -> list[float]:
-        """The score of every informative attribute with the class alone; counted in one pass over the rows."""
+        """Return the score of every informative attribute with the class alone; counted in one pass over the rows."""
         informative = self.counts.data.schema.informative
         self.counts.tables([(i,) for i in informative])
         return [self.score(i, NOBODY) for i in informative]
 
     def score_pairs(self, watch: Watch = silent) -> None:
-        """The columns of all attributes without parents, from the table of every pair once."""
+        """Compute the columns of all attributes without parents, counting each pair once."""
         informative, n = self.counts.data.schema.informative, len(self.counts.data.schema.attributes)
         largest = sorted(informative, key=self.counts.data.schema.cardinalities.__getitem__)[-2:]
         if n_cells(self.counts.data, largest) > MAX_CELLS:
@@ -104,7 +104,7 @@ class FamilyCache:
                 yield np.full(len(later), i), np.array(later), tables
 
     def score(self, child: int, parents: frozenset[int]) -> float:
-        """The score of one family."""
+        """Return the score of one family."""
         # any parent may have come last: the score is in the column of the others
         for last in sorted(parents):
             column = self._columns.get((child, parents - {last}))
@@ -121,7 +121,10 @@ class FamilyCache:
         return float(self.rule.score(table.reshape(len(table), -1, table.shape[-1])))
 
     def column(self, child: int, parents: frozenset[int]) -> Array:
-        """The score of (child, parents + j) for every attribute j, shape (n,); -infinity where that is no candidate."""
+        """Return the score of (child, parents + j) for every attribute j, shape (n,).
+
+        -infinity where that is no candidate.
+        """
         if (child, parents) not in self._columns:
             data = self.counts.data
             base = (child, *sorted(parents))
@@ -213,7 +216,10 @@ class Arcs:
 
 
 def _over_parents(matrix: Mask, present: Mask) -> Index:
-    """sum over the parents p of i of matrix[a, p], shape [a, i]; with `present` transposed: over the children of i."""
+    """Return sum over the parents p of i of matrix[a, p], shape [a, i].
+
+    With `present` transposed: over the children of i.
+    """
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     total = np.zeros(present.shape, np.intp)
@@ -227,7 +233,7 @@ LEAST_GAIN = 1e-9
 
 
 def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
-    """The network over the informative attributes at which no single move gains."""
+    """Return the network over the informative attributes at which no single move gains."""
     counts = with_missing_levels(counts, "hill-climb", watch)
     scores = FamilyCache(counts, family_score(structure_score))
     informative = counts.data.schema.informative
@@ -263,7 +269,7 @@ class _Search:
         self._decimals = SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(largest))
 
     def rescore(self, child: int) -> None:
-        """The gains at a child whose parents are new."""
+        """Update the gains at a child whose parents have changed."""
         parents = self.arcs.parents(child)
         present = self._scores.score(child, parents)
         self._adding[:, child] = -np.inf
@@ -274,7 +280,7 @@ class _Search:
             self._deleting[j, child] = self._scores.score(child, parents - {j}) - present
 
     def best(self) -> Move | None:
-        """The legal move of highest gain, if it is worth making."""
+        """Return the legal move of highest gain, if it is worth making."""
         arcs, best = self.arcs, None
         choices: tuple[tuple[MoveKind, Mask, Array], ...] = (
             ("add", arcs.may_add(), self._adding),
@@ -289,14 +295,14 @@ class _Search:
         return best
 
     def make(self, move: Move) -> tuple[int, ...]:
-        """Changes the graph; returns the attributes whose parents changed."""
+        """Change the graph; returns the attributes whose parents changed."""
         change = {"add": self.arcs.add, "delete": self.arcs.delete, "reverse": self.arcs.reverse}[move.kind]
         change(move.parent, move.child)
         return (move.child, move.parent) if move.kind == "reverse" else (move.child,)
 
 
 def _in_order(counts: Counts, arcs: Arcs) -> tuple[tuple[int, ...], ...]:
-    """The parents of every attribute, in falling conditional mutual information with it."""
+    """Return the parents of every attribute, in falling conditional mutual information with it."""
     pairs = [(i, j) for i in range(len(arcs.present)) for j in sorted(arcs.parents(i))]
     tables = counts.tables(pairs)
     weights = rounded(np.array([conditional_mutual_information(table) for table in tables], np.float64))

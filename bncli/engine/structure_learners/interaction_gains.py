@@ -258,13 +258,16 @@ class Gains:
                 )
 
     def _gains(self, sums: Array, new: Array) -> Array:
-        """(sets,) from g and then h of the classes along the first axis (2 classes, sets, cells); new (sets,)."""
+        """Return (sets,) from g and then h of the classes along the first axis (2 classes, sets, cells).
+
+        New (sets,).
+        """
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
     def _new(self, binned: _BinnedRows, members: Set) -> float:
-        """The share of the dimensions of a table over `members` that no family of the model has."""
+        """Return the share of the dimensions of a table over `members` that no family of the model has."""
         radices = {i: binned.radix(i) for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
         fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
@@ -300,7 +303,7 @@ class _BinnedRows:
         return self.data.radices[self.column[i]]
 
     def original(self, *columns: int) -> Set:
-        """The attributes behind some columns, ascending."""
+        """Return the attributes behind some columns, ascending."""
         return tuple(sorted(self._behind[column] for column in columns))
 
     @cached_property

@@ -59,7 +59,10 @@ LEAST_GAIN = 1.0
 
 
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
-    """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
+    """Return the regions over the informative attributes, by size, then by falling gain.
+
+    Max_order counts the class too.
+    """
     data = with_missing_levels(counts, "interactions", watch).data
     found, near = _main_effects(data, _intervals(data), watch), _near(data)
     for size in range(2, max_order):
@@ -82,7 +85,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
 
 
 def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
-    """An attribute with a direction is cut by itself wherever a larger region cuts it.
+    """Return an attribute with a direction is cut by itself wherever a larger region cuts it.
 
     What a larger one takes away along it the attribute alone can then give.
     """
@@ -109,11 +112,11 @@ def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
 
 
 def _near(data: Dataset) -> tuple[int, ...]:
-    """The attributes that are looked at together, ascending."""
+    """Return the attributes that are looked at together, ascending."""
     attributes, most = data.schema.informative, max(NEAR, int(data.total_weight / NEAR_ROWS))
     if len(attributes) <= most:
         return attributes
-    # binned as in a pair: of attributes cut finely on few rows, each row a cell, no one says more than another
+    # binned as in a pair: of attributes cut finely on few rows, each row per cell, no one says more than another
     gains = Gains(*additive_fit(data, ()), attributes, CANDIDATE_BINS[1])
     return tuple(sorted(i for one in gains.of_extensions([()])[:most] for i in one.attributes))
 
@@ -123,7 +126,7 @@ def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:
 
 
 def _entry(entries: Sequence[T], size: int) -> T:
-    """That of regions of `size` attributes, the last for larger ones."""
+    """Return that of regions of `size` attributes, the last for larger ones."""
     return entries[min(size, len(entries)) - 1]
 
 

@@ -25,7 +25,7 @@ class Ordered:
 
 
 def order_attributes(counts: Counts, k: int, watch: Watch = silent) -> Ordered:
-    """The order of the informative attributes, and up to k parents of each among those before it."""
+    """Return the order of the informative attributes, and up to k parents of each among those before it."""
     schema = counts.schema
     scores = relevance(counts)
     order = tuple(sorted(schema.informative, key=lambda i: (-scores[i], i)))

@@ -16,6 +16,6 @@ from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, *, k: int, watch: Watch = silent) -> Dag:
-    """The k-dependence network over the informative attributes."""
+    """Return the k-dependence network over the informative attributes."""
     parents = order_attributes(counts, k, watch).parents
     return Dag(parents, counts.schema.informative, method="kdb", options={"k": k})

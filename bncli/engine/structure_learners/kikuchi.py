@@ -15,7 +15,7 @@ posteriors differ by less the first in lexicographic order wins. df are conditio
 asked for (`bncli.engine.kikuchi.search_trace`). No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
-takes a missing value for one more level (`bncli.engine.structure_learners.missing_levels`). Cost: one look-up a row,
+takes a missing value for one more level (`bncli.engine.structure_learners.missing_levels`). Cost: one look-up per row,
 candidate, class and step; where most values are usual ones, only of the candidates that may be the best
 (`bncli.engine.kikuchi.candidate_gains`).
 """
@@ -50,7 +50,7 @@ def learn(
     max_seconds: TimeLimit | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """The path of regions over the informative attributes; the path so far when `max_seconds` have gone."""
+    """Return the path of regions over the informative attributes; the path so far when `max_seconds` have gone."""
     counts = with_missing_levels(counts, "kikuchi", watch)
     growing = GrowingModel(counts, theta, degrees_of_freedom=degrees_of_freedom)
     search = _Search(growing, max_candidates, _Deadline(max_seconds), watch)
@@ -125,7 +125,7 @@ class _Search:
             self._strongest = single[order].tolist()
 
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
-        """Adds the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
+        """Add the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
         growing, candidates = self.growing, look.candidates
         priors = growing.log_priors(candidates.added_df())
         wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))

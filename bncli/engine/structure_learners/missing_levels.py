@@ -1,5 +1,4 @@
-"""Rows with missing values for a search that compares networks on the same rows: a missing value counts as one more
-level.
+"""Missing values as one more level, for searches that compare networks on the same rows.
 
 A score is a sum over rows. On the rows that have a whole family it would be a sum over ever fewer rows as parents are
 added, and a search would favour attributes with missing values; the same holds for losses of rows left out. So these
@@ -16,7 +15,7 @@ from bncli.watch import Note, Watch
 
 
 def with_missing_levels(counts: Counts, method: str, watch: Watch) -> Counts:
-    """The counts of the same rows, missing values a level of their own; the same object where there are none."""
+    """Return the counts of the same rows, missing values a level of their own; the same object where there are none."""
     data = counts.data
     if not any(data.n_missing):
         return counts

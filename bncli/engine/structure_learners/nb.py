@@ -8,6 +8,6 @@ from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, *, watch: Watch = silent) -> Dag:
-    """The star from the class to every informative attribute."""
+    """Return the star from the class to every informative attribute."""
     schema = counts.schema
     return Dag(((),) * len(schema.attributes), schema.informative, method="nb")

@@ -102,7 +102,7 @@ class PartialDependence:
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
 
     def _weigh(self, wanted: Sequence[Nodes]) -> None:
-        """The weight of the rows in which these are observed."""
+        """Return the weight of the rows in which these are observed."""
         for observed_nodes in wanted:
             if observed_nodes not in self._weights:
                 all_rows = Cells((), (), self._observed(observed_nodes))
@@ -139,7 +139,7 @@ def _rounds(sets: list[PartialTest], entries: int) -> Iterator[list[PartialTest]
 
 
 def _joined(parts: Sequence[Occurring], cells: Cells) -> NDArray[np.generic]:
-    """The counts of all row blocks' cells together."""
+    """Return the counts of all row blocks' cells together."""
     if len(parts) == 1:
         return parts[0].counts
     codes = [np.concatenate([part.codes[place] for part in parts]) for place in range(len(cells.nodes))]
@@ -158,7 +158,7 @@ def _count_whole(block: RowBlock, wanted: list[Cells]) -> list[NDArray[np.generi
 
 
 def _count_occurring(block: RowBlock, wanted: list[Cells], alone: bool) -> list[Occurring]:
-    """Sets of one kind of rows share what they begin with: short ones come first."""
+    """Count sets of one kind of rows, shortest first, since they share their beginnings."""
     nodes = sorted({node for cells in wanted for node in cells.nodes})
     found: dict[Cells, Occurring] = {}
     for observed in {cells.observed: None for cells in wanted}:
@@ -176,7 +176,7 @@ def _count_occurring(block: RowBlock, wanted: list[Cells], alone: bool) -> list[
 
 
 def _complete_rows(block: RowBlock, cells: Cells) -> Index | None:
-    """The rows in which everything is observed that has to be; None for all of them."""
+    """Return the rows in which everything is observed that has to be; None for all of them."""
     if not cells.observed:
         return None
     return np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in cells.observed]))
@@ -200,7 +200,7 @@ class _Rows:
         self._known: dict[tuple[Node, ...], tuple[Index, int]] = {}
 
     def of_cells(self, cells: Cells) -> Index:
-        """For every row a row of the same cell, the same for all of them."""
+        """For every row per row of the same cell, the same for all of them."""
         return standing_for(*self.numbers(cells))
 
     def numbers(self, cells: Cells) -> tuple[Index, int]:
@@ -221,7 +221,7 @@ class _Rows:
 
 
 def standing_for(numbers: Index, bound: int) -> Index:
-    """For every row a row of the same number, the same for all of them; numbers are below `bound`.
+    """For every row per row of the same number, the same for all of them; numbers are below `bound`.
 
     Cost: one write and one read in a table of `bound`; a sort where that would be too large.
 
@@ -237,7 +237,7 @@ def standing_for(numbers: Index, bound: int) -> Index:
 
 
 def sum_n_log_n(counts: NDArray[np.generic]) -> float:
-    """sum over cells of n ln n, 0 for n = 0."""
+    """Return sum over cells of n ln n, 0 for n = 0."""
     if counts.dtype.kind in "iu":
         cells = np.bincount(counts)
         several = np.flatnonzero(cells)

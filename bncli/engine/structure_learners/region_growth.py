@@ -122,12 +122,12 @@ class Grid:
         self.starts[axis] = sorted([*self.starts[axis], code])
 
     def _worth(self, sums: Array) -> Array:
-        """v of cells (...), from sums (2 C, ...)."""
+        """Return v of cells (...), from sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 
     def _cut_all(self) -> None:
-        """The best combination of one cut through each attribute, whatever it gains; then each moved where it is best.
+        """Cut each attribute once at the best combination, then move each cut to its best place.
 
         Combinations are tried of FIRST places at most, the places of each attribute as far apart as they can be.
         """
@@ -150,8 +150,10 @@ class Grid:
             self._cut(*self.best_cut(j)[1:])
 
     def _combinations(self, kept: Sequence[Index]) -> Array:
-        """What the grid is worth with one cut through each cuttable attribute, (places...); kept: first codes, by axis,
-        of the groups that stay whole."""
+        """Return what the grid is worth with one cut through each cuttable attribute, (places...).
+
+        Kept: first codes, by axis, of the groups that stay whole.
+        """
         parts = self.sums
         for j, first in enumerate(kept):
             parts = np.add.reduceat(parts, first, axis=j + 1)
@@ -168,8 +170,7 @@ class Grid:
         return np.asarray(self._worth(parts).sum(axis=(*range(n), *others)))
 
     def best_cut(self, j: int) -> tuple[float, int, int]:
-        """The best cut through attribute j: what the grid is worth with it (-inf: there is none), j, the first code
-        above the cut."""
+        """Return the best cut through attribute j: the gain (-inf: none), j, and the first code above the cut."""
         sums = self.sums
         for k, starts in enumerate(self.starts):
             sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
@@ -212,7 +213,7 @@ def most_cells(weight: float) -> int:
 def grown_regions(
     likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int
 ) -> list[GrownRegion]:
-    """These sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
+    """Return these sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
 
     An attribute may be cut where one of `finest` groups of its codes ends. Levels of categories stay apart even where
     that makes more cells than the rows can bear.
@@ -227,7 +228,7 @@ def grown_regions(
 
 
 def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int, finest: int) -> Iterator[list[Family]]:
-    """The sets as families that see their attributes as finely as memory allows, so many as fit into one pass."""
+    """Yield the sets as families that see their attributes as finely as memory allows, so many as fit into one pass."""
     joined = cache(lambda i, bins: grouping_of(data.schema.attributes[i], bins))
     families = [_finest(data, members, MAX_SUMS // (2 * n_classes), finest, joined) for members in sets]
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // AT_A_TIME
@@ -238,7 +239,7 @@ def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int, fin
 def _finest(
     data: Dataset, members: tuple[int, ...], room: int, finest: int, joined: Callable[[int, int], Grouping | None]
 ) -> Family:
-    """The family with at most `room` cells, as far as its numeric attributes, of FEWEST intervals or more, can help.
+    """Return the family with at most `room` cells, as fine as its numeric attributes can make use of.
 
     `joined`: an attribute's codes in at most so many groups.
     """

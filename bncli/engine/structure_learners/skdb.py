@@ -78,7 +78,7 @@ def nested_losses(
     loss: str,
     watch: Watch = silent,
 ) -> Array:
-    """The loss (a mean over rows; rmse: its root) of network (k, p), shape (most of n_k, 1 + attributes).
+    """Return the loss (a mean over rows; rmse: its root) of network (k, p), shape (most of n_k, 1 + attributes).
 
     attributes[p]: an attribute and its parents in order. n_k[p]: k runs from 0 below it in networks with attribute p
     in them; never rising with p. Networks that are not asked for have loss infinity.
@@ -125,7 +125,7 @@ class _Family:
 
 
 def _families(data: Dataset, child: int, parents: Sequence[int], ks: range) -> Iterator[tuple[int, _Family]]:
-    """The child's factor with its first k parents, for k in `ks`; counted once where k makes no difference."""
+    """Yield the child's factor with its first k parents, for k in `ks`; counted once where k makes no difference."""
     configurations, family = no_attributes(data), None
     for k in range(ks.stop):
         if 1 <= k <= len(parents):
@@ -190,12 +190,12 @@ def _sum_block(block: RowBlock, rows: slice, scores: Array, loss: str) -> float:
 
 
 def _leave_one_out_left_out(block: RowBlock, rows: slice) -> Array | float:
-    """d = min(w, 1) of the rows."""
+    """Return d = min(w, 1) of the rows."""
     return 1.0 if block.weights is None else np.minimum(block.weights[rows], 1.0)
 
 
 def _advance(data: Dataset, states: list[Array], family: _Family, loss: str) -> tuple[list[Array], float]:
-    """The running scores with one factor more, changed in place, and the summed loss."""
+    """Return the running scores with one factor more, changed in place, and the summed loss."""
     joined = list(zip(states, family.cells.codes, strict=True))
     log_theta = np.log((family.counts + family.prior) / (family.totals + 1.0))
     results = data.map(_add_factor, log_theta, family.counts, family.totals, family.prior, loss, states=joined)
@@ -249,7 +249,7 @@ def log_losses(ahead: Array, labels: Integers) -> Array:
 
 
 def _shares(ahead: Array, labels: Integers) -> tuple[Array, Array, Array]:
-    """The highest d, then e^(d - highest) of the true class, and its sum over the other classes."""
+    """Return the highest d, then e^(d - highest) of the true class, and its sum over the other classes."""
     top = ahead.max(axis=0)
     shares = np.exp(ahead - top)
     rows = np.arange(len(labels))
@@ -263,7 +263,7 @@ ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_errors, "error": errors, "log-
 
 
 def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
-    """The network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
+    """Return the network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
     counts = with_missing_levels(counts, "skdb", watch)
     data = counts.data
     ordered = order_attributes(counts, k, watch)
@@ -299,7 +299,7 @@ def _candidates(counts: Counts, ordered: Ordered, k: int) -> list[int]:
 
 
 def _skdb_left_out(n_k: list[int]) -> str:
-    """What the choice did not run over, in words."""
+    """Return what the choice did not run over, in words."""
     if not n_k or n_k[-1] == n_k[0]:
         return ""
     return f" (k above {n_k[-1] - 1} was tried with fewer attributes only: larger tables do not fit)"

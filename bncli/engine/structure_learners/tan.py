@@ -43,7 +43,7 @@ from bncli.watch import Watch, silent
 
 
 def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
-    """The parent of every node, None for a root; weights[u, v] of the arc u -> v, finite, the diagonal ignored.
+    """Return the parent of every node, None for a root; weights[u, v] of the arc u -> v, finite, the diagonal ignored.
 
     With `forest` any number of trees, and an arc only where it adds weight; else one tree over all nodes.
 
@@ -137,7 +137,7 @@ class _Graph:
         return best, self.tail[at, columns], self.head[at, columns]
 
     def expanded(self) -> list[int]:
-        """The parent of every node, n for the virtual root: the arc into a cycle replaces one of the cycle's own."""
+        """Return the parent of every node, n for the virtual root; an arc into a cycle replaces one of its own."""
         for cycle in reversed(range(self.n, len(self.inside))):
             arc = self.arcs[cycle]
             v = arc[1]
@@ -185,12 +185,12 @@ def _is_better(w: Array, nodes: Index, new: int, old: Index) -> Mask:
 
 
 def spanning_forest(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The edges of positive weight of the maximum-weight spanning tree: no forest over `nodes` weighs more."""
+    """Return the edges of positive weight of the maximum-weight spanning tree: no forest over `nodes` weighs more."""
     return [(i, j) for i, j in spanning_tree(weights, nodes) if weights[i, j] > 0]
 
 
 def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dict[int, int]:
-    """The parent of every node but the roots when all edges of a forest point away from them.
+    """Return the parent of every node but the roots when all edges of a forest point away from them.
 
     The root of each tree is its first node in `roots`; nodes of trees that have none of them stay out.
 
@@ -213,7 +213,7 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
 
 
 def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:
-    """The best tree, or forest, over the informative attributes, with the class as a parent of each."""
+    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each."""
     schema = counts.schema
     parents: list[tuple[int, ...]] = [()] * len(schema.attributes)
     if schema.informative:
@@ -224,7 +224,7 @@ def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False,
 
 
 def _arcs(counts: Counts, structure_score: str, forest: bool, watch: Watch) -> dict[int, int]:
-    """The parent of every attribute that has one."""
+    """Return the parent of every attribute that has one."""
     if structure_score == "cmi":
         return _undirected(counts, conditional_dependence(counts, watch), forest)
     rule = family_score(structure_score)

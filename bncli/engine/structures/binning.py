@@ -39,7 +39,10 @@ def groupings_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) ->
 
 
 def grouping_of(attribute: Attribute, bins: int) -> Grouping | None:
-    """The coarse code of every code, at most `bins` intervals (1 or more) in all; None where nothing is joined."""
+    """Return the coarse code of every code, at most `bins` intervals (1 or more) in all.
+
+    None where nothing is joined.
+    """
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
         return None
     return _grouping(attribute.frequencies[: attribute.n_values], bins, attribute.missing)
@@ -47,7 +50,7 @@ def grouping_of(attribute: Attribute, bins: int) -> Grouping | None:
 
 @lru_cache(MEMORY)
 def _grouping(frequencies: tuple[float, ...], bins: int, missing: bool) -> Grouping:
-    """By the frequencies of the intervals alone: attributes of a wide table often have the same, one row a value."""
+    """By the frequencies of the intervals alone: attributes of a wide table often have the same, one row per value."""
     mass = np.array(frequencies, np.float64)
     begins = np.zeros(len(mass), np.intp)
     begins[np.array(_fewer(mass, group_ends(mass, bins), bins), np.intp) + 1] = 1
@@ -56,7 +59,7 @@ def _grouping(frequencies: tuple[float, ...], bins: int, missing: bool) -> Group
 
 
 def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
-    """The ends of groups, the last of all left out, of which enough have gone to leave at most `most` groups."""
+    """Return the ends of groups, the last of all left out, of which enough have gone to leave at most `most` groups."""
     weights = [float(w) for w in np.add.reduceat(mass, [0, *(end + 1 for end in ends)])]
     ends = list(ends)
     while len(weights) > most:
@@ -68,7 +71,10 @@ def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
 
 
 def grouping_at(attribute: NumericAttribute, cuts: Sequence[float]) -> Grouping | None:
-    """The coarse code of every code where only these of its cuts remain, ascending; None where nothing is joined."""
+    """Return the coarse code of every code where only these of its cuts remain, ascending.
+
+    None where nothing is joined.
+    """
     if len(cuts) == len(attribute.cuts):
         return None
     groups = np.concatenate([[0], np.cumsum(np.isin(attribute.cuts, cuts))]).tolist()
@@ -76,7 +82,7 @@ def grouping_at(attribute: NumericAttribute, cuts: Sequence[float]) -> Grouping 
 
 
 def finer(one: Grouping | None, other: Grouping | None) -> Grouping | None:
-    """The grouping that parts neighbouring codes where either does; None: everywhere."""
+    """Return the grouping that parts neighbouring codes where either does; None: everywhere."""
     if one is None or other is None:
         return None
     # neighbours stay joined where neither grid parts them
@@ -94,7 +100,7 @@ def cuts_at(attribute: Attribute, grouping: Grouping) -> tuple[float, ...]:
 
 @lru_cache(MEMORY)
 def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
-    """The attribute regrouped by `grouping`: codes, frequencies, and the cuts that remain."""
+    """Return the attribute regrouped by `grouping`: codes, frequencies, and the cuts that remain."""
     frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())
     if isinstance(attribute, NumericAttribute):
         cuts = tuple(
@@ -124,7 +130,7 @@ def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
 #
 # A family with a regrouped attribute (a grouping of its codes, see `structures.binning`) is a plain family over a data
 # set that has one more column: the coarser codes. Each distinct pair of attribute and grouping is one column, whichever
-# families share it. Cost: one narrow look-up a row and regrouped attribute, once.
+# families share it. Cost: one narrow look-up per row and regrouped attribute, once.
 
 
 RegroupedAttribute = tuple[int, Grouping]
@@ -132,7 +138,7 @@ RegroupedAttribute = tuple[int, Grouping]
 
 
 def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
-    """The data with a column for each regrouped attribute of the families, and the families over these columns.
+    """Return the data with a column for each regrouped attribute of the families, and the families over these columns.
 
     The families stay in their order and keep their cells. Where nothing is regrouped, all is as it was.
     """
@@ -155,7 +161,10 @@ def regrouped_attributes(families: Iterable[Family]) -> tuple[RegroupedAttribute
 
 
 def coarse_codes(codes: Codes, grouping: Grouping) -> Codes:
-    """The coarse codes, in the narrowest type; the code one past the last, "unobserved", stays one past the last."""
+    """Return the coarse codes, in the narrowest type.
+
+    The code one past the last, "unobserved", stays one past the last.
+    """
     n_codes = max(grouping) + 1
     return np.array((*grouping, n_codes), code_dtype(n_codes + 1))[codes]
 

@@ -70,7 +70,7 @@ class NamedDag:
         return first_unmarried(self.parents, self.class_name)
 
     def resolve(self, schema: Schema) -> Dag:
-        """The same graph by attribute index. Uninformative attributes drop out of it.
+        """Return the same graph by attribute index. Uninformative attributes drop out of it.
 
         Raises BncliError when the class or an attribute is not in the schema.
         """
@@ -101,7 +101,7 @@ class NamedDag:
 
 
 def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """A directed cycle along the arcs (first name = last name), or an empty list. Depth first, without recursion."""
+    """Return a directed cycle along the arcs (first name = last name), or an empty list. Depth first, iterative."""
     finished: set[str] = set()
     for start in parents:
         path = {start: iter(parents[start])} if start not in finished else {}
@@ -204,8 +204,10 @@ class NamedRegions:
         return tuple(dict.fromkeys(itertools.chain.from_iterable(self.regions)))
 
     def resolve(self, schema: Schema) -> Regions:
-        """The same regions by attribute index, without those inside an earlier one. Uninformative attributes drop out;
-        where that changes a region, the statistics say nothing of what is left, and are dropped too.
+        """Return the regions by attribute index, without those inside an earlier one.
+
+        Uninformative attributes drop out; where that changes a region, the statistics say nothing of what is
+        left, and are dropped too.
 
         Raises BncliError when the class or an attribute is not in the schema.
         """
@@ -302,12 +304,12 @@ NamedStructure = NamedDag | NamedRegions
 
 
 def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
-    """The same structure by column names."""
+    """Return the same structure by column names."""
     return name_dag(structure, schema) if isinstance(structure, Dag) else _name_regions(structure, schema)
 
 
 def name_dag(dag: Dag, schema: Schema) -> NamedDag:
-    """The same graph by column names: the class listed first, attributes in schema order, those outside it left out."""
+    """Return the graph by column names: the class first, attributes in schema order, unused ones left out."""
     names = [attribute.name for attribute in schema.attributes]
     children = set(dag.class_children)
     parents = {}

@@ -44,11 +44,11 @@ class Coverage:
         return iter(self._covered)
 
     def uncovered(self, region: Region) -> list[Region]:
-        """The subsets of `region`, itself among them, that no region contains, small ones first."""
+        """Return the subsets of `region`, itself among them, that no region contains, small ones first."""
         return [subset for subset in subsets(region) if subset not in self._covered]
 
     def add(self, region: Region) -> list[Region]:
-        """Takes the region into the model; the sets that were not covered before."""
+        """Take the region into the model; the sets that were not covered before."""
         new = self.uncovered(region)
         self._covered.update(new)
         return new
@@ -64,7 +64,7 @@ def subsets(region: Region) -> Iterable[Region]:
 
 
 def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
-    """The changes of counting numbers when these sets, what one region adds, become covered; without zeros:
+    """Return the changes of counting numbers when these sets, what one region adds, become covered; without zeros.
 
     dc_R = sum over Q in newly_covered, R in Q, of (-1)^|Q - R|
 
@@ -89,7 +89,7 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
 
 def degrees_of_freedom(newly_covered: Iterable[Region], cardinalities: Sequence[int], n_labels: int) -> int:
-    """What these sets add to df; that of the class alone, (), is K - 1.
+    """Return what these sets add to df; that of the class alone, (), is K - 1.
 
     >>> degrees_of_freedom(subsets((0, 1)), cardinalities=(3, 4), n_labels=2)  # 3 * 4 cells
     12
@@ -98,7 +98,7 @@ def degrees_of_freedom(newly_covered: Iterable[Region], cardinalities: Sequence[
 
 
 def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
-    """The regions that no other one contains, each once, in the order given.
+    """Return the regions that no other one contains, each once, in the order given.
 
     >>> maximal([(0,), (0, 1), (1, 0), (2,)])
     [(0, 1), (2,)]
@@ -119,7 +119,7 @@ def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
 
 
 def inside_earlier(regions: Sequence[tuple[Hashable, ...]]) -> list[int]:
-    """The positions of the regions (not empty) that an earlier one contains or equals, ascending.
+    """Return the positions of the regions (not empty) that an earlier one contains or equals, ascending.
 
     The holders of a member are the earlier regions that have it: a region is inside those that hold all its members.
     """

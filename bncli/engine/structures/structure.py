@@ -36,7 +36,7 @@ class UnmarriedParents(NamedTuple, Generic[Node]):
 
 
 def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """The canonical form for P(target | the others); the new parents of a node follow those that it had."""
+    """Return the canonical form for P(target | the others); the new parents of a node follow those that it had."""
     from graphlib import TopologicalSorter
 
     form = _blanket(parents, target)
@@ -49,7 +49,7 @@ def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> di
 
 
 def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
-    """The first two parents of a common child that the canonical form leaves apart; None where it is perfect.
+    """Return the first two parents of a common child that the canonical form leaves apart; None where it is perfect.
 
     Children and parents in the order of the mapping.
 
@@ -68,7 +68,7 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
 
 
 def _blanket(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """The target's Markov blanket with the target, and the arcs inside it."""
+    """Return the target's Markov blanket with the target, and the arcs inside it."""
     children = [node for node, listed in parents.items() if target in listed]
     members = {target, *parents.get(target, ()), *children}
     members.update(node for child in children for node in parents[child])
@@ -118,7 +118,10 @@ class Family:
         by_class: bool = True,
         groupings: tuple[Grouping | None, ...] = (),
     ) -> Family:
-        """The family over these attributes; its shape follows from the cardinalities and from what it groupings."""
+        """Return the family over these attributes.
+
+        Its shape follows from the cardinalities and from what it groupings.
+        """
         seen = zip(attributes, groupings or (None,) * len(attributes), strict=True)
         shape = tuple(cardinalities[a] if grouping is None else max(grouping) + 1 for a, grouping in seen)
         return cls(attributes, shape, child, by_class, groupings if any(groupings) else ())
@@ -187,7 +190,10 @@ class Dag:
         return sum(map(len, self.parents))
 
     def canonical(self) -> Dag:
-        """The graph that P(y | x) depends on, the class's parents married; attributes outside it have no parents."""
+        """Return the graph that P(y | x) depends on, the class's parents married.
+
+        Attributes outside it have no parents.
+        """
         form = canonical_form(self._by_node(), CLASS)
         inside = (form.get(i, ()) for i in range(len(self.parents)))
         parents = tuple(tuple(node for node in listed if node is not CLASS) for listed in inside)
@@ -293,7 +299,7 @@ Structure = Dag | Regions
 def outermost(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[int]:
-    """The positions of the regions that no other one contains, ascending, each once."""
+    """Return the positions of the regions that no other one contains, ascending, each once."""
     seen = as_seen(regions, bins, cuts)
     kept = set(map(frozenset, maximal(seen)))
     first = {region: position for position, region in reversed(list(enumerate(map(frozenset, seen))))}
@@ -315,5 +321,5 @@ def as_seen(
 
 
 def of_size(entries: Sequence[Entry], size: int) -> Entry | None:
-    """The entry for regions of `size` attributes, the last for larger ones; None where there are no entries."""
+    """Return the entry for regions of `size` attributes, the last for larger ones; None where there are no entries."""
     return entries[min(size, len(entries)) - 1] if entries else None

@@ -47,7 +47,7 @@ COUNTS = ArchiveKind("counts", BncliError, "count writes counts (.counts)", "cop
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """The archive that holds these members in this order."""
+    """Return the archive that holds these members in this order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members:
@@ -84,13 +84,13 @@ class Archive:
         return list(self._sizes)
 
     def size(self, name: str) -> int:
-        """Number of bytes of a member."""
+        """Return the number of bytes of a member."""
         if name not in self._sizes:
             self.fail(f"the member {name} is missing")
         return self._sizes[name]
 
     def read(self, name: str) -> bytes:
-        """The bytes of a member."""
+        """Return the bytes of a member."""
         with _zip_faults(self._path, self._kind):
             return self._archive.read(name)
 
@@ -100,7 +100,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: str, kind: ArchiveKind = MODEL) -> Iterator[Archive]:
-    """Opens a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
+    """Open a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
     with _open(path, kind) as file:
         with _read_faults(path, kind):
             # The size of a file that is whole and of this kind; anything else is refused by name.
@@ -128,7 +128,7 @@ def open_archive(path: str, kind: ArchiveKind = MODEL) -> Iterator[Archive]:
 
 
 def _open(path: str, kind: ArchiveKind) -> BinaryIO:
-    """The file; what cannot be read twice (a pipe) is read into memory."""
+    """Return the file; what cannot be read twice (a pipe) is read into memory."""
     with _read_faults(path, kind):
         file = open(path, "rb")  # noqa: SIM115
         if file.seekable():
@@ -159,21 +159,24 @@ FLOATS, INTEGERS = "<f8", "<i8"
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """The `.npy` file of an array of floats, integers, or unsigned integers in their own type."""
+    """Return the `.npy` file of an array of floats, integers, or unsigned integers in their own type."""
     kind = array.dtype.kind
     descr = INTEGERS if kind == "i" else array.dtype.newbyteorder("<").str if kind == "u" else FLOATS
     return npy_header(array.shape, descr) + array.astype(descr, copy=False).tobytes("C")
 
 
 def npy_header(shape: tuple[int, ...], descr: str = FLOATS) -> bytes:
-    """The header of a `.npy` file of this shape; the numbers that follow start at a multiple of 64 bytes."""
+    """Return the header of a `.npy` file of this shape; the numbers that follow start at a multiple of 64 bytes."""
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode()
     text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
 def npy_array(data: bytes, shape: tuple[int, ...], descr: str = FLOATS) -> NDArray[Any] | None:
-    """The read-only array of this shape in a `.npy` file of the right size; None if the header says anything else."""
+    """Return the read-only array of this shape in a `.npy` file of the right size.
+
+    None if the header says anything else.
+    """
     header = npy_header(shape, descr)
     if not data.startswith(header):
         return None

@@ -34,7 +34,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def form_json(form: Form) -> dict[str, Any]:
-    """What `read_form` reads."""
+    """Return what `read_form` reads."""
     if isinstance(form, NumberForm):
         return {"decimal": form.decimal} | ({"sign": form.affix} if form.affix else {})
     origin = {"origin": _day(form.origin)} if form.part == "days" else {}
@@ -42,13 +42,13 @@ def form_json(form: Form) -> dict[str, Any]:
 
 
 def _day(number: int) -> str | int:
-    """A day as an ISO date, as its number since 1970 where it has none."""
+    """Return a day as an ISO date, as its number since 1970 where it has none."""
     ordinal = number + _EPOCH
     return datetime.date.fromordinal(ordinal).isoformat() if 1 <= ordinal <= datetime.date.max.toordinal() else number
 
 
 def read_form(node: Node) -> Form:
-    """The form in an attribute's member, checked."""
+    """Return the form in an attribute's member, checked."""
     if "decimal" in node.members():
         fields = node.fields(("decimal",), ("sign",))
         if fields["decimal"].text() not in (".", ","):
@@ -105,13 +105,13 @@ def attribute_json(attribute: Attribute) -> dict[str, Any]:
 
 
 def direction_json(attribute: Attribute) -> dict[str, str]:
-    """The key `direction` of an attribute that has one: models alone know of it."""
+    """Return the key `direction` of an attribute that has one: models alone know of it."""
     direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
     return {"direction": _DIRECTIONS[direction]} if direction else {}
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
-    """An attribute as a cuts file has it, perhaps with `missing`, or (`counted`) a model.
+    """Return an attribute as a cuts file has it, perhaps with `missing`, or (`counted`) a model.
 
     That has `missing`, `frequencies` and perhaps `holes` and `direction`.
     """
@@ -172,7 +172,7 @@ def _read_levels(node: Node) -> tuple[str, ...]:
 
 
 def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The values of every level, each value in one group; the name of a level is no value of another."""
+    """Return the values of every level, each value in one group; the name of a level is no value of another."""
     groups = tuple(_read_levels(item) for item in node.items())
     if len(groups) != len(levels):
         node.fail(f"{len(groups)} groups for {len(levels)} levels")
@@ -192,7 +192,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 
 def _check_frequencies(node: Node, attribute: Attribute) -> None:
-    """A weight for every code, and some weight in all: so many rows are behind a model."""
+    """Check that every code has a weight and that some weight is positive."""
     weights = attribute.frequencies
     if len(weights) != attribute.cardinality:
         node.fail(f"{len(weights)} frequencies for {attribute.cardinality} codes")

@@ -21,7 +21,7 @@ _ROWS = 1 << 16
 
 
 def write_binned(path: str, data: Dataset, weights_name: str) -> None:
-    """Writes the table; the rows are those that were learnt from, in their order."""
+    """Write the table; the rows are those that were learnt from, in their order."""
     schema = data.schema
     names = [attribute.name for attribute in schema.attributes] + [schema.class_name]
     fields = [_fields(value_texts(attribute)) for attribute in schema.attributes] + [_fields(schema.labels)]
@@ -39,7 +39,7 @@ def write_binned(path: str, data: Dataset, weights_name: str) -> None:
 
 
 def value_texts(attribute: Attribute) -> list[str]:
-    """The text of each code of an attribute: the interval or the level; empty for the missing level."""
+    """Return the text of each code of an attribute: the interval or the level; empty for the missing level."""
     return [*value_names(attribute), *([""] if attribute.missing else [])]
 
 

@@ -108,7 +108,7 @@ class CodesHeader:
         return found if self.weights is None else [*found, (self.weights, "float64", 0)]
 
     def dump(self) -> bytes:
-        """The text that `read_heading` reads."""
+        """Return the text that `read_heading` reads."""
         sources = self.sources
         content: dict[str, Any] = {
             "format": "bncli-codes",
@@ -132,7 +132,7 @@ _FIELDS = ("format", "version", "rows", "cuts", *_ABOUT_ROWS)
 
 
 def read_heading(text: bytes, path: str) -> CodesHeader:
-    """The heading, checked; BncliError for a newer version or what is not well made."""
+    """Return the heading, checked; BncliError for a newer version or what is not well made."""
     document = parse(text, f"{path}, heading")
     document.check_format("codes", VERSION)
     fields = document.fields(_FIELDS)
@@ -214,7 +214,7 @@ def _of_stream(file: BinaryIO, size: int) -> Iterator[_Message]:
 
 
 def _of_file(file: BinaryIO, size: int) -> Iterator[_Message]:
-    """The messages that the footer names; it ends with its length and the magic word."""
+    """Yield the messages that the footer names; it ends with its length and the magic word."""
     file.seek(max(0, size - 10))
     (length,) = struct.unpack("<i6x", file.read(10))
     if not 0 < length <= size - 10:
@@ -306,7 +306,7 @@ class _Table:
         return _Table(self._data, at + self._read("<I", at)) if at else None
 
     def structs(self, i: int, form: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """A vector of structs, empty where it is absent."""
+        """Return a vector of structs, empty where it is absent."""
         at = self._place(i)
         if not at:
             return np.empty(0, form)
@@ -336,7 +336,7 @@ _SAMPLES_WEIGHTS = "weights"
 
 
 def dump_sample(rows: Columns, seed: int | None) -> bytes:
-    """What `read_sample` reads."""
+    """Return what `read_sample` reads."""
     assert rows.label is not None
     columns = [_array(column) for column in (*rows.as_read.values(), rows.label)]
     columns += [] if rows.weights is None else [pa.array(rows.weights)]
@@ -358,7 +358,7 @@ def _array(column: Column) -> pa.Array:
 
 
 def read_sample(data: bytes, heading: CodesHeader) -> tuple[Columns, int | None]:
-    """The rows, and the seed; ValueError or Arrow's own errors for what is not well made."""
+    """Return the rows, and the seed; ValueError or Arrow's own errors for what is not well made."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         batch = next(iter(reader), None)
     if batch is None:
@@ -380,7 +380,7 @@ def read_sample(data: bytes, heading: CodesHeader) -> tuple[Columns, int | None]
 
 
 def _column(array: pa.Array, attribute: Attribute | None) -> Column:
-    """The column of an attribute; None: the class."""
+    """Return the column of an attribute; None: the class."""
     if isinstance(attribute, NumericAttribute):
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
             raise ValueError(f"the sample's column '{attribute.name}' holds no numbers")
@@ -416,7 +416,7 @@ class Sample:
 
 
 def write_codes(path: str, heading: CodesHeader, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
-    """Writes the file, whole or not at all; the blocks hold the rows of `heading`, in order, as `block_bounds` says."""
+    """Write the file, whole or not at all; the blocks hold the rows of `heading`, in order, as `block_bounds` says."""
     schema = _schema(heading)
     tally = _CodeCounts([n for _, _, n in heading.columns])
     options = pa.ipc.IpcWriteOptions(compression=None)
@@ -508,7 +508,7 @@ class CodesFile:
     let_go: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
-        """The rows as the engine takes them, views on the mapped file; BncliError where codes are damaged."""
+        """Return the rows as the engine takes them, views on the mapped file; BncliError where codes are damaged."""
         heading = self.heading
         columns = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(heading.columns))]
         parts = [ChunkedColumn(column, self.let_go) for column in columns]
@@ -549,7 +549,7 @@ class CodesFile:
 
 
 def read_codes(path: str) -> CodesFile:
-    """Opens and maps a file; BncliError in one line for what is of another version, cut short or damaged."""
+    """Open and maps a file; BncliError in one line for what is of another version, cut short or damaged."""
     with _faults(path):
         with open(path, "rb") as file:
             # The schema's message, with the marker and the length before it.

@@ -48,18 +48,18 @@ _PAIRS = "pairs"
 
 
 def write_counts(path: str, counted: CountedRows) -> None:
-    """Writes the counts file, whole or not at all."""
+    """Write the counts file, whole or not at all."""
     write_bytes(path, dump_counts(counted))
 
 
 def dump_counts(counted: CountedRows) -> bytes:
-    """The bytes of the counts file; equal counts have equal bytes."""
+    """Return the bytes of the counts file; equal counts have equal bytes."""
     text = json.dumps(counts_json(counted), sort_keys=True, ensure_ascii=False, allow_nan=False)
     return pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counted.numbers))])
 
 
 def counts_json(counted: CountedRows) -> dict[str, Any]:
-    """The content of `counts.json`."""
+    """Return the content of `counts.json`."""
     return {
         "format": "bncli-counts",
         "version": VERSION,
@@ -82,7 +82,7 @@ def tables_json(counted: CountedRows) -> str | list[list[str]]:
 
 
 def figures(counted: CountedRows) -> dict[str, Any]:
-    """What counts are of, in a few numbers."""
+    """Return what counts are of, in a few numbers."""
     weight = counted.class_counts.sum().item()
     return {
         "class": counted.cuts.class_name,
@@ -104,7 +104,7 @@ def _part_json(part: CountsPart) -> dict[str, Any]:
 
 
 def read_counts(path: str) -> CountedRows:
-    """The counts in a file, checked; BncliError if it is damaged, newer than this bncli, or no counts file."""
+    """Return the counts in a file, checked; BncliError if it is damaged, newer than this bncli, or no counts file."""
     with open_archive(path, COUNTS) as archive:
         if archive.names != [_DESCRIPTION, _TABLES]:
             archive.fail(f"its members are not {_DESCRIPTION} and {_TABLES}")

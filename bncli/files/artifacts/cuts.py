@@ -29,12 +29,12 @@ SAMPLED = "sampled_rows"
 
 
 def read_cuts(path: str) -> Cuts:
-    """The cuts in a file, checked."""
+    """Return the cuts in a file, checked."""
     return cuts_of_document(read_document(path, "cuts", VERSION))
 
 
 def cuts_of_document(document: Node) -> Cuts:
-    """The cuts in the content of a cuts file."""
+    """Return the cuts in the content of a cuts file."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options", SAMPLED))
     class_name = fields["class"].text()
     attributes = tuple(read_attribute(item, counted=False) for item in fields["attributes"].items())
@@ -49,12 +49,12 @@ def cuts_of_document(document: Node) -> Cuts:
 
 
 def dump_cuts(cuts: Cuts) -> str:
-    """The text of the cuts file."""
+    """Return the text of the cuts file."""
     return dump(cuts_json(cuts))
 
 
 def cuts_json(cuts: Cuts) -> dict[str, Any]:
-    """The content of the cuts file."""
+    """Return the content of the cuts file."""
     sampled = {} if cuts.sampled_rows is None else {SAMPLED: cuts.sampled_rows}
     return sampled | {
         "format": "bncli-cuts",
@@ -67,5 +67,5 @@ def cuts_json(cuts: Cuts) -> dict[str, Any]:
 
 
 def write_cuts(path: str, cuts: Cuts) -> None:
-    """Writes the cuts file."""
+    """Write the cuts file."""
     write_bytes(path, dump_cuts(cuts).encode())

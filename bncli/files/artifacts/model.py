@@ -90,7 +90,7 @@ def _calibrations_numbers(found: CalibrationMap) -> dict[str, Any]:
 
 
 def read_calibration(node: Node, n_labels: int) -> Calibration:
-    """What `calibration_json` wrote, for a model of so many labels."""
+    """Return what `calibration_json` wrote, for a model of so many labels."""
     members = node.members()
     if "method" not in members:
         node.fail("the key 'method' is missing")
@@ -152,7 +152,7 @@ DECISIONS = "decisions"
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
-    """What `read_rule` reads."""
+    """Return what `read_rule` reads."""
     kept, held_out = rule.held_out, {}
     if kept is not None:
         held_out = {"split": kept.split, "probabilities": [list(one) for one in kept.probabilities]}
@@ -162,7 +162,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def summary_json(rule: Rule) -> dict[str, Any]:
-    """The rule without the rows that it was made by."""
+    """Return the rule without the rows that it was made by."""
     sets = rule.sets
     found: dict[str, Any] = {
         "costs": None if rule.costs is None else [list(row) for row in rule.costs],
@@ -174,7 +174,7 @@ def summary_json(rule: Rule) -> dict[str, Any]:
 
 
 def read_rule(node: Node, labels: tuple[str, ...]) -> Rule:
-    """The rule, checked against the labels."""
+    """Return the rule, checked against the labels."""
     fields = node.fields((), ("costs", "threshold", "abstain_below", "sets", "held_out"))
     if "threshold" in fields and ("costs" in fields or len(labels) != 2):
         fields["threshold"].fail("a threshold decides between two labels, and goes without costs")
@@ -221,7 +221,7 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
 
 
 def _decision_rules_numbers(node: Node) -> Numbers:
-    """A list of numbers of at least 0."""
+    """Return a list of numbers of at least 0."""
     numbers = tuple(item.number() for item in node.items())
     if min(numbers, default=0.0) < 0:
         node.fail("a number here is at least 0")
@@ -267,7 +267,7 @@ def are_many(families: Iterable[Family]) -> bool:
 
 
 def families_json(families: Sequence[Family], schema: Schema) -> list[dict[str, Any]]:
-    """What `read_families` reads."""
+    """Return what `read_families` reads."""
     names = [attribute.name for attribute in schema.attributes]
     joined = _groups_json if are_many(families) else _merges_json
     return [
@@ -294,7 +294,7 @@ def _groups(attribute: Attribute, grouping: Grouping) -> list[int]:
 
 
 def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Family, ...]:
-    """The families, checked against the schema.
+    """Return the families, checked against the schema.
 
     In a model that marginalizes missing values, a child that is not below the class in the structure has a table
     without the class.
@@ -321,7 +321,7 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
 
 
 def _read_groupings(fields: Mapping[str, Node], attributes: Sequence[Attribute]) -> tuple[Grouping | None, ...]:
-    """A grouping or None for each attribute; () where the family joins nothing."""
+    """Return a grouping or None for each attribute; () where the family joins nothing."""
     key = _GROUPS if _GROUPS in fields else _MERGES
     if key not in fields:
         return ()
@@ -374,13 +374,13 @@ TRAINING_LOG_P = "training_log_p"
 
 
 def training_log_p_json(found: TrainingLogP) -> dict[str, Any]:
-    """The rows looked at, the mean, and the quantiles by their share."""
+    """Return the rows looked at, the mean, and the quantiles by their share."""
     quantiles = {f"{q:g}": value for q, value in zip(QUANTILES, found.quantiles, strict=True)}
     return {"rows": found.rows, "mean": found.mean, "quantiles": quantiles}
 
 
 def read_training_log_p(node: Node) -> TrainingLogP:
-    """What `training_log_p_json` wrote."""
+    """Return what `training_log_p_json` wrote."""
     fields = node.fields(("rows", "mean", "quantiles"))
     by_share = fields["quantiles"].fields([f"{q:g}" for q in QUANTILES])
     quantiles = tuple(by_share[f"{q:g}"].number() for q in QUANTILES)
@@ -404,7 +404,7 @@ SCHEMAS_OPTIONAL_KEYS = (_POLICY, _SCHEMAS_FREQUENCIES, _TOWARDS)
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
-    """What `read_schema` reads."""
+    """Return what `read_schema` reads."""
     counted = {_SCHEMAS_FREQUENCIES: list(schema.label_frequencies)} if schema.label_frequencies else {}
     return {
         "class": schema.class_name,
@@ -427,7 +427,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
 
 
 def read_schema(node: Node) -> Schema:
-    """The schema in a model's `schema` object, checked."""
+    """Return the schema in a model's `schema` object, checked."""
     fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), SCHEMAS_OPTIONAL_KEYS)
     class_name = fields["class"].text()
     labels = fields["labels"].texts()
@@ -458,7 +458,7 @@ def read_schema(node: Node) -> Schema:
 
 
 def label_numbers(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:
-    """A number of at least 0 for each label."""
+    """Return a number of at least 0 for each label."""
     numbers = tuple(item.number() for item in node.items())
     if len(numbers) != len(labels) or min(numbers) < 0:
         node.fail(f"expected {len(labels)} numbers of at least 0, one a label")
@@ -503,12 +503,12 @@ OPTIONAL_KEYS = (
 
 
 def write_model(path: str, model: Model) -> None:
-    """Writes the model file, whole or not at all."""
+    """Write the model file, whole or not at all."""
     write_bytes(path, dump_model(model))
 
 
 def dump_model(model: Model) -> bytes:
-    """The bytes of the model file; equal models have equal bytes."""
+    """Return the bytes of the model file; equal models have equal bytes."""
     arrays = predictor_arrays(model.predictor)
     if not all(np.isfinite(array).all() for array in arrays):
         raise BncliError("the learnt parameters are not finite numbers", hint="learn with a penalty above 0")
@@ -527,7 +527,7 @@ def _self_test_members(model: Model) -> Iterator[tuple[str, bytes]]:
 
 
 def _code_type(model: Model) -> np.dtype[Any]:
-    """The narrowest that holds every code, "unknown" included."""
+    """Return the narrowest that holds every code, "unknown" included."""
     return np.min_scalar_type(max((model.schema.cardinalities[i] for i in model.attributes), default=0))
 
 
@@ -566,7 +566,10 @@ def _describe(model: Model) -> dict[str, Any]:
 
 
 def read_model(path: str) -> Model:
-    """The model in a file, checked; ModelError (exit code 3) if it is damaged, newer than this bncli, or no model."""
+    """Return the model in a file, checked.
+
+    ModelError (exit code 3) if it is damaged, newer than this bncli, or no model.
+    """
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
@@ -649,7 +652,7 @@ def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
 
 
 def _version(model: Model) -> int:
-    """The lowest whose readers can read it."""
+    """Return the lowest whose readers can read it."""
     predictor = model.predictor
     if model.schema.label_frequencies or model.class_weights is not None:
         return VERSION
@@ -662,7 +665,7 @@ def _version(model: Model) -> int:
 
 
 def format_version(path: str) -> int:
-    """The version of the format that a model file has; ModelError as in `read_model`."""
+    """Return the version of the format that a model file has; ModelError as in `read_model`."""
     with open_archive(path) as archive:
         return _description(archive, path).members()["version"].integer(1)
 
@@ -677,7 +680,7 @@ def _description(archive: Archive, path: str) -> Node:
 def _read_all(
     archive: Archive, parts: list[str], families: tuple[Family, ...], bias: tuple[int, ...]
 ) -> Iterator[Array]:
-    """The bias, of that shape, whose last entry is K, and the tables, in these members."""
+    """Return the bias, of that shape, whose last entry is K, and the tables, in these members."""
     names = array_names(len(families))
     if parts == [_DESCRIPTION, names[0], _ALL_TABLES]:
         return _read_joint(archive, families, bias)
@@ -687,7 +690,7 @@ def _read_all(
 
 
 def _read_joint(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
-    """The bias, and the tables as parts of one array."""
+    """Yield the bias, and the tables as parts of one array."""
     ends = list(itertools.accumulate((family.n_cells for family in families), initial=0))
     first, tables = _read_arrays(archive, [array_names(0)[0], _ALL_TABLES], [bias, (ends[-1], bias[-1])])
     yield first

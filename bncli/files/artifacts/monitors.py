@@ -51,7 +51,7 @@ _MOMENTS = ("confidence", "log_p", "log_loss")
 
 
 def monitored(model: Model) -> MonitoredModel:
-    """The model as a monitor names it; its fingerprint is of the bytes of the model file."""
+    """Return the model as a monitor names it; its fingerprint is of the bytes of the model file."""
     fingerprint = hashlib.sha256(dump_model(model)).hexdigest()[:32]
     held_out = None if model.penalty_cv is None else model.penalty_cv.log_loss
     said = (fingerprint, model.schema.class_name, model.schema.labels, model.n_rows, held_out)
@@ -59,7 +59,7 @@ def monitored(model: Model) -> MonitoredModel:
 
 
 def monitor_json(monitor: Monitor) -> dict[str, Any]:
-    """The content of a monitor file."""
+    """Return the content of a monitor file."""
     tally, model = monitor.tally, monitor.model
     below = {} if monitor.below_training is None else {"below_training": monitor.below_training}
     return below | {
@@ -140,12 +140,12 @@ def _whole(counts: Array) -> list[int]:
 
 
 def write_monitor(path: str, monitor: Monitor) -> None:
-    """Writes the monitor file, whole or not at all."""
+    """Write the monitor file, whole or not at all."""
     write_bytes(path, dump(monitor_json(monitor)).encode())
 
 
 def read_monitor(path: str) -> Monitor:
-    """The monitor in a file, checked."""
+    """Return the monitor in a file, checked."""
     fields = read_document(path, "monitor", VERSION).fields(
         ("format", "version", "model", "counts"), (*_TOLD, *_TOLD_TOO)
     )

@@ -21,7 +21,7 @@ from bncli.files.documents import Node
 
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
-    """The penalty, and every one tried with its log-loss, in the order in which they were tried."""
+    """Return the penalty, and every one tried with its log-loss, in the order in which they were tried."""
     arcs = {"arcs": arcs_json(penalty)} if penalty.arcs else {}
     shrunk = {} if penalty.shrinkage is None else {"shrunk": shrinkage_json(penalty)}
     return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs, **shrunk}
@@ -33,18 +33,18 @@ def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
 
 
 def arcs_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
-    """The choices of arcs; none where there was no choice."""
+    """Return the choices of arcs; none where there was no choice."""
     arcs = () if penalty is None else penalty.arcs
     return [{"arcs": a.arcs, "n_arcs": a.n_arcs, "lambda": a.penalty, "log_loss": a.log_loss} for a in arcs]
 
 
 def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
-    """The factor and the log-loss; None where nothing was shrunk."""
+    """Return the factor and the log-loss; None where nothing was shrunk."""
     return None if penalty is None or penalty.shrinkage is None else penalty.shrinkage._asdict()
 
 
 def read_penalty(node: Node) -> ChosenPenalty:
-    """What `penalty_json` wrote."""
+    """Return what `penalty_json` wrote."""
     fields = node.fields(("chosen", "tried"), ("arcs", "shrunk"))
     tried = tuple(_read_tried(item) for item in fields["tried"].items())
     arcs = tuple(_read_arcs(item) for item in fields["arcs"].items()) if "arcs" in fields else ()
@@ -86,7 +86,7 @@ _ROWS = ("training", "held-out")
 
 
 def read_restarts(node: Node) -> Restarts:
-    """What `restarts_json` wrote."""
+    """Return what `restarts_json` wrote."""
     fields = node.fields(("objectives", "kept", "best", "spread", "rows"))
     objectives = tuple(item.number() for item in fields["objectives"].items())
     if len(objectives) < 2:

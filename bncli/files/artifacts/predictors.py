@@ -55,7 +55,7 @@ class ComponentShare(NamedTuple):
 
 
 def ensemble_json(ensemble: Ensemble) -> dict[str, Any]:
-    """What `read_ensemble` reads."""
+    """Return what `read_ensemble` reads."""
     components = [
         {"name": one.name, "weight": float(one.weight), "families": len(one.tables.families)}
         for one in ensemble.components
@@ -79,7 +79,7 @@ def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
 
 
 def read_ensemble(node: Node, n_families: int) -> tuple[tuple[ComponentShare, ...], tuple[TriedCandidate, ...], Pool]:
-    """The components, which have so many families in all, what was tried, and how the components are combined."""
+    """Return the components, what was tried, and how the components are combined."""
     fields = node.fields(("members", "trials"), (_POOL,))
     pool = _read_pool(fields[_POOL]) if _POOL in fields else Pool.LINEAR
     shares = tuple(_read_share(item, pool) for item in fields["members"].items())
@@ -145,7 +145,7 @@ _MOST = 1 << 20
 
 
 def steps_json(steps: Sequence[PathStep], schema: Schema) -> dict[str, Any]:
-    """The key `steps`."""
+    """Return the key `steps`."""
     return {"steps": [_step_json(step, schema) for step in steps]}
 
 
@@ -161,7 +161,7 @@ def _step_json(step: PathStep, schema: Schema) -> dict[str, Any]:
 
 
 def read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple[PathStep, ...]:
-    """What `steps_json` wrote; `families` are those of the path."""
+    """Return what `steps_json` wrote; `families` are those of the path."""
     listed = node.fields(("steps",))["steps"]
     steps = tuple(_read_step(item, schema, families) for item in listed.items())
     if not abs(math.fsum(step.weight for step in steps) - 1.0) <= _STEPS_JSON_ROUNDING:
@@ -238,18 +238,18 @@ class PredictorCodec(NamedTuple):
 
 
 def predictor_json(predictor: Predictor, schema: Schema) -> dict[str, Any]:
-    """The key that marks the kind, if it has one, with what it holds."""
+    """Return the key that marks the kind, if it has one, with what it holds."""
     codec = CODECS[type(predictor)]
     return {codec.key: codec.to_json(predictor, schema)} if codec.key else {}
 
 
 def predictor_arrays(predictor: Predictor) -> tuple[Array, ...]:
-    """The bias, then one array a family."""
+    """Return the bias, then one array a family."""
     return CODECS[type(predictor)].arrays(predictor)
 
 
 def read_predictor(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
-    """What the keys of a file say of its predictor; ModelError where that does not fit the rest."""
+    """Return what the keys of a file say of its predictor; ModelError where that does not fit the rest."""
     # The last kind first: an ensemble refuses the keys of the others, a path has no such quarrel with tables.
     found = next(codec for codec in reversed(CODECS.values()) if not codec.key or codec.key in fields)
     return found.read(fields, frame)
@@ -276,7 +276,7 @@ def _arrays_of_path(path: Path) -> tuple[Array, ...]:
 
 
 def _read_path(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorPlan:
-    """The steps of a path; its families are regions, ascending like every region."""
+    """Return the steps of a path; its families are regions, ascending like every region."""
     node, families = fields[_PATH.key], frame.families
     if isinstance(frame.structure, Dag):
         node.fail("a Bayesian network does not grow region by region")
@@ -294,7 +294,7 @@ def _read_path(fields: Mapping[str, Node], frame: PredictorHeader) -> PredictorP
 
 
 def _are_log_probabilities(array: Array) -> bool:
-    """Checked before exp is taken of it: forged numbers would overflow."""
+    """Check log-probabilities before taking exp: forged numbers would overflow."""
     if array.min() < -_FAR or array.max() > _PREDICTORS_ROUNDING:
         return False
     return abs(float(np.exp(array).sum()) - 1.0) <= _PREDICTORS_ROUNDING
@@ -330,7 +330,7 @@ def _read_ensemble(fields: Mapping[str, Node], frame: PredictorHeader) -> Predic
 
 
 def array_names(n_tables: int) -> list[str]:
-    """The names of the bias and of so many tables in the archive."""
+    """Return the names of the bias and of so many tables in the archive."""
     return ["bias.npy", *(f"tables/{f}.npy" for f in range(n_tables))]
 
 

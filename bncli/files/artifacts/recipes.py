@@ -28,7 +28,10 @@ def _written(key: str, value: Any) -> Any:
 
 
 def read_recipe(node: Node) -> Recipe:
-    """The recipe in a model's `recipe` object; an option that did not exist when it was written had no effect: None."""
+    """Return the recipe in a model's `recipe` object.
+
+    An option that did not exist when it was written had no effect: None.
+    """
     members = node.fields(_ALWAYS, [key for key in KEYS if key not in _ALWAYS])
     return Recipe.recorded(
         {
@@ -47,7 +50,7 @@ def _holds_floats(key: str) -> bool:
 
 
 def read_value(key: str, node: Node) -> Any:
-    """The value of the option of this name, of the type of its kind."""
+    """Return the value of the option of this name, of the type of its kind."""
     entry = _ENTRIES.get(key)
     kind = Whole() if entry is None else getattr(entry, "kind", None)
     if isinstance(kind, Real | Whole) and node.value in kind.words:

@@ -15,15 +15,18 @@ HEAD = 1 << 16
 
 
 class FileKind(NamedTuple):
-    """`description` completes "this is ..."; `kind` is model, counts, cuts, structure, monitor, json (of another kind),
-    the word of a format that models are exported in, or other."""
+    """What kind of file this is.
+
+    `description` completes "this is ..."; `kind` is model, counts, cuts, structure, monitor, json (of another kind),
+    the word of a format that models are exported in, or other.
+    """
 
     kind: str
     description: str
 
 
 def recognise(head: bytes) -> FileKind:
-    """What the file that begins with `head` is; a model may still turn out to be damaged."""
+    """Return what the file that begins with `head` is; a model may still turn out to be damaged."""
     if not head.strip():
         return FileKind("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):
@@ -71,7 +74,7 @@ def _recognise_json(head: bytes) -> FileKind:
 
 
 def read_document(path: str, name: str, version: int) -> Node:
-    """The JSON document of a `bncli-<name>` file of at most this version."""
+    """Return the JSON document of a `bncli-<name>` file of at most this version."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)

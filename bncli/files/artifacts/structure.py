@@ -30,7 +30,7 @@ from bncli.files.exports.structure_json import dump_structure, parse_structure
 
 
 def read_structure(path: str) -> NamedStructure:
-    """The structure in a file, checked for itself; its `resolve` checks it against a schema."""
+    """Return the structure in a file, checked for itself; its `resolve` checks it against a schema."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -46,7 +46,7 @@ def read_structure(path: str) -> NamedStructure:
 
 
 def _reader(found: FileKind) -> Callable[[bytes, str], NamedStructure] | None:
-    """What reads a file of this kind; None where it holds no structure."""
+    """Return what reads a file of this kind; None where it holds no structure."""
     if found.kind in ("structure", "json"):
         return parse_structure
     form = export_format(found.kind) if found.kind in EXPORTS else None
@@ -57,11 +57,11 @@ def _reader(found: FileKind) -> Callable[[bytes, str], NamedStructure] | None:
 
 
 def _others() -> str:
-    """The formats of other programs that are read: BIF, XMLBIF and DOT."""
+    """Return the formats of other programs that are read: BIF, XMLBIF and DOT."""
     names = [form.word.upper() for form in export_formats() if form.read is not None and form.signature is not None]
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def write_structure(path: str, structure: NamedStructure) -> None:
-    """Writes the structure file."""
+    """Write the structure file."""
     write_bytes(path, dump_structure(structure).encode())

@@ -50,7 +50,7 @@ class Trace:
 
 
 def read_trace(path: str) -> Trace:
-    """The trace at `path`; BncliError with file and line for what is no trace."""
+    """Return the trace at `path`; BncliError with file and line for what is no trace."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return _Reader(path, csv.reader(_lines(path, file))).trace()
@@ -127,7 +127,7 @@ class _Reader:
         )
 
     def _check_totals(self, row: dict[str, str]) -> None:
-        """What counts from the start never falls."""
+        """Check that running totals never decrease."""
         totals = {name: float(row[name]) for name in (*_EVALUATIONS, "flops") if row.get(name)}
         for name, total in totals.items():
             if total < self._totals.get(name, total):

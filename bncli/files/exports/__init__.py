@@ -111,10 +111,10 @@ class ScoreWriter(Protocol):
     """
 
     def piece(self, predictions: Predictions) -> Piece:
-        """A batch of rows in the format."""
+        """Return a batch of rows in the format."""
 
     def write(self, piece: Piece) -> None:
-        """A piece made by this writer, or by another of the same layout."""
+        """Write a piece made by this writer, or by another one of the same layout."""
 
     def finish(self) -> None:
         """After the last batch."""
@@ -137,13 +137,13 @@ class ScoreFormat(NamedTuple):
 
 
 def export_format(word: str) -> ExportFormat:
-    """The record of one of EXPORTS; UsageError for any other word."""
+    """Return the record of one of EXPORTS; UsageError for any other word."""
     found: ExportFormat = importlib.import_module(_module(word, EXPORTS)).FORMAT
     return found
 
 
 def score_format(word: str) -> ScoreFormat:
-    """The record of one of SCORES; UsageError for any other word."""
+    """Return the record of one of SCORES; UsageError for any other word."""
     found: ScoreFormat = importlib.import_module(_module(word, SCORES)).FORMAT
     return found
 
@@ -165,7 +165,7 @@ def score_formats() -> tuple[ScoreFormat, ...]:
 
 
 def by_ending(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """The word of the format whose ending the file name has, in capitals or not; None where no format has it."""
+    """Return the word of the format whose ending the file name has, in capitals or not; None where no format has it."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)
 

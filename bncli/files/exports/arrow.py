@@ -1,5 +1,6 @@
-"""Arrow: into a pipe an IPC stream, which can be read as it comes; into a file an IPC file (Feather version 2),
-which can be mapped.
+"""Arrow predictions: an IPC stream into a pipe, an IPC file into a file.
+
+A stream can be read as it comes; an IPC file (Feather version 2) can be mapped.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete
 
 
 def read_bif(text: str, where: str) -> NamedNetwork:
-    """The network in a BIF text; errors name `where`, line and column."""
+    """Return the network in a BIF text; errors name `where`, line and column."""
     from bncli.files.exports.bif_parser import parse_bif
     from bncli.files.exports.names import restore_names
 
@@ -41,7 +41,7 @@ def read_bif(text: str, where: str) -> NamedNetwork:
 
 
 def write_bif(network: NamedNetwork) -> str:
-    """The text of the BIF file, ASCII."""
+    """Return the text of the BIF file, ASCII."""
     from bncli.files.exports.names import NameRules, escape_names
 
     name, nodes, properties = escape_names(network, NameRules(_network_name, _name, _state, str.lower))
@@ -88,7 +88,7 @@ def _heading(node: EscapedNode) -> str:
 
 
 def _rows(node: EscapedNode, states: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """A line per combination of the parents' states."""
+    """Yield a line per combination of the parents' states."""
     rows = node.probabilities.reshape(-1, len(node.states)).tolist()
     combinations = itertools.product(*(states[parent] for parent in node.parents))
     for combination, row in zip(combinations, rows, strict=True):

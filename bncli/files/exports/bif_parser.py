@@ -29,7 +29,7 @@ _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII
 
 
 def parse_bif(text: str, where: str) -> EscapedNetwork:
-    """The network in a BIF text; errors name `where`, line and column."""
+    """Return the network in a BIF text; errors name `where`, line and column."""
     tokens = Tokens(text, where, _GRAMMAR)
     name, properties = _network_block(tokens)
     variables: dict[str, _Variable] = {}
@@ -158,7 +158,7 @@ def _read_probability(tokens: Tokens, tables: dict[str, _Block]) -> None:
 
 
 def _read_entry(tokens: Tokens, block: _Block) -> None:
-    """A row, the table, the default row or a property, whatever stands at the cursor."""
+    """Read the row, table, default row or property at the cursor."""
     start = tokens.next.at
     keyword = tokens.expect("(", "table", "default", "property", "}").text
     if keyword == "(":
@@ -242,7 +242,7 @@ def _from_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[
 
 
 def _place(tokens: Tokens, row: _Row, parents: tuple[str, ...], digits: list[dict[str, int]]) -> int:
-    """The mixed-radix number of a row, the state of the last parent its least significant digit."""
+    """Return the mixed-radix number of a row, the state of the last parent its least significant digit."""
     if len(row.states) != len(parents):
         tokens.fail(f"the row names {len(row.states)} states for {len(parents)} parents", at=row.at)
     place = 0

@@ -20,7 +20,7 @@ _NULL_IS_EMPTY = {"null_handling": "replace", "null_replacement": ""}
 
 
 class CsvLines:
-    """A header, then a line a row."""
+    """A header, then a line per row."""
 
     def header(self, names: Sequence[str]) -> bytes:
         fields = self.strings(pa.array(names, pa.string())).to_pylist()

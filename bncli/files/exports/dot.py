@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def read_dot(text: str, where: str) -> NamedDag:
-    """The structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
+    """Return the structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
     from bncli.files.exports.dot_parser import parse_dot
 
     return parse_dot(text, where)
 
 
 def write_dot(structure: NamedStructure) -> str:
-    """The text of the DOT file, to be stored as UTF-8: a graph, or the regions of the best step as boxes."""
+    """Return the text of the DOT file, to be stored as UTF-8: a graph, or the regions of the best step as boxes."""
     from bncli.engine.structures.named_structure import NamedDag
 
     return _write_graph(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
@@ -65,7 +65,7 @@ def _node(name: str, legal: str, class_name: str | None) -> str:
 
 
 def _write_regions(regions: NamedRegions) -> str:
-    """An undirected factor graph: a box is joined to the attributes that it looks up together with the class."""
+    """Return an undirected factor graph: a box is joined to the attributes that it looks up together with the class."""
     chosen = regions.chosen
     names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
     nodes = dict(zip(names, distinct(names, _legal), strict=True))

@@ -27,7 +27,7 @@ _HTML = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>")
 
 
 def parse_dot(text: str, where: str) -> NamedDag:
-    """The structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
+    """Return the structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
     tokens = Tokens(text, where, _GRAMMAR)
     tokens.take_if("strict")
     if tokens.at("graph"):
@@ -63,7 +63,7 @@ class _Graph:
 
 
 def _statements(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
-    """A block in braces; the nodes that it names."""
+    """Return a block in braces; the nodes that it names."""
     if depth > MAX_DEPTH:
         tokens.fail(f"subgraphs are nested more than {MAX_DEPTH} deep")
     tokens.expect("{")
@@ -76,7 +76,7 @@ def _statements(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
-    """A node, a chain of arcs, a subgraph or attributes; the nodes that it names."""
+    """Return a node, a chain of arcs, a subgraph or attributes; the nodes that it names."""
     if tokens.take_if("node", "edge"):
         _attributes(tokens)
         return []
@@ -99,7 +99,7 @@ def _statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _chain(tokens: Tokens, graph: _Graph, depth: int, tails: list[str]) -> list[str]:
-    """What follows the first end of a chain, if anything does; all nodes on it."""
+    """Return what follows the first end of a chain, if anything does; all nodes on it."""
     members = list(tails)
     while tokens.at("->", "--"):
         if tokens.at("--"):
@@ -126,7 +126,7 @@ def _group(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _add(tokens: Tokens, graph: _Graph, name: str) -> str:
-    """The node `name`, whose port, if it has one, is passed over."""
+    """Return the node `name`, whose port, if it has one, is passed over."""
     while tokens.take_if(":"):
         _identifier(tokens)
     graph.add(name)
@@ -134,7 +134,7 @@ def _add(tokens: Tokens, graph: _Graph, name: str) -> str:
 
 
 def _attributes(tokens: Tokens) -> dict[str, str]:
-    """Lists in brackets, if any."""
+    """List in brackets, if any."""
     found: dict[str, str] = {}
     while tokens.take_if("["):
         while not tokens.take_if("]"):
@@ -145,7 +145,7 @@ def _attributes(tokens: Tokens) -> dict[str, str]:
 
 
 def _identifier(tokens: Tokens) -> str:
-    """A word, a number, an HTML text, or quoted texts joined by `+`."""
+    """Return a word, a number, an HTML text, or quoted texts joined by `+`."""
     if tokens.next.kind == "html":
         return tokens.take_raw(_HTML) or tokens.fail("the HTML text does not end")
     if tokens.next.kind not in ("word", "quoted"):
@@ -162,7 +162,7 @@ def _identifier(tokens: Tokens) -> str:
 
 
 def _named(graph: _Graph, where: str) -> NamedDag:
-    """The structure by its own names."""
+    """Return the structure by its own names."""
     try:
         names = {node: original(attributes, node) for node, attributes in graph.nodes.items()}
         if len(set(names.values())) < len(names):

@@ -187,7 +187,7 @@ export function decide(row) {
 
 
 def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """The text of the module."""
+    """Return the text of the module."""
     plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     tables = {"data": data_text(scorer, target), "entries": "table.entries", "unpacked": ""}
@@ -195,7 +195,7 @@ def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def _calibrating(scorer: PortableScorer) -> dict[str, str]:
-    """The parts of the program that apply a map of the probabilities."""
+    """Return the parts of the program that apply a map of the probabilities."""
     known = scorer.calibration
     if known is None:
         return {"kind": "const", "calibrate": "", "calibration": ""}
@@ -203,7 +203,7 @@ def _calibrating(scorer: PortableScorer) -> dict[str, str]:
 
 
 def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """The text of a module that only predicts, whose tables take seven or eight letters an entry.
+    """Return the text of a module that only predicts, whose tables take seven or eight letters an entry.
 
     An entry is a whole number of 40 bits, or of 48, in base64, times a step of its row of scores: it is off by at most
     2^-40 (2^-48) of twice the largest entry of the row, and 0 is exactly 0. 40 bits where that is less than 2e-10 over
@@ -254,18 +254,18 @@ console.log(JSON.stringify(rows.map(%s)));
 
 
 def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """What the module says of the rows, by Node; None where there is none."""
+    """Return what the module says of the rows, by Node; None where there is none."""
     inner = "program.labels.map((label) => found[label])"
     return _answers(f"program.predict_proba).map((found) => {inner}", text, rows)
 
 
 def decide_javascript(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
-    """What the module decides for the rows, by Node; None where there is none."""
+    """Return what the module decides for the rows, by Node; None where there is none."""
     return _answers("program.decide", text, rows)
 
 
 def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """That of a function of a row, by Node."""
+    """Return that of a function of a row, by Node."""
     import shutil
 
     node = shutil.which("node")

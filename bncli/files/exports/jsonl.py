@@ -16,7 +16,7 @@ from bncli.files.exports.score_layout import ScoreLayout, contribution_objects
 
 
 class JsonLines:
-    """No header; a line a row."""
+    """No header; a line per row."""
 
     def header(self, names: Sequence[str]) -> bytes:
         return b""

@@ -44,13 +44,13 @@ class LatexTable:
 
 
 def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
-    """A file of tables."""
+    """Write a file of tables."""
     text = "\n".join([_HEAD, *map(_table, tables)])
     write_bytes(path, text.encode("utf-8", "replace"))
 
 
 def escaped(text: str) -> str:
-    """A text that LaTeX prints as it is; two hyphens stay two."""
+    """Return a text that LaTeX prints as it is; two hyphens stay two."""
     return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
 
 

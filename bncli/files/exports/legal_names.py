@@ -60,7 +60,7 @@ def printed(text: str) -> str:
 
 
 def encoded(text: str) -> str:
-    """The text in percent-encoding (RFC 3986); the empty one as `%`, which no other text is written as.
+    """Return the text in percent-encoding (RFC 3986); the empty one as `%`, which no other text is written as.
 
     The words by which simple parsers of BIF find their way are broken up.
     """
@@ -71,7 +71,7 @@ def encoded(text: str) -> str:
 
 
 def decoded(text: str) -> str:
-    """What `encoded` was given. Raises ValueError for bytes that are not UTF-8."""
+    """Return what `encoded` was given. Raises ValueError for bytes that are not UTF-8."""
     from urllib.parse import unquote
 
     return "" if text == "%" else unquote(text, errors="strict")

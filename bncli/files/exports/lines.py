@@ -21,16 +21,16 @@ class LineFormat(Protocol):
     """How a table becomes lines of text."""
 
     def header(self, names: Sequence[str]) -> bytes:
-        """What stands before the first row."""
+        """Return what stands before the first row."""
 
     def strings(self, values: pa.Array) -> pa.Array:
-        """A column of strings as it is written."""
+        """Return a column of strings as it is written."""
 
     def contributions(self, explanation: Explanation) -> list[pa.Array]:
         """Each `explain_k` as it is written."""
 
     def lines(self, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Buffer:
-        """The rows; columns of numbers come as their text, columns of strings from `strings`."""
+        """Return the rows; columns of numbers come as their text, columns of strings from `strings`."""
 
 
 class TextScores:
@@ -93,7 +93,7 @@ def _number_text(layout: ScoreLayout) -> Callable[[Array], pa.Array]:
 
 
 def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
-    """The bytes of all strings, one after the other."""
+    """Return the bytes of all strings, one after the other."""
     _, offsets, data = values.buffers()
     if data is None:
         return np.empty(0, np.uint8)
@@ -102,7 +102,7 @@ def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
 
 
 def all_bytes(lines: pa.Array) -> pa.Buffer:
-    """The bytes of a fresh array of strings, without a copy."""
+    """Return the bytes of a fresh array of strings, without a copy."""
     _, offsets, data = lines.buffers()
     if not len(lines):
         return pa.py_buffer(b"")

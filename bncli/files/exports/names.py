@@ -50,7 +50,7 @@ class NameRules(NamedTuple):
 
 
 def escape_names(network: NamedNetwork, rules: NameRules) -> EscapedNetwork:
-    """The network by legal names, with everything that `restore_names` needs."""
+    """Return the network by legal names, with everything that `restore_names` needs."""
     names = [node.name for node in network.nodes]
     legal = dict(zip(names, distinct(names, rules.name, rules.fold), strict=True))
     nodes = tuple(_escape_node(node, legal, network.class_name, rules) for node in network.nodes)
@@ -73,7 +73,7 @@ def _named(written: str, name: str) -> dict[str, str]:
 
 
 def origin_marks(method: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """A structure's method and options as properties; none for the method `file` without options."""
+    """Return a structure's method and options as properties; none for the method `file` without options."""
     marks = {} if method == "file" else {"bncli_method": encoded(method)}
     if options:
         text = json.dumps(dict(sorted(options.items())), ensure_ascii=False, separators=(",", ":"))
@@ -82,7 +82,7 @@ def origin_marks(method: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def restore_names(escaped: EscapedNetwork, where: str) -> NamedNetwork:
-    """The network by its own names. Whatever is wrong with it is an error that names `where`."""
+    """Return the network by its own names. Whatever is wrong with it is an error that names `where`."""
     try:
         if not escaped.nodes:
             raise BncliError("the network has no variables")
@@ -97,12 +97,12 @@ def restore_names(escaped: EscapedNetwork, where: str) -> NamedNetwork:
 
 
 def original(properties: Mapping[str, str], name: str) -> str:
-    """The name that the writer found, which stands as `name` in the file."""
+    """Return the name that the writer found, which stands as `name` in the file."""
     return _decode(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
 def class_among(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
-    """The node that its properties mark as the class; None where none is marked."""
+    """Return the node that its properties mark as the class; None where none is marked."""
     marked = [name for name, properties in nodes if properties.get("bncli_role") == "class"]
     if len(marked) > 1:
         raise BncliError(f"both '{marked[0]}' and '{marked[1]}' are marked as the class", hint="mark one node")
@@ -110,7 +110,7 @@ def class_among(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
 
 
 def origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
-    """A structure's method and options; `file` and none where the properties do not tell."""
+    """Return a structure's method and options; `file` and none where the properties do not tell."""
     method = _decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:
         return method, {}

@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 4096
 
 
 def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """The bytes of the file; UsageError without the package."""
+    """Return the bytes of the file; UsageError without the package."""
     try:
         importlib.import_module("onnx")
     except ImportError as error:
@@ -33,7 +33,7 @@ def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
 
 
 def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """What onnxruntime says of the rows; None where there is none."""
+    """Return what onnxruntime says of the rows; None where there is none."""
     try:
         import onnxruntime
     except ImportError:

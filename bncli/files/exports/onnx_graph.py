@@ -5,7 +5,7 @@ cuts, and tables are looked up in blocks of MOST_TOGETHER, over the same inputs.
 
     codes          numeric: cuts below the value, found by halving, NaN to its own; texts: a LabelEncoder each
     digits         of every regrouped input, by one look-up
-    cells          sum over the axes of digit * stride, one number a table
+    cells          sum over the axes of digit * stride, one number per table
     scores         the sum of entries by stage (`prediction.portable`)
     probabilities  the average of softmaxes over the stages, and what a calibration makes of it
 
@@ -49,7 +49,7 @@ _LEAST = 1e-300
 
 
 def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """The model as an ONNX file; ModelError where it looks at no column."""
+    """Return the model as an ONNX file; ModelError where it looks at no column."""
     if not scorer.inputs:
         hint = "there would be no input to tell the number of rows"
         raise ModelError("the model looks at no column: it cannot be written as ONNX", hint=hint)
@@ -119,7 +119,7 @@ class _Graph:
         return [helper.make_tensor_value_info(one.name, kind, ["N", 1]) for one, kind in named]
 
     def output(self, word: str) -> str:
-        """The word, longer where a column has that name."""
+        """Return the word, longer where a column has that name."""
         while word in {one.name for one in self.columns}:
             word += "_"
         return word
@@ -130,7 +130,7 @@ class _Graph:
         return name
 
     def node(self, operation: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
-        """Adds a node of one output, whose name it returns."""
+        """Add a node of one output, whose name it returns."""
         name = output or f"{self._prefix}n{len(self.nodes)}"
         self.nodes.append(helper.make_node(operation, inputs, [name], domain=domain, **attributes))
         return name
@@ -194,7 +194,7 @@ class _Digits:
             self._name = graph.node("Gather", flat, at)
 
     def _picked(self, values: str, columns: Sequence[int], width: int) -> str:
-        """These columns of (N, width)."""
+        """Return these columns of (N, width)."""
         if width > MOST_MULTIPLIED:
             return self._graph.node("Gather", values, self._graph.constant(columns), axis=1)
         return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
@@ -221,7 +221,7 @@ class _Digits:
 
 
 def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Inputs and their digits."""
+    """Input and their digits."""
     return zip(table.inputs, table.digits, strict=True)
 
 
@@ -296,7 +296,7 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
 
 
 def _blocks(owners: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
-    """Runs of tables that are looked up at once."""
+    """Run of tables that are looked up at once."""
     blocks: list[list[tuple[int, PortableTable]]] = []
     for one in owners:
         if not blocks or len(blocks[-1]) == MOST_TOGETHER or _ends(blocks[-1], one):
@@ -310,7 +310,7 @@ def _ends(block: Sequence[tuple[int, PortableTable]], new: tuple[int, PortableTa
 
 
 def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
-    """The output `contributions`, by set of attributes and label."""
+    """Return the output `contributions`, by set of attributes and label."""
     name, sets, found = graph.output("contributions"), _sets(effects), []
     for n_tables, alike in groupby(sets, key=len):
         owned = [(s, table) for s, tables in enumerate(alike) for table in tables]
@@ -327,5 +327,5 @@ def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_l
 
 
 def _sets(effects: PortableEffects) -> list[list[PortableTable]]:
-    """The tables of every set of attributes, sets of one table first."""
+    """Return the tables of every set of attributes, sets of one table first."""
     return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda one: one.inputs)), key=len)

@@ -53,7 +53,7 @@ class ScoreFile:
             self._writer.write(self._writer.piece(predictions))
 
     def write_sent(self, piece: bytes) -> None:
-        """A piece that a PieceMaker has made elsewhere."""
+        """Write a piece that a PieceMaker made elsewhere."""
         with write_faults():
             self._writer.write(
                 pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
@@ -92,7 +92,7 @@ class PieceMaker:
 
 @contextmanager
 def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
-    """A place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
+    """Yield a place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
 
     `output_format`: one of SCORES; None = by the file's extension, else CSV.
     """
@@ -115,7 +115,7 @@ def _chosen(path: str | None, word: str | None) -> ScoreFormat:
 def write_predictions(
     path: str, labels: tuple[str, ...], log_probabilities: Array, *, digits: int | None = None
 ) -> None:
-    """A whole table of predictions at once, as `open_scores` writes them; log_probabilities (K, N)."""
+    """Write a whole table of predictions at once, as `open_scores` does; log_probabilities (K, N)."""
     with open_scores(path, None, ScoreLayout(labels, digits=digits)) as scores:
         for start in range(0, log_probabilities.shape[1], 1 << 16):
             scores.write((), log_probabilities[:, start : start + (1 << 16)])

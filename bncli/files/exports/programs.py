@@ -65,13 +65,13 @@ class ProgramTarget(NamedTuple):
 
 
 def listed(entries: Array) -> list[Any]:
-    """The entries of a table as numbers."""
+    """Return the entries of a table as numbers."""
     found: list[Any] = entries.tolist()
     return found
 
 
 def data_text(scorer: PortableScorer, target: ProgramTarget, written: Callable[[Array], list[Any]] = listed) -> str:
-    """The data, a line a table, whose entries are `written` in this form."""
+    """Return the data, a line per table, whose entries are `written` in this form."""
     inputs = ",\n".join("    " + text_of(one) for one in _inputs(scorer))
     stages = ",\n".join(_stage_text(scorer, s, written) for s in range(len(scorer.stages)))
     fields = [
@@ -139,7 +139,7 @@ def _table(table: PortableTable, written: Callable[[Array], list[Any]]) -> dict[
 
 
 def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[Any]:
-    """What a program says that reads rows from the standard input: JSON in and out, in a folder with these files.
+    """Return the JSON output of a program that reads rows from stdin, run in a folder with these files.
 
     In `command` a word `{}` stands for the folder.
     """

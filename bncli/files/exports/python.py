@@ -168,7 +168,7 @@ def decide(row):
 
 
 def write_python(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """The text of the module."""
+    """Return the text of the module."""
     plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     known, parts = scorer.calibration, {"functions": "exp", "calibrate": "", "calibration": ""}
@@ -179,7 +179,7 @@ def write_python(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def _comment(text: str) -> str:
-    """A name as it may stand in a docstring."""
+    """Return a name as it may stand in a docstring."""
     return text_of(text).replace('\\"', "'").replace("\\", "/")
 
 
@@ -193,12 +193,12 @@ print(json.dumps([{answer} for row in rows]))
 
 
 def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """What the module says of the rows, in an interpreter that sees no package."""
+    """Return what the module says of the rows, in an interpreter that sees no package."""
     return _answers("list(program.predict_proba(row).values())", text, rows)
 
 
 def decide_python(text: str, rows: list[dict[str, Any]]) -> list[str | None]:
-    """What the module decides for the rows."""
+    """Return what the module decides for the rows."""
     return _answers("program.decide(row)", text, rows)
 
 

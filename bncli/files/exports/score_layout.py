@@ -32,7 +32,7 @@ from bncli.errors import UsageError
 
 
 def decided_names(rule: Rule | None) -> tuple[str, ...]:
-    """The columns that a rule asks for."""
+    """Return the columns that a rule asks for."""
     if rule is None:
         return ()
     asked = (("decision", rule.decides), ("expected_cost", rule.costs is not None), ("set", rule.sets is not None))
@@ -40,7 +40,7 @@ def decided_names(rule: Rule | None) -> tuple[str, ...]:
 
 
 def decided_columns(decided: Decided, labels: tuple[str, ...], names: tuple[str, ...]) -> tuple[pa.Array, ...]:
-    """These columns: texts, and numbers as float64."""
+    """Return these columns: texts, and numbers as float64."""
     made = {
         "decision": lambda: pa.array(labels, pa.string()).take(
             pa.array(decided.codes, mask=decided.codes == ABSTAINED)
@@ -74,7 +74,7 @@ Words = NDArray[np.uint64]
 
 
 def shortest(values: Array) -> pa.Array:
-    """The shortest text of every number that reads back as the same number."""
+    """Return the shortest text of every number that reads back as the same number."""
     return pa.array(values + 0.0).cast(pa.string())  # + 0.0 makes -0 a 0
 
 
@@ -105,13 +105,13 @@ class Decimals:
         return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def _leading(self, millionths: NDArray[np.int64]) -> Words:
-        """The eight bytes `w.dddddd` of every number of millionths."""
+        """Return the eight bytes `w.dddddd` of every number of millionths."""
         thousandths = millionths // 1000
         words: Words = self._whole[thousandths] | self._thousands[millionths - thousandths * 1000]
         return words
 
     def _trailing(self, rest: NDArray[np.int64]) -> Words:
-        """The eight bytes `dddddddd` of every number below 10^8."""
+        """Return the eight bytes `dddddddd` of every number below 10^8."""
         upper = rest // 10**4
         words: Words = self._upper[upper] | self._lower[rest - upper * 10**4]
         return words
@@ -134,7 +134,7 @@ def _words(texts: Iterable[str]) -> Words:
 
 
 def explanation_names(most: int) -> tuple[str, ...]:
-    """The columns of at most so many contributions; none at all for 0."""
+    """Return the columns of at most so many contributions; none at all for 0."""
     return ("log_odds", "base", *(f"explain_{k}" for k in range(1, most + 1)), "rest") if most else ()
 
 
@@ -170,7 +170,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 
 def _worded(explanation: Explanation, k: int, words: Callable[[TermText], str]) -> pa.Array:
-    """What stands before the number."""
+    """Return what stands before the number."""
     reasons = explanation.reasons[k]
     distinct, places = np.unique(reasons, return_inverse=True)
     texts = [None if reason < 0 else words(explanation.wordings[reason]) for reason in distinct.tolist()]
@@ -313,7 +313,7 @@ def _numbers(layout: ScoreLayout, log_probabilities: Array) -> tuple[Array, ...]
 
 
 def most_probable(log_probabilities: Array) -> Index:
-    """The label predicted for every row, from log P(y | x_t), shape (K, N); a tie goes to the first."""
+    """Return the label predicted for every row, from log P(y | x_t), shape (K, N); a tie goes to the first."""
     codes: Index
     if len(log_probabilities) == 2:  # argmax along so short an axis is ten times slower
         codes = (log_probabilities[1] > log_probabilities[0]).astype(np.intp)
@@ -323,14 +323,14 @@ def most_probable(log_probabilities: Array) -> Index:
 
 
 def rounded_costs(decided: Sequence[pa.Array], digits: int | None) -> list[pa.Array]:
-    """The columns with numbers rounded to so many decimals (None: all)."""
+    """Return the columns with numbers rounded to so many decimals (None: all)."""
     if digits is None:
         return list(decided)
     return [pc.round(column, digits) if pa.types.is_floating(column.type) else column for column in decided]
 
 
 def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatch:
-    """The rows as Arrow has them."""
+    """Return the rows as Arrow has them."""
     labels = pa.array(layout.labels, pa.string()).take(pa.array(predictions.codes))
     numbers = predictions.numbers
     if layout.digits is not None:

@@ -77,7 +77,7 @@ class _Scale(NamedTuple):
 
 
 def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """The card, as JSON where the options say `json`; ModelError where there can be none."""
+    """Return the card, as JSON where the options say `json`; ModelError where there can be none."""
     if len(scorer.labels) != 2:
         what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
         raise ModelError(what, hint="--to onnx and --to python take any number of classes")
@@ -121,7 +121,7 @@ def _table(scorer: PortableScorer, table: PortableTable, points: list[float]) ->
 
 
 def _words(one: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
-    """What every digit stands for; empty where nothing leads to it."""
+    """Return what every digit stands for; empty where nothing leads to it."""
     members: list[list[str]] = [[] for _ in range(n_digits)]
     if one.cuts is not None:
         ends = [-math.inf, *one.cuts, math.inf]
@@ -138,12 +138,12 @@ def _words(one: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The text, in quotes where it could be taken for something else."""
+    """Return the text, in quotes where it could be taken for something else."""
     return text_of(text) if _MISLEADING.search(text) or not text.isprintable() else text
 
 
 def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Three lines of comment, a heading, a line a row."""
+    """Three lines of comment, a heading, a line per row."""
     label, name = text_of(scorer.labels[1]), text_of(scorer.class_name)
     lines = io.StringIO()
     lines.write(f"# scorecard of the model {text_of(target.name)}: points count towards {name} = {label}\n")
@@ -160,7 +160,7 @@ def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tabl
 
 
 def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """The same as an object, a line a row."""
+    """Return the same as an object, a line per row."""
     head = {
         "format": "bncli-scorecard",
         "version": 1,

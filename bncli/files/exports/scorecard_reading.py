@@ -86,7 +86,7 @@ class _Axis:
     _ends: list[float] = field(default_factory=list)
 
     def place(self, members: list[str]) -> int:
-        """The place of a value of the card, a new one where it is new."""
+        """Return the place of a value of the card, a new one where it is new."""
         key = " | ".join(members)
         if key not in self.places:
             self.places[key] = len(self.places)
@@ -105,7 +105,7 @@ class _Axis:
             self.texts[_text(member)] = place
 
     def of(self, value: float | str | None) -> int:
-        """The place of a value of a row."""
+        """Return the place of a value of a row."""
         if value is None:
             return self.special["(missing)"]
         if isinstance(value, str):
@@ -126,6 +126,6 @@ class _Points:
         self._points[cell] = points
 
     def of(self, row: dict[str, Any]) -> float:
-        """What the row gets."""
+        """Return what the row gets."""
         named = zip(self._axes, self._attributes, strict=True)
         return self._points[tuple(axis.of(row[name]) for axis, name in named)]

@@ -36,7 +36,7 @@ _OF_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
 
 
 def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """The text of the file; ModelError where a name or a number of columns is more than the database has."""
+    """Return the text of the file; ModelError where a name or a number of columns is more than the database has."""
     from bncli.files.exports.sql_layers import query, sql_model
 
     target = target._replace(options={**DEFAULTS, **target.options})
@@ -83,7 +83,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
 
 
 def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str]:
-    """The name of every label's column, all distinct, capitals aside."""
+    """Return the name of every label's column, all distinct, capitals aside."""
     taken, found = {key.lower(), "prediction"}, []
     for label in labels:
         name, again = dialect.shortened(f"p_{label}"), 2
@@ -137,7 +137,7 @@ def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
 
 
 def _decided(labels: Sequence[str], rule: Rule | None) -> str:
-    """The expression of the decision, "" without a rule; d0, ..., `cheapest` as in `sql_layers.add_costs`."""
+    """Return the expression of the decision, "" without a rule; d0, ..., `cheapest` as in `sql_layers.add_costs`."""
     if rule is None:
         return ""
     if rule.costs is not None:
@@ -152,7 +152,7 @@ def _decided(labels: Sequence[str], rule: Rule | None) -> str:
 
 
 def _selection(labels: Sequence[str], columns: Sequence[str], key: str, source: str, decided: str) -> str:
-    """What the view shows of the last layer; the first of labels that are equally probable."""
+    """Return what the view shows of the last layer; the first of labels that are equally probable."""
     tests = " ".join(f"WHEN q{y} = best THEN {literal(label)}" for y, label in enumerate(labels))
     shown = [f"row_key AS {identifier(key)}", f"CASE {tests} END AS prediction"]
     shown += [f"q{y} / t AS {identifier(column)}" for y, column in enumerate(columns)]
@@ -161,14 +161,14 @@ def _selection(labels: Sequence[str], columns: Sequence[str], key: str, source: 
 
 
 def run_sql(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """What the view says of the rows, by the database that is at hand; None where there is none."""
+    """Return what the view says of the rows, by the database that is at hand; None where there is none."""
     from bncli.files.exports.sql_databases import run
 
     return run(text, rows)
 
 
 def decide_sql(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
-    """What the view decides for the rows, by the database that is at hand; None where there is none."""
+    """Return what the view decides for the rows, by the database that is at hand; None where there is none."""
     from bncli.files.exports.sql_databases import decisions
 
     return decisions(text, rows)

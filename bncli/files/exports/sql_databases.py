@@ -29,19 +29,19 @@ Rows = Sequence[dict[str, Any]]
 
 
 def run(text: str, rows: Rows) -> list[list[float]] | None:
-    """The probabilities of every row, by the database that the text is for; None where nothing can run it."""
+    """Return the probabilities of every row, by the database that the text is for; None where nothing can run it."""
     found, n_labels = _in_order(text, rows), len(_header(text)["columns"])
     return None if found is None else [[float(p) for p in row[2 : 2 + n_labels]] for row in found]
 
 
 def decisions(text: str, rows: Rows) -> list[str | None] | None:
-    """The decision of every row, None for none, likewise."""
+    """Return the decision of every row, None for none, likewise."""
     found = _in_order(text, rows)
     return None if found is None else [row[-1] or None for row in found]  # PostgreSQL writes NULL as no text
 
 
 def _in_order(text: str, rows: Rows) -> list[Sequence[Any]] | None:
-    """The view, row by row."""
+    """Return the view, row by row."""
     known, dialect = _header(text), dialect_of(text)
     engine = engine_of(dialect)
     if engine is None:
@@ -51,7 +51,7 @@ def _in_order(text: str, rows: Rows) -> list[Sequence[Any]] | None:
 
 
 def dialect_of(text: str) -> Dialect:
-    """What the text was written for."""
+    """Return what the text was written for."""
     return BY_WORD[_header(text)["dialect"]]
 
 
@@ -61,7 +61,7 @@ def _header(text: str) -> dict[str, Any]:
 
 
 def engine_of(dialect: Dialect) -> str | None:
-    """The database that runs the dialect here."""
+    """Return the database that runs the dialect here."""
     if dialect.word == "sqlite" or (dialect.word == "postgres" and postgres_programs()):
         return dialect.product
     try:
@@ -72,7 +72,7 @@ def engine_of(dialect: Dialect) -> str | None:
 
 
 def postgres_programs() -> Path | None:
-    """The folder with initdb, pg_ctl and psql; None where there is none, or no user to run a server as."""
+    """Return the folder with initdb, pg_ctl and psql; None where there is none, or no user to run a server as."""
     on_path = shutil.which("initdb")
     folders = [Path(on_path).resolve().parent] if on_path else []
     folders += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), reverse=True)
@@ -89,7 +89,7 @@ def _other_user() -> str | None:
 
 
 def _table(rows: Rows, known: dict[str, Any], dialect: Dialect) -> tuple[str, list[str]]:
-    """The statement that creates the table of rows, with the key, and the names of the rows' values."""
+    """Return the statement that creates the table of rows, with the key, and the names of the rows' values."""
     kinds: dict[str, str] = {}
     for row in rows:
         for name, value in row.items():
@@ -107,7 +107,7 @@ def _key(known: dict[str, Any]) -> str:
 
 
 def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:
-    """The view is asked for in a thread beside this one, which alone hears signals."""
+    """Return the view is asked for in a thread beside this one, which alone hears signals."""
     create, names = _table(rows, known, dialect)
     marks = ", ".join("?" * (len(names) + 1))
     base = sqlite3.connect(":memory:", check_same_thread=False)
@@ -157,7 +157,7 @@ def _by_postgres(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect)
 
 
 def _field(value: float | str | None) -> str:
-    """A field of CSV; nothing is NULL."""
+    """Return a field of CSV; nothing is NULL."""
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     return "" if value is None else repr(value)
@@ -172,7 +172,7 @@ def _said(command: Sequence[str], given: str) -> str:
 
 @contextmanager
 def postgres_server(folder: str) -> Iterator[list[str]]:
-    """The words of psql, for a server that lives in the folder, on a socket in it, until the end."""
+    """Yield the words of psql, for a server that lives in the folder, on a socket in it, until the end."""
     programs = postgres_programs()
     assert programs is not None
     user = _other_user() if os.getuid() == 0 else None

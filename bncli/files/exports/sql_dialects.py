@@ -37,13 +37,13 @@ class Dialect(NamedTuple):
         return "".join(c.lower() if c.isascii() else c for c in name) if self.blind_to_case else name
 
     def shortened(self, name: str, spare: int = 0) -> str:
-        """The identifier as the database cuts it, at the end of a character."""
+        """Return the identifier as the database cuts it, at the end of a character."""
         if not self.name_bytes:
             return name
         return name.encode()[: self.name_bytes - spare].decode(errors="ignore")
 
     def most(self, terms: Sequence[str]) -> str:
-        """The greatest of two expressions or more."""
+        """Return the greatest of two expressions or more."""
         if self.has_arrays:
             return f"greatest({', '.join(terms)})"
         if len(terms) <= 100:  # a function of SQLite takes 127 arguments, one argument makes it an aggregate
@@ -52,11 +52,14 @@ class Dialect(NamedTuple):
         return f"max({self.most(terms[:half])}, {self.most(terms[half:])})"
 
     def power(self, exponent: str) -> str:
-        """exp of a number that is not positive; PostgreSQL fails where the result is 0."""
+        """Return exp of a number that is not positive; PostgreSQL fails where the result is 0."""
         return f"exp({self.most([exponent, '-600.0e0'])})"
 
     def text_value(self, column: str, missing: Sequence[str]) -> str:
-        """The column as a text without blanks around it, a whole number without its zeros; NULL where it is missing."""
+        """Return the column as a text without blanks around it, a whole number without its zeros.
+
+        NULL where it is missing.
+        """
         if self.has_arrays:
             text = f"CAST({column} AS text)"
             bare = f"CASE WHEN {_is_text(column)} THEN {text} ELSE regexp_replace({text}, '[.]0+$', '') END"
@@ -66,7 +69,7 @@ class Dialect(NamedTuple):
         return self._unless(self._trimmed(bare), missing)
 
     def number_value(self, column: str, missing: Sequence[str]) -> str:
-        """The column as a double; NULL where it is missing or not a number; an error for a text that is none."""
+        """Return the column as a double; NULL where it is missing or not a number; an error for a text that is none."""
         if self.has_arrays:
             text = self._unless(self._trimmed(f"CAST({column} AS text)"), missing)
             number = f"CAST({column} AS double precision)"
@@ -98,23 +101,23 @@ BY_WORD = {one.word: one for one in (SQLITE, DUCKDB, POSTGRES)}
 
 
 def literal(text: str) -> str:
-    """A text as a constant."""
+    """Return a text as a constant."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:
-    """A name in quotes."""
+    """Return a name in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def number(value: float) -> str:
-    """A double that reads back as it was: with an exponent, without which it would be a decimal first."""
+    """Return a double that reads back as it was: with an exponent, without which it would be a decimal first."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 
 
 def total(terms: Sequence[str]) -> str:
-    """The sum, as a tree that is not deep: databases limit the depth of an expression."""
+    """Return the sum, as a tree that is not deep: databases limit the depth of an expression."""
     if len(terms) <= 2:
         return " + ".join(terms) if terms else "0.0e0"
     half = len(terms) // 2

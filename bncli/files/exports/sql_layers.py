@@ -118,7 +118,7 @@ def _stage(stage: PortableStage, places: dict[Coding, int], blocks: list[Array])
 
 
 def _over_codes(table: PortableTable) -> PortableTable:
-    """Expanded, and over the codes themselves where it has one axis."""
+    """Return the expanded table, over the codes themselves if it has one axis."""
     from bncli.engine.prediction.portable import PortableTable
 
     table = table.expanded()
@@ -147,7 +147,7 @@ class Layers:
     texts: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
-        """A layer of columns, (expression, name) each, from the last one or from `source`."""
+        """Add a layer of columns, (expression, name) each, selected from the last layer or from `source`."""
         if len(columns) > self.dialect.columns:
             what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
             raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
@@ -162,7 +162,10 @@ class Layers:
 
 
 def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
-    """The layers up to `whole`, or `lowest`, over the table target.options["input"]; stem: of the tables' names."""
+    """Return the layers up to `whole`, or `lowest`, over the table target.options["input"].
+
+    Stem: of the tables' names.
+    """
     layers = Layers(dialect)
     table, key = target.options["input"], target.options["key"]
     values = [_value(one, dialect, target) for one in scorer.inputs]
@@ -210,7 +213,7 @@ def _value(one: Input, dialect: Dialect, target: ProgramTarget) -> str:
 
 
 def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str]:
-    """The names of the codes' columns."""
+    """Return the names of the codes' columns."""
     source, known = layers.texts[-1][0], [p for p, one in enumerate(inputs) if one.codes]
     mapped: dict[int, int] = {}
     if layers.dialect.has_maps:
@@ -229,7 +232,7 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
 
 
 def _level_code(one: Input, p: int, levels: str, dialect: Dialect, mapped: int | None) -> str:
-    """Looked up in the table of levels, or in the map of its input, which is the `mapped`-th."""
+    """Return the SQL that looks a code up in the table of levels, or in the map of the `mapped`-th input."""
     if mapped is not None:
         return f"coalesce(known[{mapped}][v{p}], {one.unobserved})"
     value = f'v{p} COLLATE "C"' if dialect.has_arrays else f"v{p}"
@@ -251,7 +254,7 @@ def _chosen(value: str, cuts: Sequence[float], choices: Sequence[str]) -> str:
 
 
 def _digit(code: str, digits: Sequence[int]) -> str:
-    """The digit of a code, by runs of codes that share theirs."""
+    """Return the digit of a code, by runs of codes that share theirs."""
     runs = [(digit, list(run)) for digit, run in itertools.groupby(range(len(digits)), key=digits.__getitem__)]
     tests = " ".join(f"WHEN {code} <= {run[-1]} THEN {digit}" for digit, run in runs[:-1])
     return f"CASE {tests} ELSE {runs[-1][0]} END" if tests else str(runs[-1][0])
@@ -295,7 +298,7 @@ def _add_scores(
 
 
 def _score(stage: SqlStage, r: int, weights: str, dialect: Dialect) -> str:
-    """The shift and the entry of every table; cells are numbered from 1."""
+    """Return the shift and the entry of every table; cells are numbered from 1."""
     cells = [
         " + ".join([str(term.base + 1), *(f"c{c} * {stride}" if stride > 1 else f"c{c}" for c, stride in term.axes)])
         for term in stage.terms
@@ -308,7 +311,7 @@ def _score(stage: SqlStage, r: int, weights: str, dialect: Dialect) -> str:
 
 
 def _sums(chunk: Sequence[SqlStage], scores: Sequence[str]) -> list[tuple[str, str]]:
-    """What the stages add, from the last that begins anew, or from the scores before the chunk."""
+    """Return what the stages add, from the last that begins anew, or from the scores before the chunk."""
     found = []
     for s in range(len(chunk)):
         start = max((i for i in range(s + 1) if chunk[i].anew), default=-1)

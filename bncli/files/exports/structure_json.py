@@ -31,12 +31,12 @@ _CHECK = "bootstrap_log_loss"
 
 
 def dump_structure(structure: NamedStructure) -> str:
-    """The text of the structure file."""
+    """Return the text of the structure file."""
     return dump(structure_json(structure))
 
 
 def structure_json(structure: NamedStructure) -> dict[str, Any]:
-    """The content of the structure file."""
+    """Return the content of the structure file."""
     return {"format": "bncli-structure", "version": VERSION, **graph_json(structure)}
 
 
@@ -51,7 +51,7 @@ def graph_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def content_json(structure: NamedStructure) -> dict[str, Any]:
-    """The parents, or the regions and what a search says of them."""
+    """Return the parents, or the regions and what a search says of them."""
     if isinstance(structure, NamedDag):
         return {"parents": {child: list(parents) for child, parents in structure.parents.items()}}
     regions = {"regions": [list(region) for region in structure.regions]}
@@ -84,14 +84,17 @@ def posterior_json(value: float) -> float | None:
 
 
 def parse_structure(data: bytes, path: str) -> NamedStructure:
-    """The structure in the text of the structure file."""
+    """Return the structure in the text of the structure file."""
     document = parse(data, path)
     document.check_format("structure", VERSION)
     return read_graph(document, besides=("format", "version"))
 
 
 def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
-    """The structure in an object that has the keys above and those `besides`; method and options may be left out."""
+    """Return the structure in an object that has the keys above and those `besides`.
+
+    Method and options may be left out.
+    """
     members = node.members()
     content = "regions" if "regions" in members else "parents"
     if "regions" in members and "parents" in members:
@@ -144,7 +147,7 @@ def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[
 
 
 def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
-    """What a search says of the steps: all of it or nothing."""
+    """Return what a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
     if len(missing) == len(_STEPS) and _CHECK not in fields:
         return None

@@ -38,7 +38,7 @@ class Tokens:
         return self._next[0]
 
     def take(self) -> Token:
-        """The token at the cursor, which moves on."""
+        """Return the token at the cursor, which moves on."""
         token, end = self._next
         self._next = self._scan(end)
         return token
@@ -55,13 +55,13 @@ class Tokens:
         return self.next.kind != "quoted" and self.next.text in texts
 
     def expect(self, *texts: str) -> Token:
-        """Takes one of these marks or keywords; anything else is an error."""
+        """Take one of these marks or keywords; anything else is an error."""
         if not self.at(*texts):
             self.fail(f"expected {' or '.join(repr(text) for text in texts)}, found {describe(self.next)}")
         return self.take()
 
     def take_raw(self, pattern: re.Pattern[str]) -> str | None:
-        """The stretch of text at the cursor that `pattern` matches, taken; None where it does not."""
+        """Return the stretch of text at the cursor that `pattern` matches, taken; None where it does not."""
         match = pattern.match(self._text, self.next.at)
         if match is None:
             return None
@@ -69,7 +69,7 @@ class Tokens:
         return match[0]
 
     def fail(self, what: str, *, at: int | None = None, hint: str = "") -> NoReturn:
-        """Raises the error, at the cursor or at an offset."""
+        """Raise the error, at the cursor or at an offset."""
         raise BncliError(what, where=self.place(self.next.at if at is None else at), hint=hint)
 
     def place(self, at: int) -> str:
@@ -79,7 +79,7 @@ class Tokens:
         return f"{self._where}, line {line}, column {column}"
 
     def _scan(self, start: int) -> tuple[Token, int]:
-        """The first token from `start` on that is not skipped, and where it ends."""
+        """Return the first token from `start` on that is not skipped, and where it ends."""
         while start < len(self._text):
             match = self._grammar.match(self._text, start)
             if match is None:
@@ -93,7 +93,7 @@ class Tokens:
 
 
 def describe(token: Token) -> str:
-    """What stands there, for an error."""
+    """Return what stands there, for an error."""
     if token.kind == "end":
         return "the end of the file"
     text = token.text if len(token.text) <= 40 else token.text[:37] + "..."

@@ -50,7 +50,10 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def read_xmlbif(text: str | bytes, where: str) -> NamedNetwork:
-    """The network in an XMLBIF text, or in bytes whose encoding XML itself tells; errors name `where` and the line."""
+    """Return the network in an XMLBIF text, or in bytes whose encoding XML itself tells.
+
+    Errors name `where` and the line.
+    """
     from bncli.files.exports.names import restore_names
     from bncli.files.exports.xmlbif_parser import parse_xmlbif
 
@@ -58,7 +61,7 @@ def read_xmlbif(text: str | bytes, where: str) -> NamedNetwork:
 
 
 def write_xmlbif(network: NamedNetwork) -> str:
-    """The text of the XMLBIF file, to be stored as UTF-8."""
+    """Return the text of the XMLBIF file, to be stored as UTF-8."""
     from bncli.files.exports.names import NameRules, escape_names
 
     name, nodes, properties = escape_names(network, NameRules(printed, printed, printed, str))

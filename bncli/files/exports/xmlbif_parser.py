@@ -41,11 +41,11 @@ class Element:
         return "".join(self.texts).strip()
 
     def all(self, tag: str) -> list[Element]:
-        """The inner elements with this tag."""
+        """Return the inner elements with this tag."""
         return [child for child in self.children if child.tag == tag]
 
     def only(self, tag: str) -> Element:
-        """The one inner element with this tag."""
+        """Return the one inner element with this tag."""
         found = self.all(tag)
         if len(found) != 1:
             self.fail(f"expected one element {tag} in {self.tag}, found {len(found)}")
@@ -56,7 +56,7 @@ class Element:
 
 
 def parse_xml(text: str | bytes, where: str) -> Element:
-    """The root element of a document; bytes are decoded as the document says."""
+    """Return the root element of a document; bytes are decoded as the document says."""
     from xml.parsers import expat
 
     builder = _Builder(where)
@@ -106,7 +106,10 @@ class _Builder:
 
 
 def parse_xmlbif(text: str | bytes, where: str) -> EscapedNetwork:
-    """The network in an XMLBIF text, or in bytes whose encoding XML itself tells; errors name `where` and the line."""
+    """Return the network in an XMLBIF text, or in bytes whose encoding XML itself tells.
+
+    Errors name `where` and the line.
+    """
     root = parse_xml(text, where)
     if root.tag != "BIF":
         root.fail(f"expected the element BIF, found {root.tag}")
@@ -123,7 +126,7 @@ def parse_xmlbif(text: str | bytes, where: str) -> EscapedNetwork:
 
 
 def _variable(element: Element) -> EscapedNode:
-    """The node without its parents and its table."""
+    """Return the node without its parents and its table."""
     kind = element.attributes.get("TYPE")
     if kind in ("decision", "utility"):
         element.fail(f"a variable of the type '{kind}'", hint="only networks of random variables (nature) are read")
@@ -136,7 +139,7 @@ def _properties_of(element: Element) -> dict[str, str]:
 
 
 def _defined(network: Element, variables: Mapping[str, EscapedNode]) -> Iterator[EscapedNode]:
-    """The variables in their order, with what their definitions say."""
+    """Yield the variables in their order, with what their definitions say."""
     definitions: dict[str, Element] = {}
     for element in network.all("DEFINITION"):
         name = element.only("FOR").text

@@ -45,7 +45,7 @@ class HistogramPanel:
 def convergence_plots(
     title: str, across: str, upwards: str, names: Sequence[str], panels: Sequence[CurvesPanel]
 ) -> str:
-    """The SVG text; every name has the same look in all panels, told in a legend on top."""
+    """Return the SVG text; every name has the same look in all panels, told in a legend on top."""
     width = _sheet_width(len(panels))
     places = _legend_places(names, width)
     head = _HEAD + _LEGEND_ROW * (1 + max(row for _, row in places))
@@ -102,7 +102,7 @@ class _Frame:
     upwards: Axis
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point; what a logarithmic axis does not reach, 0, stands at its end."""
+        """Return the pixel of a point; what a logarithmic axis does not reach, 0, stands at its end."""
         x = max(x, self.across.low)
         return self.left + WIDE * self.across.share(x), self.top + HIGH * (1 - self.upwards.share(y))
 
@@ -126,7 +126,7 @@ class _Frame:
 
 
 def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> str:
-    """The SVG text."""
+    """Return the SVG text."""
     width = _sheet_width(len(panels))
     drawing = Drawing(width, _HEAD + _sheet_height(len(panels)), title)
     drawing.text(16, 24, shortened(title, width - 32))
@@ -171,7 +171,7 @@ def _columns(n_panels: int) -> int:
 
 
 def _corner(number: int, n_panels: int, head: float) -> tuple[float, float]:
-    """The upper left corner of the frame of a panel."""
+    """Return the upper left corner of the frame of a panel."""
     row, column = divmod(number, _columns(n_panels))
     return column * (_LEFT + WIDE + _RIGHT) + _LEFT, head + row * (_ABOVE + HIGH + _BELOW) + _ABOVE
 

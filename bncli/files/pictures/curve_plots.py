@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bncli.files.pictures.drawing import Axis, Drawing, Line, axis_of, shortened, text_width
 
-# Comparative scatter plots: a panel a learner, a point a data set, the baseline's figure across and its own upwards.
+# Comparative scatter plots: a panel a learner, a point per data set, the baseline's figure across and its own upwards.
 #
 # All panels have the same axes, logarithmic where that is asked for, or all figures are positive and the largest is
 # more
@@ -42,7 +42,7 @@ class ScatterPanel:
 def scatter_plots(
     title: str, baseline: str, panels: Sequence[ScatterPanel], *, lower_is_better: bool, logarithmic: bool | None = None
 ) -> Drawing:
-    """A panel a learner; where axes are to be `logarithmic`, all figures are positive."""
+    """Return a panel a learner; where axes are to be `logarithmic`, all figures are positive."""
     columns = min(_SCATTER_COLUMNS, math.ceil(math.sqrt(len(panels))))
     wide, high = _SCATTER_LEFT + SIDE + _SCATTER_RIGHT, _SCATTER_ABOVE + SIDE + _SCATTER_BELOW
     drawing = Drawing(columns * wide, _SCATTER_HEAD + math.ceil(len(panels) / columns) * high, title)
@@ -104,7 +104,7 @@ class CurvePanel:
 
 
 def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePanel]) -> str:
-    """The SVG text."""
+    """Return the SVG text."""
     columns = min(_CURVE_PLOTS_COLUMNS, math.ceil(math.sqrt(len(panels))))
     wide, high = _CURVE_PLOTS_LEFT + SIDE + _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_ABOVE + SIDE + _CURVE_PLOTS_BELOW
     width = max(_NARROWEST, columns * wide)
@@ -155,7 +155,7 @@ _UNIT_CURVES_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 def unit_curves(
     title: str, axes: tuple[str, str], curves: Sequence[Points], references: Sequence[Points], most: float = 1.0
 ) -> Drawing:
-    """A curve and a dashed line a label, from 0 to 1 across and to `most` upwards; the first label is shown."""
+    """Return a curve and a dashed line a label, from 0 to 1 across and to `most` upwards; the first label is shown."""
     drawing = Drawing(WIDTH, TOP + UNIT_CURVES_SIDE + 40, title)
     upwards = _UNIT_CURVES_UNIT if most <= 1 else axis_of([0.0, most], logarithmic=False)
     _unit_curves_draw_frame(drawing, *axes, upwards)
@@ -219,7 +219,7 @@ Series = Sequence[float | None]
 
 
 def series_curve(title: str, upwards: str, values: Series, dashed: Series, names: Sequence[str]) -> Drawing:
-    """values and dashed (files,); `names` of the files are told when a dot is pointed at."""
+    """Return values and dashed (files,); `names` of the files are told when a dot is pointed at."""
     drawing = Drawing(SERIES_WIDTH, _TOP + _HIGH + 40, title)
     known = [value for value in (*values, *dashed) if value is not None]
     axis = axis_of(known if min(known, default=0.0) < 0 else [0.0, *known], logarithmic=False)
@@ -254,7 +254,7 @@ def series_curve(title: str, upwards: str, values: Series, dashed: Series, names
 
 
 def _unbroken(values: Series) -> list[list[tuple[int, float]]]:
-    """Runs of known numbers, each with its place."""
+    """Run of known numbers, each with its place."""
     runs: list[list[tuple[int, float]]] = [[]]
     for i, value in enumerate(values):
         if value is None:
@@ -295,12 +295,12 @@ class FigurePanel:
 
 
 def learning_curve_plots(title: str, panels: Sequence[FigurePanel]) -> str:
-    """The SVG text."""
+    """Return the SVG text."""
     return learning_curve_drawing(title, panels).source()
 
 
 def learning_curve_drawing(title: str, panels: Sequence[FigurePanel]) -> Drawing:
-    """The same as a drawing."""
+    """Return the same as a drawing."""
     width = len(panels) * (_LEARNING_CURVE_PLOTS_LEFT + WIDE + _LEARNING_CURVE_PLOTS_RIGHT)
     drawing = Drawing(
         width, _LEARNING_CURVE_PLOTS_HEAD + _LEARNING_CURVE_PLOTS_ABOVE + HIGH + _LEARNING_CURVE_PLOTS_BELOW, title

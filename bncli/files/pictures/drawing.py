@@ -93,12 +93,12 @@ class Drawing:
         self._parts: list[str] = []
 
     def line(self, kind: Line, *points: tuple[float, float]) -> None:
-        """A line through the points."""
+        """Draw a line through the points."""
         corners = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
         self._parts.append(f'  <polyline class="{kind}" points="{corners}"/>')
 
     def series(self, number: int, *points: tuple[float, float]) -> None:
-        """A line through the points in the colour and dashes of its number, 0 to SERIES - 1."""
+        """Draw a line through the points in the colour and dashes of its number, 0 to SERIES - 1."""
         corners = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
         dashes = _DASHES[number // len(COLOURS)]
         broken = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -106,25 +106,25 @@ class Drawing:
         self._parts.append(f'  <polyline {look}{broken} points="{corners}"/>')
 
     def bar(self, x: float, y: float, width: float, height: float, tip: str, *, kind: Mark = "dot") -> None:
-        """A rectangle whose upper left corner is (x, y)."""
+        """Draw a rectangle whose upper left corner is (x, y)."""
         place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
         self._parts.append(
             f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>' if tip else f'  <rect class="{kind}" {place}/>'
         )
 
     def shade(self, x: float, y: float, side: float, shade: str, tip: str) -> None:
-        """A square cell of a heat map, in the shade of this class."""
+        """Draw a square cell of a heat map in the shade of this class."""
         place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(side)}" height="{_number(side)}"'
         self._parts.append(f'  <rect class="{shade}" {place}>{_tip(tip)}</rect>')
 
     def path(self, kind: str, outline: str, *, width: float | None = None, tip: str = "") -> None:
-        """A path by its outline, in SVG's own letters; `width` of its line where that says something."""
+        """Draw a path given in SVG's own notation; `width` of its line where that matters."""
         thick = "" if width is None else f' stroke-width="{_number(width)}"'
         end = f">{_tip(tip)}</path>" if tip else "/>"
         self._parts.append(f'  <path class="{kind}" d="{outline}"{thick}{end}')
 
     def begin(self, *, link: str = "", label: int | None = None, shown: bool = True) -> None:
-        """A group up to `end`: of what belongs to a label, by its number, or a link to a place in the same page."""
+        """Begin a group up to `end`: what belongs to a label, by its number, or a link within the page."""
         if link:
             self._parts.append(f'  <a href="#{link}">')
             return
@@ -136,7 +136,7 @@ class Drawing:
         self._parts.append("  </a>" if link else "  </g>")
 
     def dot(self, x: float, y: float, tip: str, *, radius: float = 3.5, kind: Mark = "dot") -> None:
-        """A point, which tells `tip` when it is pointed at."""
+        """Draw a point that shows `tip` when pointed at."""
         place = f'cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"'
         self._parts.append(f'  <circle class="{kind}" {place}>{_tip(tip)}</circle>')
 
@@ -158,14 +158,14 @@ class Drawing:
         self._parts.append(f"  <text {place}>{_clean(text)}{_tip(tip) if tip else ''}</text>")
 
     def source(self) -> str:
-        """The SVG document, with its own paper and look."""
+        """Return the SVG document, with its own paper and look."""
         size = f'width="{_number(self.width)}" height="{_number(self.height)}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {self._box} role="img">'
         paper = f'  <rect class="paper" {size}/>'
         return "\n".join([head, f"  {_tip(self._title)}", _STYLE, paper, *self._parts, "</svg>"]) + "\n"
 
     def inline(self, told: str, *, role: Literal["img", "group"] = "img") -> str:
-        """The drawing inside a page, which has the look; `told` says in words what is to be seen.
+        """Return the drawing inside a page, which has the look; `told` says in words what is to be seen.
 
         A picture with links in it is a `group`: what is inside an `img` is not read out.
         """
@@ -184,7 +184,7 @@ def text_width(text: str, size: float = SIZE) -> float:
 
 
 def shortened(text: str, width: float, size: float = SIZE) -> str:
-    """The text, or as much of its beginning as is not wider than `width`, with an ellipsis."""
+    """Return the text, or as much of its beginning as is not wider than `width`, with an ellipsis."""
     room, whole = width - text_width("…", size), 0.0
     kept = 0
     for letter in text:
@@ -249,7 +249,7 @@ class Axis:
 
 
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
-    """An axis from the least to the largest of the values; None: logarithmic where they span enough."""
+    """Return an axis from the least to the largest of the values; None: logarithmic where they span enough."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and high <= _LOG_SPAN * low:
         middle = math.sqrt(low * high)

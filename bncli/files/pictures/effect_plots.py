@@ -40,7 +40,7 @@ class ValueEffect:
 
 
 def value_axis(numbers: Sequence[float]) -> Axis:
-    """An axis that holds these numbers and 0."""
+    """Return an axis that holds these numbers and 0."""
     return axis_of([0.0, *numbers], logarithmic=False)
 
 
@@ -77,7 +77,10 @@ def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str],
 
 
 def step_outline(shares: Sequence[float]) -> str:
-    """The path of steps at these heights, 0 to 1; the page's script draws those of other classes in the same way."""
+    """Return the path of steps at these heights, 0 to 1.
+
+    The page's script draws those of other classes in the same way.
+    """
     step = WIDE / len(shares)
     heights = [TOP + HIGH * (1 - min(max(share, 0.0), 1.0)) for share in shares]
     moves = (f"V{y:.1f}H{LEFT + (i + 1) * step:.1f}" for i, y in enumerate(heights))
@@ -85,7 +88,7 @@ def step_outline(shares: Sequence[float]) -> str:
 
 
 def band_outline(low: Sequence[float], high: Sequence[float]) -> str:
-    """The path around steps from low to high."""
+    """Return the path around steps from low to high."""
     step = WIDE / len(low)
     upper = step_outline(high)
     lower = [TOP + HIGH * (1 - min(max(share, 0.0), 1.0)) for share in low]
@@ -120,7 +123,7 @@ def bar_place(zero: float, share: float) -> tuple[float, float]:
 
 
 def bound_outline(low: float, high: float, y: float) -> str:
-    """A thin line from low to high, as far as the axis goes."""
+    """Return a thin line from low to high, as far as the axis goes."""
     ends = (NAMES + BARS * min(max(share, 0.0), 1.0) for share in (low, high))
     return "M{0:.1f} {2:.1f}H{1:.1f}".format(*ends, y)
 
@@ -145,7 +148,7 @@ def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], told: Se
 
 
 def _fitted(parts: Sequence[str], width: float) -> str:
-    """The names joined, shortened to equal parts of the width where they find no room together."""
+    """Return the names joined, shortened to equal parts of the width where they find no room together."""
     whole = " & ".join(parts)
     if text_width(whole, 11) <= width:
         return whole
@@ -194,7 +197,7 @@ def points_of(scales: Sequence[Scale], base: float) -> Points:
 
 
 def nomogram(title: str, points: Points, label: str) -> Drawing:
-    """A line an attribute, under the points; the sum, and the probability of the label under it."""
+    """Return a line an attribute, under the points; the sum, and the probability of the label under it."""
     n, room = len(points.scales), NOMOGRAM_WIDTH - _NAMES - _RIGHT
     drawing = Drawing(NOMOGRAM_WIDTH, _ROW * (n + 3) + 16, title)
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
@@ -214,7 +217,7 @@ def nomogram(title: str, points: Points, label: str) -> Drawing:
 
 
 def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[str, float]]) -> None:
-    """A line with its ticks; names stand over and under it in turn, as far as they have room."""
+    """Draw a line with its ticks; names stand above and below in turn where they fit."""
     y = _ROW * row + 26
     drawing.text(4, y + 4, shortened(name, _NAMES - 16, 12), size=12, tip=name)
     if not places:

@@ -30,7 +30,7 @@ class HeatAxis:
 
 
 def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
-    """cells (values down, values across); edges and cells share one scale, the largest number of all."""
+    """Return cells (values down, values across); edges and cells share one scale, the largest number of all."""
     below_all = 14.0 if _lie(across.values) else _room(across.values)
     drawing = Drawing(WIDTH, TOP + MARGIN + SIDE + below_all + 20, title)
     wide, high = SIDE / cells.shape[1], SIDE / cells.shape[0]
@@ -54,7 +54,7 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
 
 
 def heat_scale(*numbers: Array | None) -> float:
-    """The largest of all, above 0."""
+    """Return the largest of all, above 0."""
     return max((float(abs(one).max(initial=0.0)) for one in numbers if one is not None), default=0.0) or 1.0
 
 

@@ -31,7 +31,7 @@ class NetworkLayout(NamedTuple):
 
 
 def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
-    """A forest, its trees one below the other."""
+    """Return a forest, its trees one below the other."""
     children: dict[int | None, list[int]] = {}
     for node, parent in parents.items():
         children.setdefault(parent, []).append(node)
@@ -67,7 +67,7 @@ def _subtree(
 
 
 def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
-    """A graph without cycles."""
+    """Return a graph without cycles."""
     depths = _depths(parents)
     layers: list[list[int]] = [[] for _ in range(max(depths.values(), default=0) + 1)]
     for node, depth in depths.items():
@@ -92,7 +92,7 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
 
 
 def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """The longest way to every node."""
+    """Return the longest way to every node."""
     depths: dict[int, int] = {}
     pending = list(parents)
     while pending:
@@ -107,7 +107,7 @@ def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 
 def _ordered(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:
-    """The breadth of every node: orders by the mean of neighbours, then as near to that as there is room for."""
+    """Return the breadth of every node: orders by the mean of neighbours, then as near to that as there is room for."""
     after: dict[int, list[int]] = {}
     for node, listed in before.items():
         for parent in listed:
@@ -191,7 +191,7 @@ def network_drawing(
 
 
 def _draw_arc(drawing: Drawing, points: Sequence[tuple[float, float]], strength: float, tip: str) -> None:
-    """A curve through the points, with a tip at its end."""
+    """Draw a curve through the points, with a tip at its end."""
     outline = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         middle = (x0 + x1) / 2

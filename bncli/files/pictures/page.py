@@ -150,7 +150,7 @@ def text(words: str) -> str:
 
 
 def name(words: str) -> str:
-    """A name out of a file, whose direction of writing turns nothing about that stands around it."""
+    """Return a name out of a file, whose direction of writing turns nothing about that stands around it."""
     return f"<bdi>{text(words)}</bdi>"
 
 
@@ -176,7 +176,7 @@ class PageNumbering:
 
 @singledispatch
 def markup(block: Any, numbered: PageNumbering) -> str:
-    """A block as HTML."""
+    """Return a block as HTML."""
     raise TypeError(f"no markup for {type(block).__name__}")
 
 
@@ -263,7 +263,7 @@ SCRIPT_LIMIT = 20_000
 
 
 def html_page(page: Page) -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     numbered = PageNumbering()
     body = "\n".join(numbered.section(one, number) for number, one in enumerate(page.sections, 1))
     style = f"\n{part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
@@ -299,12 +299,12 @@ def html_page(page: Page) -> str:
 
 @cache
 def part(name: str) -> str:
-    """A file of this room."""
+    """Return a file of this room."""
     return files("bncli.files.pictures").joinpath(name).read_text(encoding="utf-8")
 
 
 def inert(program: str) -> str:
-    """A program with no text in it that would end the script: `<` is escaped where a tag could begin."""
+    """Return a program with no text in it that would end the script: `<` is escaped where a tag could begin."""
     return re.sub(r"<(?=[/!]|script)", r"\\u003c", program, flags=re.IGNORECASE)
 
 

@@ -94,13 +94,13 @@ def _draw_axis(drawing: Drawing, scale: _Scale, difference: float) -> None:
 
 
 def _draw_bar(drawing: Drawing, left: float, right: float, y: float) -> None:
-    """A bar over a group, just wide enough to be seen where its ranks are equal."""
+    """Draw a bar over a group, just wide enough to be visible where its ranks are equal."""
     more = max(0.0, 4 - (right - left)) / 2
     drawing.line("thick", (left - more, y), (right + more, y))
 
 
 def _draw_label(drawing: Drawing, name: str, rank: float, x: float, end: float, y: float) -> None:
-    """A line from the axis down and out to the name, which stands at `end` with its rank."""
+    """Draw a line from the axis down and out to the name, which stands at `end` with its rank."""
     at_left = end < x
     label = shortened(name, _LABEL)
     told = f"{label} ({rank:.2f})" if at_left else f"({rank:.2f}) {label}"

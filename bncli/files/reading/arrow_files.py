@@ -52,7 +52,7 @@ class Batch:
 
 
 def recognise(first: bytes) -> str | None:
-    """The columnar format that begins with these bytes: parquet, file or stream (of Arrow IPC), feather v1."""
+    """Return the columnar format that begins with these bytes: parquet, file or stream (of Arrow IPC), feather v1."""
     for name, magic in _MAGIC.items():
         if first.startswith(magic):
             return name
@@ -91,7 +91,7 @@ class ColumnarFile:
         return ColumnRequest(name, ValueKind.NUMBER if _is_real(kind) else ValueKind.TEXT)
 
     def batches(self, names: Sequence[str], *, whole: bool = False) -> Iterator[Batch]:
-        """The rows in order, with the named columns, or with all of them for `whole` rows."""
+        """Yield the rows in order, with the named columns, or with all of them for `whole` rows."""
         row = 1
         batches = self._guarded(lambda: self._all(self.names if whole else names))
         while (data := self._guarded(lambda: _next_sound(batches))) is not None:
@@ -132,7 +132,7 @@ class ColumnarFile:
 
 
 def _names(schema: pa.Schema) -> tuple[str, ...]:
-    """The columns' names; UnicodeDecodeError where they, or the names of time zones, are not UTF-8."""
+    """Return the columns' names; UnicodeDecodeError where they, or the names of time zones, are not UTF-8."""
     zones = [kind.tz for kind in schema.types if pa.types.is_timestamp(kind)]
     assert all(zone is None or isinstance(zone, str) for zone in zones)
     return tuple(schema.names)
@@ -156,7 +156,7 @@ def _open(file: BinaryIO, kind: str, path: str, wanted: Sequence[int] | None = N
 
 
 def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """The next batch, offsets, indices, UTF-8 and dictionaries checked."""
+    """Return the next batch, offsets, indices, UTF-8 and dictionaries checked."""
     data = next(batches, None)
     if data is not None:
         data.validate()
@@ -169,7 +169,7 @@ def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 
 def parse_batch(batch: Batch, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """The wanted columns of a batch's rows."""
+    """Return the wanted columns of a batch's rows."""
     found = [_values(batch, want) for want in wants]
     resolved = [resolve(want, values, tokens) for want, values in zip(wants, found, strict=True)]
     wrongs = [_also_infinite(values, wrong) for values, wrong in resolved]
@@ -221,7 +221,7 @@ def _values(batch: Batch, want: ColumnRequest) -> Values:
 
 
 def type_word(kind: pa.DataType) -> str | None:
-    """What values of an Arrow type are read as, in a word; None: nothing, for all are missing."""
+    """Return what values of an Arrow type are read as, in a word; None: nothing, for all are missing."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_null(kind):
         return None
@@ -242,7 +242,7 @@ def _is_real(kind: Any) -> bool:
 
 
 def _as_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
-    """The rows as lines of CSV."""
+    """Return the rows as lines of CSV."""
     columns = [_texts(array) for array in data.take(rows).columns] if rows else []
     return [
         ",".join(

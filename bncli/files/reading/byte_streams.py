@@ -40,7 +40,7 @@ _PIECE = 1 << 20
 
 
 def checked_encoding(name: str | None) -> str | None:
-    """The name of a text encoding that Python knows, None for UTF-8; UsageError for anything else."""
+    """Return the name of a text encoding that Python knows, None for UTF-8; UsageError for anything else."""
     if name is None:
         return None
     try:
@@ -54,7 +54,7 @@ def checked_encoding(name: str | None) -> str | None:
 
 
 def marked_encoding(first: bytes) -> str | None:
-    """The encoding that a byte-order mark names, None without one and for UTF-8."""
+    """Return the encoding that a byte-order mark names, None without one and for UTF-8."""
     return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
 
 
@@ -129,7 +129,7 @@ class Input:
         return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
 
     def open(self) -> Stream:
-        """The bytes from the beginning, decompressed."""
+        """Return the bytes from the beginning, decompressed."""
         self.n_done = 0
         if self._spool is not None:
             self._spool.seek(0)
@@ -237,7 +237,7 @@ class Stream:
         self.paused = False
 
     def decode(self, encoding: str | None) -> None:
-        """Turns what follows into UTF-8 from this encoding; None: from UTF-8, or as a byte-order mark says."""
+        """Turn what follows into UTF-8 from this encoding; None: from UTF-8, or as a byte-order mark says."""
         encoding = encoding or marked_encoding(self._ahead)
         if encoding is not None:
             self._source = Transcoder(self._ahead, self._source, encoding, self.owner.name)
@@ -301,7 +301,7 @@ def fill(stream: Readable, size: int, pauses: Callable[[], bool] = lambda: False
 
 
 def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[Input, ...]:
-    """The files that make up the table; `keep`: they may be opened more than once."""
+    """Return the files that make up the table; `keep`: they may be opened more than once."""
     if "-" in paths and len(paths) > 1:
         raise UsageError("stdin (-) cannot be read together with files")
     found: list[str] = []
@@ -339,6 +339,6 @@ def _check_once(paths: Sequence[str]) -> None:
 
 
 def strip_compression(name: str) -> str:
-    """The name without .gz, .bz2, .xz or .zst."""
+    """Return the name without .gz, .bz2, .xz or .zst."""
     stem, suffix = os.path.splitext(name)
     return stem if suffix.lower() in COMPRESSED_SUFFIXES else name

@@ -36,7 +36,7 @@ def assemble(
     given: Cuts | None,
     watch: Watch,
 ) -> Columns:
-    """The columns, without identifiers, rows of weight 0 and (if the source says so) rows without a class."""
+    """Return the columns, without identifiers, rows of weight 0 and (if the source says so) rows without a class."""
     where = table.name
     if n_rows == 0:
         raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
@@ -58,7 +58,10 @@ def assemble(
 
 
 def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
-    """The rows of positive weight; one of them without a class is an error unless such rows are to be dropped."""
+    """Return the rows of positive weight.
+
+    One of them without a class is an error unless such rows are to be dropped.
+    """
     keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
     if not keep.any():
         raise BncliError("every row has weight 0", where=where)
@@ -75,7 +78,7 @@ def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str,
 def _given_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, given: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
-    """The columns as given cuts say; their texts are levels of the cuts."""
+    """Return the columns as given cuts say; their texts are levels of the cuts."""
     # in the order in which they would be found, whatever that of the cuts is: cuts may be learnt again for folds
     found = [a for a in given.attributes if isinstance(a, CategoricalAttribute)]
     levels = {a.name: sort_levels(pa.array(list(a.code_of), pa.string())) for a in found}
@@ -96,7 +99,7 @@ def _given_attributes(
 def _check_levels(
     column: ColumnBuilder, levels: tuple[str, ...], keep: Mask, where: str, tokens: MissingTokens
 ) -> None:
-    """An error for a value that is not among the levels, unless only rows that do not count have it."""
+    """Raise BncliError for a value that is not among the levels, unless only rows that are not used have it."""
     unknown = _unknown(column.texts(), levels, tokens)
     if len(unknown) and not keep.all():
         unknown = _unknown(column.texts(keep), levels, tokens)
@@ -112,7 +115,7 @@ def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: MissingTokens) ->
 
 
 def _without_unused(table: Columns, *, attributes_too: bool) -> Columns:
-    """The table with only those labels, and levels, that occur in it."""
+    """Return the table with only those labels, and levels, that occur in it."""
     attributes = dict(table.attributes)
     if attributes_too:
         for name, column in attributes.items():
@@ -131,7 +134,7 @@ def _only_used(column: CategoricalColumn) -> CategoricalColumn:
 
 
 def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: str) -> None:
-    """An error for labels that cannot be classes. Conventions: two are never too many, however few the rows."""
+    """Raise BncliError for labels that cannot be classes. Two labels are never too many, however few the rows."""
     if len(labels) == 1:
         what = f"the class '{class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="--class names another column")
@@ -147,7 +150,7 @@ def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
 
 
 def tell_numbers(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
-    """A warning where the labels are many numbers, each of few rows or not all of them whole: measured, not classes."""
+    """Warn if the labels are many numbers with few rows each or not all integers: probably measurements."""
     if are_measured(labels, n_rows):
         what = f"the class '{class_name}' looks like a number, not a class: {len(labels):,} different numbers"
         advice = "cut it into a few intervals first, or name another column with --class"
@@ -162,6 +165,6 @@ def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:
 
 
 def _numbers(labels: tuple[str, ...]) -> Array | None:
-    """What the labels write; None unless all of them are numbers."""
+    """Return what the labels write; None unless all of them are numbers."""
     values, wrong = to_numbers(pa.array(labels, pa.string()), ())
     return values if wrong is None else None

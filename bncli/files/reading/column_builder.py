@@ -58,20 +58,20 @@ def encode(values: pa.Array, shared: pa.Array) -> CodedTexts:
 
 
 def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
-    """The codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
+    """Return the codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
     narrow: SignedCodes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
     return narrow
 
 
 def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
-    """The shared texts and the new ones among `texts`; neither holds a text twice."""
+    """Return the shared texts and the new ones among `texts`; neither holds a text twice."""
     if not len(shared):
         return texts
     return pc.unique(pa.concat_arrays([shared, texts]))
 
 
 def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
-    """The texts without blanks around them, and which of them are missing tokens."""
+    """Return the texts without blanks around them, and which of them are missing tokens."""
     if len(texts) <= FEW:
         few = [text.strip(BLANKS) for text in texts.to_pylist()]
         return pa.array(few, pa.string()), np.array([text in missing for text in few], np.bool_)
@@ -81,7 +81,7 @@ def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
 
 
 def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """The values, once each, that are not missing."""
+    """Return the values, once each, that are not missing."""
     if len(texts) <= FEW:
         stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
         return pa.array([text for text in stripped if text not in missing], pa.string())
@@ -99,14 +99,14 @@ def sort_levels(levels: pa.Array) -> tuple[str, ...]:
 
 
 def sorted_texts(texts: Iterable[str]) -> tuple[str, ...]:
-    """The same of Python's texts."""
+    """Return the same of Python's texts."""
     return sort_levels(pa.array(list(texts), pa.string()))
 
 
 def codes_of(
     texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
 ) -> NDArray[np.int64]:
-    """The code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
+    """Return the code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
     if len(texts) <= FEW:
         code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
         return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
@@ -138,7 +138,7 @@ class NonNumeric(NamedTuple):
 
 
 def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], str]) -> NonNumeric:
-    """The first row whose text is `wrong`. Its line is only sought among numbers: that takes a walk over the block."""
+    """Return the first row whose text is `wrong`. Its line is only searched among numbers, which takes a scan."""
     is_wrong = wrong[block.codes]
     row = int(np.argmax(is_wrong))
     text = block.texts[int(block.codes[row])].as_py().strip(BLANKS)
@@ -146,7 +146,7 @@ def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], st
 
 
 def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens) -> list[str]:
-    """A note for the user if the column of text was most likely meant to be numbers."""
+    """Return a note for the user if the column of text was most likely meant to be numbers."""
     if non_numeric is None:
         return []
     text = non_numeric.text if len(non_numeric.text) <= _N_SHOWN else non_numeric.text[:_N_SHOWN] + "..."
@@ -218,7 +218,7 @@ class ColumnBuilder:
         return self._free and self._whole and is_number and not self.leading_zeros
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
-        """Takes the next block and learns from it; `locate` tells where its rows stand."""
+        """Take the next block and learns from it; `locate` tells where its rows stand."""
         self.blocks.append(block)
         if isinstance(block, CodedTexts):
             if block.texts is not self.shared:
@@ -245,7 +245,7 @@ class ColumnBuilder:
             self.want = ColumnRequest(self.want.name, ValueKind.NUMBER)
 
     def settle(self) -> list[int]:
-        """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
+        """End the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
         if self._free:
             if not more_than_two(
                 (to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block)
@@ -271,7 +271,7 @@ class ColumnBuilder:
         return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
 
     def count(self, missing: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """The different values of a column of text that are not missing, and how often each occurs."""
+        """Return the different values of a column of text that are not missing, and how often each occurs."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         times = [np.bincount(block.codes, minlength=len(block.texts)) for block in blocks]
         trimmed, is_missing = strip(pa.concat_arrays([EMPTY, *(block.texts for block in blocks)]), missing)
@@ -280,7 +280,10 @@ class ColumnBuilder:
         return found["text"].combine_chunks(), found["times_sum"].to_numpy()
 
     def numeric(self, read: Callable[[pa.Array], Array] | None = None) -> NumericColumn:
-        """The finished column of numbers; the blocks are gone. `read` makes numbers of texts that are no plain ones."""
+        """Return the finished column of numbers.
+
+        The blocks are gone. `read` makes numbers of texts that are no plain ones.
+        """
         read = read or (lambda texts: to_numbers(texts, self._tokens.number)[0])
         tables: dict[int, Array] = {}
         numbers = []
@@ -294,14 +297,14 @@ class ColumnBuilder:
         return NumericColumn(join_numbers(numbers))
 
     def label(self, *, as_text: bool) -> CategoricalColumn:
-        """The finished class: in one whose values are all numbers the missing tokens are those of numbers."""
+        """Return the finished class: in one whose values are all numbers the missing tokens are those of numbers."""
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
             self._tokens = MissingTokens(self._tokens.number, self._tokens.number)
         return self.categorical()
 
     def categorical(self, levels: tuple[str, ...] | None = None) -> CategoricalColumn:
-        """The finished column of text; the blocks are gone. `levels`: as found, sorted, unless given.
+        """Return the finished column of text; the blocks are gone. `levels`: as found, sorted, unless given.
 
         A text that is not among the given levels has the code MISSING: see `unknown`.
         """
@@ -333,7 +336,7 @@ def _marked(blocks: Iterable[CodedTexts], rows: Mask) -> Iterable[pa.Array]:
 
 
 def digest(values: Values, shared: pa.Array) -> ColumnBlock:
-    """The values of a column in a row block, in the form that is kept."""
+    """Return the values of a column in a row block, in the form that is kept."""
     return encode(values, shared) if is_text(values) else narrow_numbers(values)
 
 
@@ -348,7 +351,7 @@ def more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
 
 
 def add_different(seen: list[float], values: NDArray[Any]) -> None:
-    """Adds numbers that were not seen, until there are three."""
+    """Add numbers that were not seen, until there are three."""
     if len(seen) > 2:
         return
     rest = values[~np.isnan(values)] if values.dtype.kind == "f" else values

@@ -54,7 +54,7 @@ class SuspectedFormat(NamedTuple):
 
 
 def marks_among(levels: pa.Array) -> list[str]:
-    """The values that usually mean a missing one; a hyphen beside a plus is a sign."""
+    """Return the values that usually mean a missing one; a hyphen beside a plus is a sign."""
     found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
     signs = bool(found) and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py()
     return [mark for mark in found if not (signs and not mark.strip("-"))]
@@ -70,7 +70,7 @@ def plain_numbers(levels: pa.Array) -> bool:
 
 
 def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> SuspectedFormat | None:
-    """What the values, different ones and none missing, nearly are; None if they are just text."""
+    """Return what the values, different ones and none missing, nearly are; None if they are just text."""
     if len(levels) < _LEAST_NUMBER:
         return None
     for sample in (levels.slice(0, _NEAR_MISSES_N_TRIED), levels):
@@ -124,7 +124,7 @@ class RecognizedFormat(NamedTuple):
 def meaning_of(
     name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
 ) -> RecognizedFormat | None:
-    """What the texts of a column, each of them once, are; None if they are just text.
+    """Return what the texts of a column, each of them once, are; None if they are just text.
 
     `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
     """
@@ -160,7 +160,7 @@ def _fitting_orders(texts: pa.Array, asked: str) -> list[DateOrder]:
 
 
 def _orders(texts: pa.Array, asked: str) -> tuple[DateOrder, ...]:
-    """The orders that may be, the likelier first."""
+    """Return the orders that may be, the likelier first."""
     shape = shape_of(texts[0].as_py())
     if shape == "time":
         return ("time",)
@@ -226,7 +226,7 @@ class ColumnNotes:
             self._integers.append(name)
 
     def mark(self, name: str, marks: Sequence[str], meant: str) -> None:
-        """A column holds marks of missing values; without them it is `meant` (empty: names)."""
+        """Record that a column holds marks of missing values; without them it is `meant` (empty: names)."""
         for mark in marks:
             self._marks.setdefault(mark, []).append(name)
         if meant:
@@ -240,7 +240,7 @@ class ColumnNotes:
         self._numbers.setdefault(f"({meaning.words}{instead})", []).append(name)
 
     def date(self, name: str, meaning: RecognizedFormat, parts: Sequence[str], taken: Sequence[str]) -> None:
-        """A column of dates has become these parts; others have names that are taken by columns."""
+        """Record that a date column was expanded into these parts, and which names were already taken."""
         assert isinstance(meaning.form, DateForm)
         self._taken += taken
         if not parts:
@@ -251,7 +251,7 @@ class ColumnNotes:
         self._dates.setdefault(f"({meaning.words}{instead}) becomes {endings}", []).append(name)
 
     def lines(self) -> list[Note]:
-        """The notes, those of most columns first."""
+        """Return the notes, those of most columns first."""
         found = [f"dates: {_named(names)} {what}" for what, names in self._dates.items()]
         if self._taken:
             found.append(f"parts of dates whose names are taken by columns, so left out: {_named(self._taken)}")
@@ -305,7 +305,7 @@ _WORDS_OF_TEXT = 4
 def find_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
 ) -> dict[str, Column]:
-    """The attributes by name, in the table's order; `keep` marks the rows that count."""
+    """Return the attributes by name, in the table's order; `keep` marks the rows that count."""
     finder = _Finder(keep, roles, table, source)
     for name in roles.attributes:
         finder.take(name, columns[name])
@@ -414,7 +414,7 @@ class _Finder:
             self.attributes[name] = column.categorical()
 
     def _doubt(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
-        """What the column might have been meant to be, which is noted; empty if it is just names."""
+        """Return what the column might have been meant to be, which is noted; empty if it is just names."""
         self.marks = marks = marks_among(levels)
         if marks:
             rest = distinct_levels(levels, [*self._tokens.number, *marks])
@@ -432,7 +432,7 @@ class _Finder:
         return miss.why if miss else ""
 
     def _meant(self, name: str, rest: pa.Array) -> str:
-        """What the values besides marks of missing ones are."""
+        """Return what the values besides marks of missing ones are."""
         delimiter = self._table.delimiter
         if delimiter is not None and plain_numbers(rest):
             return "numbers"
@@ -449,14 +449,14 @@ class _Finder:
         self.notes.date(name, meaning, [part for part in wanted if part not in taken], taken)
 
     def check_ignored(self, where: str) -> None:
-        """An error for a part of dates that is to be ignored, or is said to be numeric, in a column without dates."""
+        """Raise BncliError for a part of dates that is ignored or declared numeric in a column without dates."""
         said = self._roles.ignored_parts | self._roles.numeric
         for name in sorted(said.difference(self._table.names)):
             if name.rpartition(".")[0] not in self._dates | set(self._source.ignore):
                 raise missing_column(name, self._table.names, where)
 
     def told(self, where: str, watch: Watch) -> dict[str, Column]:
-        """The attributes; an error if there is none."""
+        """Return the attributes; an error if there is none."""
         lines = self.notes.lines()
         if not self.attributes:
             what = "there is no attribute left: all columns but the class look like identifiers"
@@ -471,7 +471,7 @@ class _Finder:
 
 
 def _nature(texts: pa.Array, counts: NDArray[np.int64]) -> str:
-    """What a column of so many different values is: nearly each row its own, long texts, or just many names."""
+    """Return what a column of so many different values is: nearly each row its own, long texts, or just many names."""
     words = pc.count_substring(texts, " ").to_numpy(zero_copy_only=False)
     if words.mean() >= _WORDS_OF_TEXT - 1:
         return "free text"

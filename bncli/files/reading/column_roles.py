@@ -70,7 +70,7 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
 
 
 def tell_left_out(roles: ColumnRoles, watch: Watch) -> None:
-    """A note names the columns that given cuts do not name."""
+    """Report the columns that the supplied cuts do not name."""
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
@@ -99,7 +99,7 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
 
 
 def read_schema_file(source: Source) -> DeclaredRoles:
-    """What the schema file says; nothing if there is none."""
+    """Return what the schema file says; nothing if there is none."""
     path = source.schema_file or _beside(source.paths)
     if path is None:
         return DeclaredRoles()
@@ -120,7 +120,7 @@ def read_schema_file(source: Source) -> DeclaredRoles:
 
 
 def write_schema_file(path: str, said: DeclaredRoles) -> None:
-    """Writes what `read_schema_file` reads, but for the file's place."""
+    """Write what `read_schema_file` reads, but for the file's place."""
     content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
     content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
     content |= {} if said.weights is None else {"weights": said.weights}
@@ -176,12 +176,12 @@ def _may_be_part(name: str, names: tuple[str, ...], role: str) -> bool:
 
 
 def _located(said: DeclaredRoles, error: BncliError) -> BncliError:
-    """A fault in a schema file is a fault of the data, not of the command line."""
+    """Return a fault in a schema file is a fault of the data, not of the command line."""
     return error if said.place is None else BncliError(error.what, where=said.place, hint=error.hint)
 
 
 def _lacking(name: str, names: tuple[str, ...], where: str) -> UsageError:
-    """A header of a single column most often means that it was cut at the wrong delimiter."""
+    """Return a header of a single column most often means that it was cut at the wrong delimiter."""
     error = missing_column(name, names, where)
     if len(names) > 1:
         return error
@@ -189,13 +189,13 @@ def _lacking(name: str, names: tuple[str, ...], where: str) -> UsageError:
 
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
-    """The error that names the column nearest to one that does not exist."""
+    """Return the error that names the column nearest to one that does not exist."""
     near = difflib.get_close_matches(name, list(names), 1, 0.5)
     return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
 
 
 def _merged(flags: DeclaredRoles, file: DeclaredRoles) -> DeclaredRoles:
-    """The flags, and what the file says of columns that no flag names."""
+    """Return the flags, and what the file says of columns that no flag names."""
     flagged = {*flags.categorical, *flags.numeric, *flags.ignore, flags.class_name, flags.weights}
 
     def rest(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def _as_given(
 
 
 def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAttribute, ...]]:
-    """The attributes with a form, by the column they are read from."""
+    """Return the attributes with a form, by the column they are read from."""
     found: dict[str, tuple[NumericAttribute, ...]] = {}
     for attribute in given.attributes:
         form = attribute.form if isinstance(attribute, NumericAttribute) else None
@@ -286,7 +286,7 @@ def are_codes(paths: Sequence[str]) -> bool:
 
 
 def read_coded(source: Source) -> Columns:
-    """The rows of the `.codes` file that is the source; UsageError for what was said of it in vain."""
+    """Return the rows of the `.codes` file that is the source; UsageError for what was said of it in vain."""
     plain = Source(source.paths)
     for key, flag in _FLAGS.items():
         if getattr(source, key) != getattr(plain, key):

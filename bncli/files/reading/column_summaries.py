@@ -107,7 +107,7 @@ class ColumnCounts:
         """Values that were not kept, since the caller last emptied the list."""
 
     def add(self, values: pa.Array, hashes: Hashes, table: Array) -> None:
-        """Counts in distinct values; table[i] is the rows of value i, then their weight in each class."""
+        """Count in distinct values; table[i] is the rows of value i, then their weight in each class."""
         if self._level:
             keep = self._stays(values, hashes)
             self._drop(values, ~keep)
@@ -155,7 +155,7 @@ class ColumnCounts:
         return found
 
     def _shrink(self) -> None:
-        """Raises the level until what is kept fits."""
+        """Raise the level until what is kept fits."""
         while self._is_over():
             if not self._level:
                 self._common |= self._most_frequent()
@@ -216,7 +216,7 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def mixed(bits: NDArray[Any]) -> Hashes:
-    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014): a one-to-one map that spreads every bit."""
+    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014): a one-to-one map that spreads every bit."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     spread: Hashes = bits ^ (bits >> np.uint64(31))
@@ -360,7 +360,7 @@ class ColumnReader:
         self.tally.dropped.clear()
 
     def _let_go(self, values: pa.Array) -> None:
-        """Notes the extremes among values that the tally does not keep, and those that are not in the column's form."""
+        """Record the extremes among values that are not counted, and those that are not in the column's form."""
         if self._growing.want.kind is not ValueKind.TEXT or not self._is_text:
             self._note_extremes(
                 to_numbers(values, self.tokens.number)[0] if self._is_text else np.asarray(values.to_numpy())
@@ -380,7 +380,7 @@ class ColumnReader:
             self._low, self._high = np.inf, -np.inf
 
     def _form_of(self, values: pa.Array) -> Form | None:
-        """The form of the first values, or else of the last."""
+        """Return the form of the first values, or else of the last."""
         for part in (values.slice(0, _N_TRIED), values.slice(max(len(values) - _N_TRIED, 0))):
             meaning = self._meaning(self.want.name, part)
             if meaning is not None:
@@ -388,7 +388,7 @@ class ColumnReader:
         return None
 
     def _witness(self, values: pa.Array) -> None:
-        """Keeps a few texts for the rules of learning to see at the end."""
+        """Keep a few texts for the rules of learning to see at the end."""
         self._witnesses = pa.concat_arrays([self._witnesses, values]).slice(0, _MOST_WITNESSES)
 
     def _note_extremes(self, numbers: Array) -> None:
@@ -419,7 +419,7 @@ class ColumnReader:
         )
 
     def _found(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
-        """What learning makes of the column, and what each kept value is."""
+        """Return what learning makes of the column, and what each kept value is."""
         n = len(counted.values)
         # How often each value is shown to the rules of learning: as often as it occurs, in tables of a million rows.
         times: NDArray[np.int64] = np.maximum(counted.rows / max(counted.rows.sum() / _MOST_SHOWN, 1.0), 1.0).astype(
@@ -443,14 +443,14 @@ class ColumnReader:
         return finding, self._growing.categorical().take(first)
 
     def _put(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
-        """The values as the rows of the column, of the type that all rows agreed on."""
+        """Store the values as the rows of the column, in the type that all rows agreed on."""
         coded = CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]
         self._growing.blocks = [coded]
         for i in self._growing.settle():
             self._growing.blocks[i] = CodedTexts(codes, self._texts(values))
 
     def _texts(self, values: pa.Array) -> pa.Array:
-        """The values as text: numbers and dates of a columnar file as that would write them."""
+        """Return the values as text: numbers and dates of a columnar file as that would write them."""
         if self._is_text:
             return values
         present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
@@ -461,7 +461,7 @@ class ColumnReader:
         return present.cast(pa.string()).fill_null("")
 
     def label(self, labels: pa.Array, *, as_text: bool) -> CategoricalColumn:
-        """What each of the class's texts is read as."""
+        """Return what each of the class's texts is read as."""
         self._growing.blocks = [CodedTexts(np.arange(len(labels)), labels)]
         return self._growing.label(as_text=as_text)
 
@@ -496,7 +496,7 @@ class Summary:
 
 
 def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
-    """The whole table in one pass; it needs no attribute, and no class."""
+    """Return the whole table in one pass; it needs no attribute, and no class."""
     with Table(source, keep=False, block_size=block_size) as table:
         roles = roles_of(source, table.names, table.name)
         alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
@@ -548,7 +548,7 @@ class _Reading:
         self._n_rows = 0
 
     def take(self, block: _Block) -> None:
-        """Counts in a row block."""
+        """Count in a row block."""
         places = mixed(np.arange(self._n_rows, self._n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
         self._n_rows += block.n_rows
         labels = self._codes_of_labels(block)
@@ -561,7 +561,7 @@ class _Reading:
             reader.take(encoded, rows)
 
     def _codes_of_labels(self, block: _Block) -> NDArray[np.int64]:
-        """The class of each row, numbered as met; all 0 without a class."""
+        """Return the class of each row, numbered as met; all 0 without a class."""
         if self._class is None or self._labels is None:
             return np.zeros(block.n_rows, np.int64)
         encoded = block.columns[self._class]

@@ -34,7 +34,7 @@ _TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.
 def read_arrays(
     data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, ValueKind], missing: Sequence[str]
 ) -> dict[int, pa.Array]:
-    """The columns at the positions in `kinds`; `missing` become nulls among numbers only.
+    """Return the columns at the positions in `kinds`; `missing` become nulls among numbers only.
 
     The data must be UTF-8. Raises pa.ArrowInvalid when a row is ragged or a text is no number.
     """
@@ -94,7 +94,7 @@ class Sections:
 
 
 def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
-    """The quoted sections of bytes that begin with a row."""
+    """Return the quoted sections of bytes that begin with a row."""
     if b'"' not in data:
         return Sections(np.empty(0, np.intp), np.empty(0, np.intp), False)
     text = np.frombuffer(data, np.uint8)
@@ -119,7 +119,7 @@ def _walk(data: bytes, delimiter: bytes) -> Sections:
 
 
 def last_boundary(data: bytes, sections: Sections) -> int:
-    """The end of the last row that is surely whole, 0 if there is none (more bytes may follow the data)."""
+    """Return the end of the last row that is surely whole, 0 if there is none (more bytes may follow the data)."""
     end = len(data)
     while True:
         end = _last_line_end(data, end)
@@ -138,7 +138,7 @@ def _last_line_end(data: bytes, before: int) -> int:
 
 
 def count_lines(data: bytes) -> int:
-    """Number of line ends."""
+    """Return the number of line ends."""
     # In slices, for a mask that stays in the cache.
     n_lines = 0
     for start in range(0, len(data), _SLICE):
@@ -168,7 +168,7 @@ class Records:
 
 
 def scan(data: bytes, delimiter: bytes) -> Records:
-    """The rows of bytes that begin with a row; empty lines are left out."""
+    """Return the rows of bytes that begin with a row; empty lines are left out."""
     if not data:
         return Records(*(np.empty(0, np.intp) for _ in range(4)))
     text = np.frombuffer(data, np.uint8)
@@ -185,7 +185,7 @@ def scan(data: bytes, delimiter: bytes) -> Records:
 
 
 def _line_ends(text: NDArray[np.uint8]) -> Index:
-    """The position after every line end."""
+    """Return the position after every line end."""
     is_end = text == _LINE_FEED
     returns = np.flatnonzero(text == _RETURN)
     if len(returns):
@@ -195,7 +195,7 @@ def _line_ends(text: NDArray[np.uint8]) -> Index:
 
 
 def _blank_out(text: NDArray[np.uint8], sections: Sections) -> NDArray[np.uint8]:
-    """The bytes with quotes in place of all that is quoted."""
+    """Return the bytes with quotes in place of all that is quoted."""
     if not len(sections.starts):
         return text
     change = np.zeros(len(text) + 1, np.int8)
@@ -237,7 +237,7 @@ class Header:
 
 
 def read_header(stream: Stream, delimiter: bytes | None) -> Header:
-    """Reads up to the end of the first row that is not empty."""
+    """Read up to the end of the first row that is not empty."""
     name = stream.owner.name
     data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
     _check_width(data[:4], name)
@@ -283,7 +283,7 @@ def _check_width(start: bytes, name: str) -> None:
 
 
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
-    """The end of the first row (0: not in sight) and the delimiter: the one given or else the most frequent one.
+    """Return the end of the first row (0: not in sight) and the delimiter: the one given or else the most frequent one.
 
     Conventions: a tie goes to the first of comma, tab, semicolon, bar.
     """
@@ -307,7 +307,7 @@ def _row_end(text: bytes, delimiter: bytes, *, at_end: bool) -> int:
 
 
 def _line_end_outside(text: bytes, sections: Sections, is_all: bool) -> int:
-    """The position after the first line end that is not quoted, 0 if there is none."""
+    """Return the position after the first line end that is not quoted, 0 if there is none."""
     start = 0
     for stop, after in zip((*sections.starts.tolist(), len(text)), (*sections.ends.tolist(), 0), strict=True):
         if found := _next_line_end(text, start, stop, is_all):
@@ -317,7 +317,7 @@ def _line_end_outside(text: bytes, sections: Sections, is_all: bool) -> int:
 
 
 def _next_line_end(text: bytes, start: int, stop: int, is_all: bool) -> int:
-    """The position after the next line end before `stop`, 0 if there is none or its second half may follow."""
+    """Return the position after the next line end before `stop`, 0 if there is none or its second half may follow."""
     ends = [p for p in (text.find(b"\n", start, stop), text.find(b"\r", start, stop)) if p >= 0]
     if not ends:
         return 0
@@ -346,7 +346,7 @@ def check_distinct(names: tuple[str, ...], where: str) -> None:
 
 
 def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
-    """The byte that the user asks for, None if it is to be found in the header."""
+    """Return the byte that the user asks for, None if it is to be found in the header."""
     if text is None:
         return b"\t" if file_format == "tsv" else None
     delimiter = _NAMED.get(text, text.encode())
@@ -383,7 +383,7 @@ class TextBlock:
 
 
 def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
-    """The blocks of the file after its header, in order."""
+    """Yield the blocks of the file after its header, in order."""
     layout, rest, line = header.layout, header.rest, header.line
     unclosed = 0
     wanted = min(size, FIRST_BLOCK_SIZE)
@@ -422,7 +422,7 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
 def _split(
     layout: TextLayout, rest: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
-    """The whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
+    """Return the whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
     line_feed = more.rfind(b"\n")
     # Without a quote every line feed ends a row: most blocks need no closer look.
     if line_feed >= 0 and b'"' not in more and b'"' not in rest and not at_end:

@@ -61,7 +61,7 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
 
 
 def shape_of(text: str) -> str | None:
-    """The shape of a text that looks like a date, `time` if like a time of the day; None if like neither."""
+    """Return the shape of a text that looks like a date, `time` if like a time of the day; None if like neither."""
     one = pa.array([text])
     return next((shape for shape in (*_SHAPES, "time") if are_of_shape(one, shape)), None)
 
@@ -76,7 +76,7 @@ def _pattern(shape: str) -> str:
 
 
 def _simple(texts: pa.Array) -> Array | None:
-    """The quick way, for ISO dates and times without a zone; None if anything else is among the texts."""
+    """Return the quick way, for ISO dates and times without a zone; None if anything else is among the texts."""
     if not pc.all(pc.match_substring_regex(texts, _SIMPLE)).as_py():
         return None
     try:
@@ -88,7 +88,7 @@ def _simple(texts: pa.Array) -> Array | None:
 
 
 def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
-    """The seconds of the texts of one shape, NaN for all others."""
+    """Return the seconds of the texts of one shape, NaN for all others."""
     found = pc.extract_regex(texts, _pattern(shape))
     fits = found.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)
@@ -126,7 +126,7 @@ def _whole(digits: pa.Array) -> NDArray[np.int64]:
 
 
 def _months(names: pa.Array) -> NDArray[np.int64]:
-    """The number of the month, 0 if it is no name of one."""
+    """Return the number of the month, 0 if it is no name of one."""
     found = pc.index_in(pc.utf8_lower(names), value_set=_MONTH_NAMES).fill_null(-1).to_numpy()
     return np.where(found >= 0, _MONTH_NUMBERS[found], 0)
 
@@ -147,7 +147,7 @@ def is_temporal(kind: pa.DataType) -> bool:
 
 
 def order_of(kind: pa.DataType) -> DateOrder:
-    """What values of a temporal Arrow type are written as."""
+    """Return what values of a temporal Arrow type are written as."""
     return "time" if pa.types.is_time(kind) else "ymd"
 
 
@@ -157,13 +157,13 @@ def holds_dates(kind: pa.DataType, order: DateOrder) -> bool:
 
 
 def durations_of(array: pa.Array) -> Array:
-    """The seconds of an array of durations, NaN for nulls."""
+    """Return the seconds of an array of durations, NaN for nulls."""
     ticks: Array = array.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return ticks / _TICKS[array.type.unit]
 
 
 def seconds_of(array: pa.Array) -> Array:
-    """The seconds of an array of a temporal type, whole, NaN for nulls."""
+    """Return the seconds of an array of a temporal type, whole, NaN for nulls."""
     kind = array.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         array = pc.local_timestamp(array)
@@ -177,7 +177,7 @@ def seconds_of(array: pa.Array) -> Array:
 
 
 def part_of(seconds: Array, part: DatePart, origin: int = 0) -> Array:
-    """A part of each date, NaN where it is missing; `days` are counted from the day `origin`."""
+    """Return a part of each date, NaN where it is missing; `days` are counted from the day `origin`."""
     present = ~np.isnan(seconds)
     whole = np.where(present, seconds, 0).astype(np.int64)
     days = whole // DAY

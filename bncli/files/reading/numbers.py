@@ -30,7 +30,7 @@ FEW = 128
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """The numbers (NaN at `missing` tokens and where there is none), a mask of texts that are neither (None: none)."""
+    """Return the numbers (NaN at `missing` tokens and non-numbers) and a mask of texts that are neither, or None."""
     if len(texts) <= FEW:
         values, is_number, is_missing = _examine_few(texts.to_pylist(), missing)
         bad = ~(is_number | is_missing)
@@ -46,7 +46,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
 
 
 def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[ValueKind]:
-    """What the texts of each column, all of one length, look like.
+    """Return what the texts of each column, all of one length, look like.
 
     INTEGER or NUMBER where there are more than two numbers, none with leading zeros, and nothing else; TEXT elsewhere.
     All columns are looked at together: of a wide table each has few texts.
@@ -88,7 +88,7 @@ def _more_than_two(values: Array) -> Mask:
 
 
 def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
-    """The same as `_examine`."""
+    """Return the same as `_examine`."""
     trimmed = [text.strip(BLANKS) for text in texts]
     numbers = [float(t) if t not in missing and _numerals_is_decimal(t) else math.nan for t in trimmed]
     values = np.array([number if math.isfinite(number) else math.nan for number in numbers], np.float64)
@@ -96,7 +96,7 @@ def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, M
 
 
 def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
-    """The quick way, for plain numbers and plain missing tokens only."""
+    """Return the quick way, for plain numbers and plain missing tokens only."""
     is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
     if pc.any(is_missing).as_py():
         texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
@@ -129,7 +129,7 @@ def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask
 
 
 def padded(missing: Sequence[str]) -> list[str]:
-    """The tokens with up to one blank at each end: what a parser that compares without trimming should look for."""
+    """Return the tokens with up to one blank at each end, for a parser that compares without trimming."""
     return list(dict.fromkeys(f"{a}{token}{b}" for token in missing for a in ("", " ") for b in ("", " ")))
 
 
@@ -180,7 +180,7 @@ class NumberFormat(NamedTuple):
 
 
 def to_numbers_by(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
-    """The number of each text, NaN where it is none in this form; and which texts are numbers."""
+    """Return the number of each text, NaN where it is none in this form; and which texts are numbers."""
     bare = _bare(_plain(texts), form.affix)
     fits = pc.match_substring_regex(bare, _pattern(form.decimal))
     values = np.full(len(texts), np.nan)
@@ -198,7 +198,7 @@ def _plain(texts: pa.Array) -> pa.Array:
 
 
 def _bare(texts: pa.Array, affix: str) -> pa.Array:
-    """The texts without the affix, at either end, and with the minus in front: of 5-, (5), -€ 5 and € -5."""
+    """Return the texts without the affix, at either end, and with the minus in front: of 5-, (5), -€ 5 and € -5."""
     texts = pc.replace_substring_regex(texts, r"^\((.*)\)$", r"-\1")
     if affix:
         sign = re.escape(affix)
@@ -214,7 +214,10 @@ def _pattern(decimal: str) -> str:
 
 
 def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> NumberFormat | None:
-    """The one form of all the texts, at least one of them; None if there is none. `decimal`: what the user says."""
+    """Return the one form of all the texts, at least one of them.
+
+    None if there is none. `decimal`: what the user says.
+    """
     if decimal is None and _count_special(texts) < _LEAST_SPECIAL:
         return None
     fitting = fitting_forms(texts, decimal)
@@ -255,7 +258,7 @@ def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:
 
 
 def _find_affix(texts: pa.Array) -> str:
-    """The sign at the first text, if all have it."""
+    """Return the sign at the first text, if all have it."""
     first = _plain(texts.slice(0, 1))
     found = pc.extract_regex(first, _FIND_AFFIX)[0].as_py()
     affix = "" if found is None else found["x"] or found["y"]

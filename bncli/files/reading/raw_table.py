@@ -77,7 +77,7 @@ class _Rows:
 
 
 def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """The wanted columns of a block's rows."""
+    """Return the wanted columns of a block's rows."""
     rows = _Rows(block.layout, block.data, block.line, block.bad)
     if _is_foul(rows.data):
         rows = _weed(rows)
@@ -116,7 +116,7 @@ def _kinds(positions: Sequence[int], wants: Sequence[ColumnRequest]) -> dict[int
 
 
 def _typed(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """The columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
+    """Return the columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
     # Arrow refuses no bytes at all ("Empty CSV file"); here that is a block without rows, as are empty lines.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
@@ -174,7 +174,7 @@ def _locator(rows: _Rows) -> Callable[[int], str]:
 
 
 def _weed(rows: _Rows) -> _Rows:
-    """The rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
+    """Return the rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
     layout, data = rows.layout, rows.data
     records = scan(data, layout.delimiter)
     faults: dict[int, str] = dict.fromkeys(_rows_not_utf8(data, records), NOT_UTF8)
@@ -222,11 +222,11 @@ class TextFile:
         self._blocks: Iterator[TextBlock] = cut(stream, header, block_size)
 
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
-        """The rows; which columns are needed plays no part."""
+        """Return the rows; which columns are needed plays no part."""
         return self._blocks
 
     def first(self) -> TextBlock | None:
-        """The first block, which stays to be read."""
+        """Return the first block, which stays to be read."""
         block = next(self._blocks, None)
         if block is not None:
             self._blocks = itertools.chain((block,), self._blocks)
@@ -301,7 +301,7 @@ class Table:
         self.close()
 
     def hint(self) -> dict[str, ColumnRequest] | TextBlock | None:
-        """What tells the columns' types beforehand: the file's own word, or the first rows of a text file, if any."""
+        """Return a first hint of the column types: the file's own schema, or the first rows of a text file."""
         if isinstance(self._first, ArrowFile):
             return self._first.wants()
         return None if self._first is None else self._first.first()
@@ -367,7 +367,7 @@ def _describe(kind: str) -> str:
 
 
 def parse(raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """The wanted columns of some rows, whatever file they are from."""
+    """Return the wanted columns of some rows, whatever file they are from."""
     return parse_block(raw, wants, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, wants, tokens)
 
 
@@ -417,7 +417,7 @@ def columns_with_leading_zeros(
 
 
 def _fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: int) -> Index | None:
-    """The number of the column that each field stands in; None if counting delimiters does not tell."""
+    """Return the number of the column that each field stands in; None if counting delimiters does not tell."""
     delimiter, n_columns = block.layout.delimiter[0], len(block.layout.names)
     delimiters = np.flatnonzero(text == delimiter)
     before = np.where(starts > 0, text[starts - 1], np.uint8(_LINE_FEED))
@@ -449,7 +449,7 @@ class TableHead:
 
 
 def read_head(source: Source) -> TableHead:
-    """The head of a table of regular files; UsageError for one that can be read only once."""
+    """Return the head of a table of regular files; UsageError for one that can be read only once."""
     inputs = find_inputs(source.paths, keep=False)
     for one in inputs:
         if not one.is_regular:
@@ -493,7 +493,7 @@ T = TypeVar("T")
 
 
 def in_order(tasks: Iterator[Callable[[], T] | None], threads: int) -> Iterator[T]:
-    """The result of every task, in order; at most `threads` + 1 of them are under way or waiting to be taken.
+    """Yield the result of every task, in order; at most `threads` + 1 of them are under way or waiting to be taken.
 
     `tasks` is drawn from on the caller's thread; a None among them says that the next may be long in coming, so all
     results are handed over. Closing the iterator ends the threads.

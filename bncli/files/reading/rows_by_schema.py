@@ -53,7 +53,7 @@ class LevelLookup:
         return LevelLookup(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
 
     def encode(self, values: pa.Array) -> SignedCodes:
-        """The code of every value: a level's, MISSING or UNSEEN."""
+        """Return the code of every value: a level's, MISSING or UNSEEN."""
         indices = pc.index_in(values, value_set=self.texts)
         if not indices.null_count:
             known: SignedCodes = self.codes[indices.to_numpy()]
@@ -80,7 +80,7 @@ class EncodedSource:
 
     @staticmethod
     def of(attribute: Attribute, tokens: MissingTokens) -> EncodedSource:
-        """The attribute read from a column of its own name."""
+        """Return the attribute read from a column of its own name."""
         if isinstance(attribute, CategoricalAttribute):
             vocabulary = LevelLookup.of(tuple(attribute.code_of), tokens)
             return EncodedSource(ColumnRequest(attribute.name, ValueKind.TEXT), vocabulary, (attribute.name,))
@@ -89,7 +89,7 @@ class EncodedSource:
 
     @staticmethod
     def all_of(attributes: Iterable[Attribute], names: Collection[str], tokens: MissingTokens) -> list[EncodedSource]:
-        """The attributes as they are read from a table with columns of these names, each column once."""
+        """Return the attributes as they are read from a table with columns of these names, each column once."""
         coded: list[EncodedSource] = []
         dates: dict[str, list[NumericAttribute]] = {}
         for attribute in attributes:
@@ -104,14 +104,14 @@ class EncodedSource:
         return coded
 
     def columns(self, values: Values) -> dict[str, Column]:
-        """The values of a row block as columns: float64 with NaN where missing, or codes into the levels."""
+        """Return the values of a row block as columns: float64 with NaN where missing, or codes into the levels."""
         if self.vocabulary is None:
             return {name: in_form(values, form) for name, form in zip(self.names, self.forms, strict=True)}
         return {self.names[0]: CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)}
 
 
 def coded_label(name: str, labels: tuple[str, ...], tokens: MissingTokens) -> EncodedSource:
-    """The class in the column `name`, coded into these labels."""
+    """Return the class in the column `name`, coded into these labels."""
     return EncodedSource(
         ColumnRequest(name, ValueKind.TEXT), LevelLookup.of(labels, tokens_of_class(labels, tokens)), (name,)
     )
@@ -248,12 +248,15 @@ class Batches:
 
 
 def tokens_of(source: Source, schema: Schema) -> MissingTokens:
-    """The missing tokens: the user's, else the model's."""
+    """Return the missing tokens: the user's, else the model's."""
     return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
 
 
 def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
-    """The columns that the model uses and the table lacks; ModelError if there are any, unless that is allowed."""
+    """Return the columns that the model uses and the table lacks.
+
+    ModelError if there are any, unless that is allowed.
+    """
     there = set(table.names)
     columns = dict.fromkeys(column_read(attribute, there) for attribute in attributes)
     missing = tuple(name for name in columns if name not in there)
@@ -276,7 +279,7 @@ def read_batches(
     run: Run = Run(),
     block_size: int = BLOCK_SIZE,
 ) -> Iterator[Batch]:
-    """The rows in order, in batches; see `Batches`, which tells more about the table."""
+    """Yield the rows in order, in batches; see `Batches`, which tells more about the table."""
     yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)
 
 
@@ -291,7 +294,7 @@ def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[st
 
 
 def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
-    """The texts of all row blocks as one column."""
+    """Return the texts of all row blocks as one column."""
     encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
     texts = encoded.dictionary
     numbers, wrong = to_numbers(texts, tokens.number)
@@ -316,7 +319,7 @@ def read_labelled(
     block_size: int = BLOCK_SIZE,
     memory: int | None = None,
 ) -> Columns:
-    """The needed attributes (None: all), the class, and the weights if the source names them.
+    """Return the needed attributes (None: all), the class, and the weights if the source names them.
 
     The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
     rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
@@ -351,7 +354,7 @@ def read_labelled(
 def _coded(
     source: Source, schema: Schema, attributes: Sequence[EncodedSource], tokens: MissingTokens
 ) -> list[EncodedSource]:
-    """The label, the attributes, the weights if there are any."""
+    """Return the label, the attributes, the weights if there are any."""
     coded = [coded_label(source.class_name or schema.class_name, schema.labels, tokens), *attributes]
     if source.weights is not None:
         coded.append(
@@ -504,7 +507,7 @@ class CodedBatches:
         return _Part(raw.path, block, columns, codes)
 
     def _batch(self, part: _Part) -> CodedBatch:
-        """The rows that count."""
+        """Return the rows that count."""
         n_coded = len(self._coded)
         encoded = part.block.values[n_coded].dictionary_encode()
         texts, is_missing = strip(encoded.dictionary, self._tokens.text)
@@ -534,7 +537,7 @@ class CodedBatches:
         )
 
     def _number(self, texts: pa.Array, which: Index) -> Index:
-        """The number of each row's label; new labels in the order of the rows."""
+        """Return the number of each row's label; new labels in the order of the rows."""
         met, first = np.unique(which, return_index=True)
         numbers = np.zeros(len(texts), np.intp)
         for k in met[np.argsort(first)].tolist():
@@ -613,7 +616,7 @@ class _Part:
 
 
 def _in_form(attribute: Attribute, source: Source) -> Attribute:
-    """The attribute as it is read: with the decimal mark that was typed, unless the cuts say how it is written."""
+    """Return the attribute as read: with the typed decimal mark, unless the cuts say how it is written."""
     if source.decimal is None or not isinstance(attribute, NumericAttribute) or attribute.form is not None:
         return attribute
     return replace(attribute, form=NumberForm(source.decimal))

@@ -72,7 +72,7 @@ class RowSampler:
             self._lower(columns)
 
     def finish(self, columns: Sequence[ColumnBuilder]) -> None:
-        """Ends with a sample of its size."""
+        """End with a sample of its size."""
         if self.sampling and sum(map(_n_drawn, self._keys)) > SAMPLE_ROWS:
             self._lower(columns)
 
@@ -92,7 +92,7 @@ class RowSampler:
         self._keep(columns, i, keys <= self._limit)
 
     def _counting(self, columns: Sequence[ColumnBuilder], i: int) -> tuple[Mask, list[tuple[bool, Mask]]]:
-        """The rows of positive weight; of them those that surely have a class, and those that perhaps have one.
+        """Return the rows of positive weight; of them those that surely have a class, and those that perhaps have one.
 
         A text that means a missing value among numbers alone is a label unless all others turn out to be numbers.
         """

@@ -64,7 +64,9 @@ class MissingTokens:
 
     @staticmethod
     def of(missing_tokens: tuple[str, ...] | None) -> MissingTokens:
-        """The empty text and `?`, and among numbers NA, NaN, null; or the empty text and what the user says instead.
+        """Return the empty text and `?`, and among numbers NA, NaN, null.
+
+        Or the empty text and what the user says instead.
 
         A token with a plus before it is one more, beside those or beside what is said instead of them.
         """
@@ -151,5 +153,5 @@ def is_text(values: Values) -> bool:
 
 
 def select(values: Values, rows: Mask) -> Values:
-    """The rows that the mask keeps."""
+    """Return the rows that the mask keeps."""
     return values.filter(pa.array(rows)) if is_text(values) else values[rows]

@@ -90,7 +90,7 @@ class PartTypes:
                 raise _error(name, first, before, str(kind), path)
 
     def take(self, path: str, blocks: Sequence[ColumnBlock]) -> None:
-        """The next rows, which the columns have taken already."""
+        """Record the next rows, which the columns have already taken."""
         if path != self._path:
             self.finish()
             self._path = path
@@ -99,7 +99,7 @@ class PartTypes:
                 typed.take(path, block)
 
     def finish(self) -> None:
-        """A file has ended."""
+        """Record the end of a file."""
         for typed in self._typed:
             if typed is not None and self._path is not None:
                 typed.end(self._path)
@@ -172,7 +172,9 @@ def read_columns(
     block_size: int = BLOCK_SIZE,
     memory: int | None = None,
 ) -> Columns:
-    """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
+    """Return the whole table, its types inferred over all rows.
+
+    `given` cuts fix the attributes and their types instead.
 
     Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
     A `.codes` file is such a table too, whose columns are coded.
@@ -191,7 +193,7 @@ class ReadingRounds:
 
 
 def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
-    """The rows that are kept, as `read_columns` has them, and the number of all."""
+    """Return the rows that are kept, as `read_columns` has them, and the number of all."""
     if are_codes(source.paths):
         found = read_coded(source)
         return found, found.n_rows
@@ -229,7 +231,10 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
 
 
 def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
-    """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
+    """Return the columns in use, each with the type that is said or guessed.
+
+    Of a text file not guessed, it is text so far.
+    """
     tokens = MissingTokens.of(source.missing_tokens)
     said = roles.categorical | roles.numeric
     form = None if source.decimal is None else NumberForm(source.decimal)
@@ -256,7 +261,7 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
 
 
 def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
-    """A column whose type is said; `form` is what the user says of numbers."""
+    """Return a column whose type is said; `form` is what the user says of numbers."""
     if name in roles.in_form:
         return want_in_form(name, roles.in_form[name][0].form)
     return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
@@ -265,7 +270,7 @@ def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
 def _guess(
     hint: dict[str, ColumnRequest] | TextBlock | None, names: Sequence[str], source: Source, tokens: MissingTokens
 ) -> dict[str, ColumnRequest]:
-    """A first guess, from what a file says itself or from the first rows of a text file, which later ones may overturn.
+    """Guess the column types from the file's schema or its first rows; later rows may overrule this.
 
     INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
     """
@@ -318,7 +323,7 @@ def _digests(
 def digest_file(
     source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
 ) -> Iterator[_ParsedBlock]:
-    """The row blocks of the last files of a table, which may travel."""
+    """Yield the row blocks of the last files of a table, which may travel."""
     tokens = MissingTokens.of(source.missing_tokens)
     with Table(source, keep=False, memory=run.memory) as table:
         for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
@@ -336,7 +341,7 @@ def _located(source: Source, number: int, wants: Sequence[ColumnRequest], row: i
 
 
 def _watched(growing: Sequence[ColumnBuilder]) -> list[str]:
-    """The columns whose leading zeros are looked for."""
+    """Return the columns whose leading zeros are looked for."""
     return [column.want.name for column in growing if column.may_be_codes]
 
 
@@ -361,7 +366,7 @@ def _read_again(
     *,
     any_bad: bool,
 ) -> None:
-    """Reads the columns that turned out to be text once more where they had been read as numbers.
+    """Read the columns that turned out to be text once more where they had been read as numbers.
 
     any_bad: there were malformed rows, which must be the same ones again.
     """
@@ -414,7 +419,7 @@ class SampledTable:
         return self.rows.label.levels
 
     def blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """The second round: the rows that count, in order, in pieces as they are read."""
+        """Yield the second round: the rows that count, in order, in pieces as they are read."""
         self._check()
         read, unlabelled = 0, 0
         for n, n_unlabelled, rows in _coded_blocks(self.source, cuts, self.labels, self.run):
@@ -435,7 +440,7 @@ class SampledTable:
         return sum(len(rows.labels) for _, _, rows in _coded_blocks(self.source, bare, self.labels, self.run))
 
     def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """The second round in row blocks."""
+        """Yield the second round in row blocks."""
         waiting: list[CodedRows] = []
         blocks = self.blocks(cuts)
         for start, stop in block_bounds(self.count()):
@@ -452,7 +457,7 @@ class SampledTable:
                 raise _changed(self.files[0][0])
 
     def columns(self, cuts: Cuts, origin: Origin) -> Columns:
-        """The second round into memory."""
+        """Return the second round into memory."""
         n, start = self.n_rows, 0
         codes = [np.empty(n, _code_type(attribute)) for attribute in cuts.attributes]
         labels = np.empty(n, code_dtype(len(self.labels)))
@@ -487,7 +492,10 @@ def _changed(path: str) -> BncliError:
 
 
 def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
-    """The first round: the table, where its values fit the budget or can be read only once; else a part of its rows."""
+    """Return the first round: the table, where its values fit the budget or can be read only once.
+
+    Else a part of its rows.
+    """
     inputs = find_inputs(source.paths, keep=False)
     if not all(one.is_regular for one in inputs):
         return first_round(source, given=given, run=run, rounds=ReadingRounds(seed, None))[0]
@@ -502,7 +510,7 @@ def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Co
 
 
 def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """A missing value has the code after the last."""
+    """Return a missing value has the code after the last."""
     return code_dtype(attribute.n_values + 1)
 
 
@@ -529,7 +537,7 @@ def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run)
 def code_file(
     source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: ColumnRoles
 ) -> Iterator[_Coded]:
-    """The row blocks of the files of a table from that numbered `begin`."""
+    """Yield the row blocks of the files of a table from that numbered `begin`."""
     tokens = MissingTokens.of(source.missing_tokens)
     own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
     coded = [

@@ -21,7 +21,10 @@ from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, Val
 
 
 def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """The number, or the seconds of the date, of each text; a mask of the texts that are neither that nor missing."""
+    """Return the number, or the seconds of the date, of each text.
+
+    A mask of the texts that are neither that nor missing.
+    """
     encoded = texts.dictionary_encode()
     distinct, wrong = read_distinct(form, encoded.dictionary, missing)
     codes = encoded.indices.to_numpy()
@@ -38,7 +41,7 @@ def read_distinct(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[
 
 
 def form_in_words(form: Form) -> str:
-    """What a value should have been that is not in this form."""
+    """Return what a value should have been that is not in this form."""
     if isinstance(form, NumberForm):
         return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
     return {
@@ -50,7 +53,7 @@ def form_in_words(form: Form) -> str:
 
 
 def want_in_form(name: str, form: Form | None) -> ColumnRequest:
-    """The column asked for as numbers, written in this form; a row that is not is malformed."""
+    """Return the column asked for as numbers, written in this form; a row that is not is malformed."""
     return (
         ColumnRequest(name, ValueKind.NUMBER, strict=True)
         if form is None
@@ -59,20 +62,20 @@ def want_in_form(name: str, form: Form | None) -> ColumnRequest:
 
 
 def column_read(attribute: Attribute, names: Collection[str]) -> str:
-    """The column that an attribute is read from: that of its dates, else one of its own name."""
+    """Return the column that an attribute is read from: that of its dates, else one of its own name."""
     source = source_column(attribute)
     return attribute.name if source not in names and attribute.name in names else source
 
 
 def in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
-    """The column of one attribute, from the numbers or seconds that its source was read as."""
+    """Return the column of one attribute, from the numbers or seconds that its source was read as."""
     if isinstance(form, DateForm):
         return NumericColumn(part_of(np.asarray(values, np.float64), form.part, form.origin), form)
     return NumericColumn(np.asarray(values, np.float64), form)
 
 
 def parts_of_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
-    """The parts that vary over the rows to keep, by name; `days` counts from the earliest of them."""
+    """Return the parts that vary over the rows to keep, by name; `days` counts from the earliest of them."""
     seconds = seconds.astype(np.float64)
     present = seconds[keep & ~np.isnan(seconds)]
     origin = int(present.min() // DAY) if len(present) else 0
@@ -103,7 +106,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 
 def resolve(want: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
-    """The values as they are wanted, and a mask of the rows that are malformed by them (None: none is).
+    """Return the values as they are wanted, and a mask of the rows that are malformed by them (None: none is).
 
     Text that should have been numbers becomes numbers if it can; if not, it stays text or is at fault, as `want` says.
     """
@@ -124,7 +127,7 @@ def resolve(want: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple
 def find_faults(
     wants: Sequence[ColumnRequest], found: Sequence[Values], wrongs: Sequence[Mask | None]
 ) -> dict[int, str]:
-    """What is wrong with each malformed row, by its first column that is at fault; rows ascending."""
+    """Return what is wrong with each malformed row, by its first column that is at fault; rows ascending."""
     faults: dict[int, str] = {}
     for want, values, wrong in zip(wants, found, wrongs, strict=True):
         for row in () if wrong is None else np.flatnonzero(wrong):

@@ -33,7 +33,7 @@ class WorkerFacts(NamedTuple):
 
 
 def facts(paths: Sequence[str]) -> WorkerFacts:
-    """The facts of this process, wherever it is; its memory is set up for the work."""
+    """Return the facts of this process, wherever it is; its memory is set up for the work."""
     keep_freed_memory()
     major, minor, _ = platform.python_version_tuple()
     versions = {"python": f"{major}.{minor}", "bncli": bncli.__version__, "numpy": np.__version__}
@@ -81,7 +81,7 @@ def files_of(sources: Iterable[Source]) -> list[str]:
 
 
 def for_workers(source: Source) -> Source:
-    """The same table, named so that it is found from any folder."""
+    """Return the same table, named so that it is found from any folder."""
     place = read_schema_file(source).place
     schema_file = None if place is None else os.path.abspath(place)
     return replace(source, paths=tuple(os.path.abspath(path) for path in source.paths), schema_file=schema_file)

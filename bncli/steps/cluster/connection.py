@@ -138,7 +138,7 @@ class Cluster:
         return max(sum(self.threads.values()), 1)
 
     def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
-        """What each worker answers, by its address; an exception where it fails there, or a TimeoutError."""
+        """Return what each worker answers, by its address; an exception where it fails there, or a TimeoutError."""
 
         async def asked(address: str) -> Any:
             # within the client's own loop `run` is a coroutine
@@ -155,23 +155,26 @@ class Cluster:
         return dict(zip(self.threads, answers, strict=True))
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Future:
-        """A task. `worker` is where it is run if it can be; futures among the arguments are values there."""
+        """Return a task. `worker` is where it is run if it can be; futures among the arguments are values there."""
         where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES, **where)
 
     def share(self, value: Any) -> Future:
-        """A value sent once. It is a task too, so that it can be made again where it is lost."""
+        """Return a value sent once. It is a task too, so that it can be made again where it is lost."""
         return self.submit(_itself, value)
 
     def broadcast(self, value: Any) -> Future:
-        """A value sent to every worker, for one round: nothing can make it again where it is lost."""
+        """Return a value sent to every worker, for one round: nothing can make it again where it is lost."""
         try:
             return self._client.scatter(value, broadcast=True, hash=False, timeout=ALONE_SECONDS)
         except Exception as error:
             raise LostError(str(error)) from error
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
-        """What became of the tasks, in their order. Raises what a task raised; LostError where asking again helps."""
+        """Return what became of the tasks, in their order. Raises what a task raised.
+
+        LostError where asking again helps.
+        """
 
         async def gathered() -> list[Any]:
             return list(await self._client.gather(list(futures), asynchronous=True))
@@ -201,7 +204,7 @@ class Cluster:
         return self._in_time(done)
 
     def _in_time(self, done: Callable[[], Collection[Any]]) -> list[Any]:
-        """What is done, asked for again while nothing is, as long as there is anybody to wait for."""
+        """Return what is done, asked for again while nothing is, as long as there is anybody to wait for."""
         patience = Patience(set(self.workers))
         while not (found := done()):
             try:
@@ -214,7 +217,7 @@ class Cluster:
 
 
 def _worker(told: Mapping[str, Any]) -> Worker:
-    """What a scheduler tells of a worker."""
+    """Return what a scheduler tells of a worker."""
     tasks = told["metrics"].get("task_counts", {})
     is_busy = any(tasks.get(state) for state in ("executing", "flight", "long-running"))
     return Worker(told["nthreads"], told["memory_limit"] or 0, told["status"] == "paused", is_busy)
@@ -225,7 +228,7 @@ def _itself(value: Any) -> Any:
 
 
 def _raise(error: Exception) -> NoReturn:
-    """What dask says, as an error of this program; what a task has raised, as it is."""
+    """Raise an error of dask as one of this program; raise errors of a task unchanged."""
     name = type(error).__name__
     if name == "KilledWorker":
         what = f"{RETRIES + 1} workers died in the middle of the same task"
@@ -241,7 +244,7 @@ def _raise(error: Exception) -> NoReturn:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """The cluster at an address, with at least one worker; afterwards nothing that was started here is left."""
+    """Yield the cluster at an address, with at least one worker; afterwards nothing that was started here is left."""
     kind, place = _parsed(address)
     try:
         # The package dask, and distributed, which must be loaded before its settings are changed for a while.
@@ -284,7 +287,7 @@ _QUIETLY = {
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """The loggers of dask and of what it stands on say nothing, here and (by a variable) in workers started here."""
+    """Silence the loggers of dask and its libraries, here and (by a variable) in workers started here."""
     variable = "DASK_LOGGING__DISTRIBUTED"
     before = os.environ.get(variable)
     os.environ[variable] = _LEVEL
@@ -299,7 +302,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _parsed(address: str) -> tuple[str, str]:
-    """The kind of an address and what it names; UsageError for what is none."""
+    """Return the kind of an address and what it names; UsageError for what is none."""
     kind, _, place = address.partition(":")
     if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", place):
         return kind, place
@@ -312,7 +315,7 @@ def _parsed(address: str) -> tuple[str, str]:
 
 
 def _address_in(path: str) -> str:
-    """The address that a scheduler has written into its file."""
+    """Return the address that a scheduler has written into its file."""
     try:
         with open(path, "rb") as file:
             address = json.loads(file.read(1 << 20))["address"]
@@ -327,7 +330,7 @@ def _address_in(path: str) -> str:
 
 @contextmanager
 def _started(kind: str, place: str, address: str) -> Iterator[Any]:
-    """A client of the scheduler at `place`, or of one that is started here."""
+    """Yield a client of the scheduler at `place`, or of one that is started here."""
     from distributed import Client, LocalCluster
 
     local = None
@@ -385,7 +388,7 @@ def _unreachable(address: str) -> BncliError:
 
 
 def _close(part: Any) -> None:
-    """Ends a client, or a cluster of this machine, even if it does not answer any more."""
+    """End a client, or a cluster of this machine, even if it does not answer any more."""
     if part is not None:
         with suppress(Exception):
             part.close(timeout=CONNECT_SECONDS)

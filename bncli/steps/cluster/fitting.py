@@ -38,7 +38,7 @@ from bncli.watch import Note, Run, Watch
 #
 # A block is a task (never data that is sent once): where a worker is lost, blocks and the row state made of them are
 # made
-# again elsewhere. A round is one task a thread: it runs the kernel over the blocks that it stands for and returns the
+# again elsewhere. A round is one task per thread: it runs the kernel over the blocks that it stands for and returns the
 # partial result of each, which are added here in block order.
 
 
@@ -110,7 +110,7 @@ class WorkerBlocks:
         return found
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """The result of every block, which stays with a worker.
+        """Return the result of every block, which stays with a worker.
 
         What is large is shared and not broadcast: what is kept may have to be made again much later.
         """
@@ -150,7 +150,7 @@ def _sum_each(
 
 
 def placed(data: Dataset, path: str, cluster: Cluster, watch: Watch) -> tuple[DistributedDataset, WorkerBlocks]:
-    """The rows of a `.codes` file, their blocks shared out among the threads of the workers in turn."""
+    """Return the rows of a `.codes` file, their blocks shared out among the threads of the workers in turn."""
     plan = _Plan(path, data.schema, _stamp(read_codes(path)))
     bounds = data.bounds()
     seats = [address for address, threads in cluster.threads.items() for _ in range(threads)][: len(bounds)]
@@ -216,7 +216,7 @@ def _load(plan: _Plan, number: int, n_rows: int) -> RowBlock:
 
 @lru_cache(1)
 def _opened(path: str) -> CodesFile:
-    """Mapped once for all blocks of a worker."""
+    """Open the file, mapped once for all blocks of a worker."""
     return read_codes(path)
 
 
@@ -263,7 +263,7 @@ class FitInputs(NamedTuple):
 
 @contextmanager
 def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[FitInputs]:
-    """The run, with the cluster that it names, checked and ready to hold the rows of `source`, or of its codes."""
+    """Yield the run with its cluster connected, checked and ready to hold the rows of `source` or its codes."""
     if run.cluster is None:
         yield FitInputs(source, supplied, run)
     elif are_codes(source.paths):
@@ -277,7 +277,7 @@ def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path:
 
 @contextmanager
 def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
-    """A file of the codes, there as long as the block lasts."""
+    """Yield a file of the codes, there as long as the block lasts."""
     beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
     path = f"{beside}.{secrets.token_hex(4)}.codes"
     try:
@@ -291,7 +291,7 @@ def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path
 
 @contextmanager
 def _holding(source: Source, run: Run) -> Iterator[Run]:
-    """The run, whose rows lie with the workers."""
+    """Yield the run, whose rows lie with the workers."""
     path = os.path.abspath(source.paths[0])
     keepers: list[WorkerBlocks] = []
     assert run.cluster is not None
@@ -310,7 +310,7 @@ def _holding(source: Source, run: Run) -> Iterator[Run]:
 
 
 def told(keeper: WorkerBlocks) -> str:
-    """What went over the connection, in a sentence."""
+    """Return what went over the connection, in a sentence."""
     traffic = keeper.traffic
     rounds = max(traffic.rounds, 1)
     n_workers, n_threads = len({home for home, _ in keeper.groups}), len(keeper.groups)

@@ -52,7 +52,7 @@ def each_task(
 
 
 def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
-    """The result of each task, in the order of the tasks. What is done before its turn stays with its worker.
+    """Yield the result of each task, in the order of the tasks. What is done before its turn stays with its worker.
 
     What is shared travels to the cluster once.
     """
@@ -81,7 +81,7 @@ def _alive() -> Iterator[None]:
 
 
 def _done(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
-    """What is done now, at least one; no longer among those that wait."""
+    """Yield what is done now, at least one; no longer among those that wait."""
     with _alive():
         done = cluster.first(list(waiting))
     for future in done:
@@ -113,7 +113,7 @@ def _served(serve: Serve, command: str, shared: Any, task: Any) -> Any:
 
 @contextmanager
 def reading(source: Source, run: Run) -> Iterator[Run]:
-    """The run, with the cluster that it names, checked and ready to read the files of `source`."""
+    """Yield the run, with the cluster that it names, checked and ready to read the files of `source`."""
     if run.cluster is None:
         yield run
         return
@@ -126,7 +126,7 @@ def reading(source: Source, run: Run) -> Iterator[Run]:
 
 
 def tell_idle(n_files: int, cluster: Cluster, watch: Watch) -> None:
-    """A note where a table has fewer files than there are threads."""
+    """Report a table that has fewer files than there are threads."""
     if n_files < cluster.n_threads:
         files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
         watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster help"))

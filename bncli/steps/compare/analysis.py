@@ -46,7 +46,7 @@ HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll", "balanced_accuracy", "mc
 
 
 def told(metric: str) -> str:
-    """A metric as it is typed and shown."""
+    """Return a metric as it is typed and shown."""
     return metric.replace("_", "-")
 
 
@@ -106,7 +106,7 @@ class Summary:
     without_figures: tuple[str, ...]
 
     def against(self, learner: str, baseline: str) -> LearnerPair | None:
-        """The pair of a learner and the baseline."""
+        """Return the pair of a learner and the baseline."""
         return next((pair for pair in self.pairs if (pair.first, pair.second) == (learner, baseline)), None)
 
     def as_json(self) -> dict[str, Any]:
@@ -139,9 +139,7 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """Processor seconds a fold to fit and to score, means over the data sets; and geometric means of ratios to the
-    baseline's.
-    """
+    """Processor seconds per fold to fit and to score: means, and geometric mean ratios to the baseline's."""
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]
@@ -241,7 +239,7 @@ def summarise(
     baseline: str,
     among: Sequence[str] | None = None,
 ) -> Summary | None:
-    """The summary of figures by data set and learner, then metric; None where there are too few of either.
+    """Return the summary of figures by data set and learner, then metric; None where there are too few of either.
 
     `among` are the data sets of a group; None: all.
     """
@@ -278,7 +276,7 @@ _KINDS: Mapping[str, Kind] = {"rmse": "root", "fit_seconds": "seconds", "iterati
 
 
 def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: Kind) -> LearnerPair:
-    """What counts and ratios say of two learners, before any test."""
+    """Return what counts and ratios say of two learners, before any test."""
     first, second = names
     a, b = columns[first], columns[second]
     counts = win_draw_loss(-a, -b)
@@ -286,7 +284,10 @@ def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[i
 
 
 def _summary_ratio(first: Array, second: Array, rows: Sequence[int], kind: Kind) -> float | None:
-    """The geometric mean ratio of the figures themselves, of which only their size counts; None where one has none."""
+    """Return the geometric mean ratio of the figures themselves, of which only their size counts.
+
+    None where one has none.
+    """
     if not _finite(first, second):
         return None
     return geometric_mean_ratio(np.abs(first), np.abs(second), rows, kind)
@@ -297,7 +298,7 @@ def _finite(*losses: Array) -> bool:
 
 
 def _tested(pairs: Sequence[LearnerPair], columns: Mapping[str, Array], baseline: str) -> tuple[LearnerPair, ...]:
-    """The pairs with their p-values, adjusted together."""
+    """Return the pairs with their p-values, adjusted together."""
     losses = [(columns[pair.first], columns[pair.second]) for pair in pairs]
     wilcoxon = [signed_ranks(a, b).p for a, b in losses]
     against = [i for i, pair in enumerate(pairs) if pair.second == baseline]
@@ -326,7 +327,7 @@ Folds = Mapping[tuple[str, str], Sequence[Outcome]]
 def analyse(
     trial: ComparisonRun, *, metrics: Sequence[str], baseline: str | None = None, groups: Groups = MappingProxyType({})
 ) -> CompareReport:
-    """The report of a trial by these metrics; the baseline is the first learner unless another one is named."""
+    """Return the report of a trial by these metrics; the baseline is the first learner unless another one is named."""
     chosen = trial.learners[0] if baseline is None else baseline
     if chosen not in trial.learners:
         raise UsageError(f"there is no learner '{chosen}'", hint=f"the learners are {', '.join(trial.learners)}")
@@ -366,7 +367,7 @@ def _gaps(trial: ComparisonRun, folds: Folds) -> dict[tuple[str, str], str]:
 
 
 def _whole(trial: ComparisonRun) -> Folds:
-    """The outcomes by data set and learner, where all folds are there."""
+    """Return the outcomes by data set and learner, where all folds are there."""
     wanted = trial.protocol.folds * trial.protocol.repeats
     folds: dict[tuple[str, str], list[Outcome]] = {(data, name): [] for data in trial.data for name in trial.learners}
     for outcome in trial.outcomes:
@@ -375,7 +376,7 @@ def _whole(trial: ComparisonRun) -> Folds:
 
 
 def _figures(trial: ComparisonRun, folds: Folds, metric: str) -> dict[tuple[str, str], ComparedFigure]:
-    """The figures by one metric, wherever they are defined."""
+    """Return the figures by one metric, wherever they are defined."""
     found: dict[tuple[str, str], ComparedFigure] = {}
     for data in trial.data:
         here = {name: folds[data, name] for name in trial.learners if (data, name) in folds}

@@ -67,11 +67,11 @@ class Checkpoint:
                 raise _failure(path, error) from error
 
     def kept(self) -> dict[Task, Outcome]:
-        """What earlier runs have found."""
+        """Return what earlier runs have found."""
         return dict(self._kept)
 
     def add(self, task: Task, outcome: Outcome) -> None:
-        """Writes an outcome, and sees to it that it outlives this process."""
+        """Write an outcome, and sees to it that it outlives this process."""
         if self._file is not None:
             self._write({**task._asdict(), **_outcome_json(outcome)})
 

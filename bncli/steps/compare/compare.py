@@ -57,7 +57,7 @@ from bncli.watch import Note, Progress, Run, Stage, Watch
 def run_plan(
     plan: RunPlan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
 ) -> ComparisonRun:
-    """Tries all that the checkpoint does not know yet, writes it there, and returns everything in order."""
+    """Try all that the checkpoint does not know yet, writes it there, and returns everything in order."""
     # Everything that there is to do, in the order in which it is begun.
     largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
     parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
@@ -106,7 +106,7 @@ Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 
 
 def here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
-    """The pool of this machine: `jobs` processes, or this one."""
+    """Return the pool of this machine: `jobs` processes, or this one."""
     jobs = min(jobs, len(tasks))
     if jobs > 1:
         yield from in_processes(plan, tasks, jobs, skip)
@@ -118,7 +118,7 @@ def here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, 
 
 
 def on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
-    """The pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
+    """Return the pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
     plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
     for task, result in each_task(cluster, _serve, plan, tasks, skip):
         yield task, Failure(str(result)) if isinstance(result, BncliError) else result
@@ -130,7 +130,7 @@ def _serve(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
 
 
 def _told(results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch) -> Iterator[Result]:
-    """The results; the watch hears how many folds are done, and which was the last."""
+    """Yield the results; the watch hears how many folds are done, and which was the last."""
     watch(Progress(len(found.outcomes), total))
     for task, result in results:
         yield task, result
@@ -213,7 +213,7 @@ def compare(
     outputs: CompareOutputs = CompareOutputs(),
     run: Run = Run(),
 ) -> CompareReport:
-    """Tries every learner on every data set, each source one, and concludes.
+    """Try every learner on every data set, each source one, and concludes.
 
     The work is done by as many processes as the run has threads, or by its cluster. A learner that fails on a data set
     is a gap of the report, not an error.

@@ -83,7 +83,10 @@ def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int,
 
 
 def _only_path(source: Source) -> str:
-    """The path of a source of one; UsageError where it cannot be read again, BncliError where there is nothing."""
+    """Return the path of a source of one.
+
+    UsageError where it cannot be read again, BncliError where there is nothing.
+    """
     (path,) = source.paths
     if path == "-" or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
         what = "the standard input" if path == "-" else path
@@ -94,14 +97,14 @@ def _only_path(source: Source) -> str:
 
 
 def _short(path: str, depth: int) -> str:
-    """The last `depth` parts of a path, without endings."""
+    """Return the last `depth` parts of a path, without endings."""
     parts = path.strip(os.sep).split(os.sep)
     stem = parts[-1] if os.path.isdir(path) else parts[-1].split(".")[0] or parts[-1]
     return "/".join([*parts[-depth:-1], stem])
 
 
 def _about(name: str, watch: Watch) -> Watch:
-    """A watch that only hands on notes, with the name of the data set in front."""
+    """Return a watch that only hands on notes, with the name of the data set in front."""
 
     def told(event: Event) -> None:
         if isinstance(event, Note):
@@ -159,7 +162,7 @@ Groups = Mapping[str, tuple[str, ...]]
 
 
 def groups_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> Groups:
-    """The groups between ascending bounds, from the rows of every data set; none without a bound."""
+    """Return the groups between ascending bounds, from the rows of every data set; none without a bound."""
     if not bounds:
         return {}
     edges = [0, *bounds]
@@ -271,7 +274,7 @@ class Outcome:
     predicted: Codes
 
     def figure(self, metric: str) -> float | None:
-        """A metric or a cost by its name."""
+        """Return a metric or a cost by its name."""
         if metric == "fit_seconds":
             return self.seconds["fit"]
         return self.costs[metric] if metric in COUNTS else self.metrics[metric]

@@ -185,7 +185,7 @@ def write_outputs(
     diagram: str | None = None,
     scatter: str | None = None,
 ) -> None:
-    """Writes those that have a path, each whole or not at all."""
+    """Write those that have a path, each whole or not at all."""
     if csv:
         _write_csv(report, csv)
     if latex:
@@ -197,7 +197,7 @@ def write_outputs(
 
 
 def _write_csv(report: CompareReport, path: str) -> None:
-    """The figures of every fold, a line a fold; what is not defined is an empty field."""
+    """Write the figures of every fold, one line per fold; undefined figures are empty fields."""
     trial = report.trial
     metrics = list(dict.fromkeys(name for one in trial.outcomes for name in one.metrics))
     stages = list(dict.fromkeys(stage for one in trial.outcomes for stage in one.seconds))
@@ -255,7 +255,7 @@ def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
 
 
 def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[ScatterPanel]) -> Drawing:
-    """A panel a learner, a point a data set."""
+    """Return a panel a learner, a point per data set."""
     title = f"{told(metric)} on each data set: every learner against {report.baseline}"
     lower = metric not in HIGHER_IS_BETTER
     return scatter_plots(
@@ -264,7 +264,7 @@ def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Scatter
 
 
 def _panel(report: CompareReport, learner: str, metric: str) -> ScatterPanel:
-    """The data sets on which both have finite figures; a logarithm asks for costs above 0."""
+    """Return the data sets on which both have finite figures; a logarithm asks for costs above 0."""
     least = {"fit_seconds": 1e-9, "iterations": 0.5, "passes": 0.5}.get(metric, -math.inf)
     points: list[tuple[str, float, float]] = []
     for data in report.trial.data:

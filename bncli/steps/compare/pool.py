@@ -89,7 +89,7 @@ class _Worker:
         self._thread.start()
 
     def end(self) -> None:
-        """Ends the process, whatever it does."""
+        """End the process, whatever it does."""
         with self._lock:
             if self._process is not None:
                 self._process.kill()
@@ -120,7 +120,7 @@ class _Worker:
         return answer
 
     def _start_process(self) -> subprocess.Popen[bytes]:
-        """A new process that knows the plan."""
+        """Return a new process that knows the plan."""
         home = str(Path(bncli.__file__).parents[1])
         paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(paths)}
@@ -142,7 +142,7 @@ class _Worker:
         return self._process
 
     def _stop_process(self) -> int:
-        """Ends the process, if there is one; returns its exit code."""
+        """End the process, if there is one; returns its exit code."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -173,7 +173,7 @@ def serve() -> None:
 
 
 def _listen(asked: BinaryIO, tasks: SimpleQueue[Task]) -> None:
-    """Takes in tasks; the end of the input is the end of the process."""
+    """Take in tasks; the end of the input is the end of the process."""
     try:
         while True:
             tasks.put(pickle.load(asked))

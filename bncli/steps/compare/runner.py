@@ -69,7 +69,7 @@ class Runner:
         self._loaded: set[int] = set()
 
     def run(self, task: Task) -> Outcome | Failure:
-        """The outcome of a task, or why there is none: one learner that fails must not end a long run."""
+        """Return the outcome of a task, or why there is none: one learner that fails must not end a long run."""
         try:
             plan, learner = self._plan, self._plan.learners[task.learner]
             # The table, read once for all learners with the same cuts, which say of which type its columns are.
@@ -105,7 +105,7 @@ class Runner:
             return Failure(f"internal error: {type(error).__name__}: {error}")
 
     def _held_out(self, task: Task, columns: Columns) -> tuple[Fold, dict[str, float]]:
-        """The fold, and the seconds of its stages."""
+        """Return the fold, and the seconds of its stages."""
         plan, learner = self._plan, self._plan.learners[task.learner]
         fold_of = folds_of(columns, plan.protocol, task.repeat)
         watch = Stopwatch(silent, time.thread_time)

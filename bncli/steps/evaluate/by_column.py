@@ -35,7 +35,7 @@ QUARTERS = 4
 
 
 def carrying(source: Source, asked: Sequence[str]) -> Source:
-    """The source that reads the columns too that are asked for, each alone or several with commas between.
+    """Return the source that reads the columns too that are asked for, each alone or several with commas between.
 
     UsageError for one that the table lacks, that is the class, or that weighs the rows.
     """
@@ -58,7 +58,7 @@ def _of_the_class(name: str) -> UsageError:
 
 
 def learnt_from(columns: Columns, source: Source) -> Columns:
-    """The table without the columns that are carried for their groups alone."""
+    """Return the table without the columns that are carried for their groups alone."""
     if not source.carried or are_codes(source.paths):
         return columns
     ignored = {*source.ignore, *read_schema_file(source).ignore}.intersection(source.carried)
@@ -69,7 +69,7 @@ def learnt_from(columns: Columns, source: Source) -> Columns:
 
 
 def recipe_cuts(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> dict[str, Attribute]:
-    """The attributes to learn from by name, with the cuts that are supplied, or those of the recipe in all rows."""
+    """Return the attributes by name with the supplied cuts, or with those of the recipe on all rows."""
     if cuts is not None:
         return {attribute.name: attribute for attribute in cuts.attributes}
     numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}
@@ -87,7 +87,7 @@ def attributes_of(model: Model) -> dict[str, Attribute]:
 def group_columns(
     columns: Columns, source: Source, known: Callable[[], dict[str, Attribute]], watch: Watch
 ) -> list[GroupColumn]:
-    """The groups of every column carried, numbers by the cuts of those attributes that are `known`."""
+    """Return the groups of every column carried, numbers by the cuts of those attributes that are `known`."""
     attributes = known() if source.carried else {}
     return [_grouped(columns, name, attributes.get(name), source.paths[0], watch) for name in source.carried]
 
@@ -142,7 +142,7 @@ def _refuse_many(name: str, n: int, where: str) -> None:
 
 
 def with_groups(report: EvaluateReport, grouped: Sequence[GroupColumn]) -> EvaluateReport:
-    """The report with the figures of all groups of its rows."""
+    """Return the report with the figures of all groups of its rows."""
     if not grouped:
         return report
     found = [measure_groups(column, report.labels, *report.pooled, report.decisions.rows) for column in grouped]

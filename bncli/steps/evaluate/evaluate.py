@@ -60,7 +60,10 @@ class TestedRows(NamedTuple):
 
 
 def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
-    """The rows of a test table, with all columns that the models use; the first model knows the values of all."""
+    """Return the rows of a test table, with all columns that the models use.
+
+    The first model knows the values of all.
+    """
     run.watch(Stage("read"))
     used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
     known = {attribute.name for attribute in models[0].schema.attributes}
@@ -79,7 +82,7 @@ def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> Tested
 def single_report(
     protocol: str, tested: TestedRows, frequencies: Array, seconds: Mapping[str, float | None]
 ) -> EvaluateReport:
-    """The report of one test set."""
+    """Return the report of one test set."""
     labels, codes, weights, examined = tested
     confusion = examined.metrics.confusion
     pooled = Pooled(examined.log_probabilities, codes, weights)
@@ -204,7 +207,7 @@ def evaluate_on(
 
 
 def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
-    """What the model of a sample says of the test rows."""
+    """Return what the model of a sample says of the test rows."""
     begun = watch.seconds()["score"]
     figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
     base = measure_baseline(sample.frequencies, tested.codes, tested.weights)
@@ -213,7 +216,7 @@ def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: S
 
 
 def _as_folds(report: EvaluateReport, repeats: int, penalty: float | None) -> list[FoldReport]:
-    """The report of a test table as that of the one fold of each repeat."""
+    """Return the report of a test table as that of the one fold of each repeat."""
     seconds = {stage: value for stage, value in report.seconds.items() if value is not None}
     return [FoldReport(i, 0, report.rows, report.metrics, report.base, penalty, seconds) for i in range(repeats)]
 
@@ -227,7 +230,7 @@ def evaluate_model(
     decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Tests the model in a file on `source`; `unseen` None: as the model says.
+    """Test the model in a file on `source`; `unseen` None: as the model says.
 
     decisions: what is wanted instead of what the model records of them.
     """
@@ -246,7 +249,7 @@ def evaluate_learnt(
     decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Tests a model on `source`, deciding as it says or as is wanted instead."""
+    """Test a model on `source`, deciding as it says or as is wanted instead."""
     watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
     model = replace(model, rule=rule_to_score(model, decisions, False, watch))
@@ -268,7 +271,7 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
 
 
 def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
-    """The report, once everything is written, and a warning given where it says that nothing was learnt."""
+    """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
     if outputs.reliability:
         report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
     watch(Stage("write"))
@@ -288,7 +291,7 @@ def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> Eva
 
 
 def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
-    """The folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
+    """Return the folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
     folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
     for fold, seconds in timed_folds:
         if fold.size is None:

@@ -43,7 +43,7 @@ class Samples:
     seed: int = 0
 
     def of(self, most: int, whose: str) -> tuple[int, ...]:
-        """The sizes in rows, where at most `most` can be had; UsageError for one that exceeds them."""
+        """Return the sizes in rows, where at most `most` can be had; UsageError for one that exceeds them."""
         sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
         if sizes and max(sizes) > most:
             what = f"--train-rows {max(sizes)} is more than the {most:,} rows {whose}"
@@ -57,7 +57,10 @@ class Samples:
 def learning_curve(
     sizes: Sequence[int], sampled: Iterable[tuple[int, FoldReport]], whole: Sequence[FoldReport]
 ) -> tuple[CurvePoint, ...]:
-    """A point a size, of its outcomes in the order of `whole`; where a size has none, that of the whole is its own."""
+    """Return a point per size, of its outcomes in the order of `whole`.
+
+    Where a size has none, that of the whole is its own.
+    """
     found = {(size, one.repeat, one.fold): one for size, one in sampled}
     return tuple(_point(n, tuple(found.get((n, one.repeat, one.fold), one) for one in whole)) for n in sizes)
 
@@ -81,7 +84,10 @@ class SampleFit(NamedTuple):
 def learn_samples(
     columns: Columns, samples: Samples, sizes: Sequence[int], learn: Callable[[Columns, Watch], Model], watch: Stopwatch
 ) -> Iterator[SampleFit]:
-    """A model of every sample that is not the whole table; `learn` tells its warnings, those of the first repeat."""
+    """Yield a model of every sample that is not the whole table.
+
+    `learn` tells its warnings, those of the first repeat.
+    """
     assert columns.label is not None
     smaller = [size for size in sizes if size < columns.n_rows]
     total = samples.repeats * sum(smaller)
@@ -103,7 +109,7 @@ CSV_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", 
 
 
 def write_curve(path: str, curve: Sequence[CurvePoint]) -> None:
-    """Writes every outcome as CSV, a line a size, repeat and fold; what is not defined is an empty field."""
+    """Write every outcome as CSV, a line per size, repeat and fold; what is not defined is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)

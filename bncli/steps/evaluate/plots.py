@@ -21,7 +21,9 @@ _LEARNING_CURVE = "learning_curve.svg"
 
 
 def check_folder(path: str, *, curve: bool = False) -> tuple[str, ...]:
-    """The files that will be written there if the folder is there already; an error where it can neither be nor become.
+    """Return the files that will be written there if the folder is there already.
+
+    An error where it can neither be nor become.
 
     The folder is made when there is something to put into it. curve: a learning curve is drawn too.
     """
@@ -36,7 +38,7 @@ def check_folder(path: str, *, curve: bool = False) -> tuple[str, ...]:
 
 
 def write_pictures(report: EvaluateReport, folder: str) -> None:
-    """Writes them, each whole or not at all."""
+    """Write them, each whole or not at all."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -94,7 +96,7 @@ def _precision_recall(drawn: _Drawn) -> list[CurvePanel]:
 
 
 def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[FigurePanel]]:
-    """A title; error and log-loss, a panel each."""
+    """Return a title; error and log-loss, a panel each."""
     outcomes = len(curve[0].outcomes)
     spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
     panels = [

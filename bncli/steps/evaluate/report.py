@@ -100,7 +100,7 @@ class GroupsReport:
     fairness: tuple[Fairness, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The keys `groups` and `fairness`."""
+        """Return the keys `groups` and `fairness`."""
         return {"groups": list(map(_group_json, self.groups)), "fairness": list(map(_fairness_json, self.fairness))}
 
 
@@ -144,7 +144,7 @@ class FoldReport:
     decided: DecisionFigures | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The figures beside the rest."""
+        """Return the figures beside the rest."""
         fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
         fields |= {} if self.decided is None else self.decided.figures
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
@@ -156,7 +156,7 @@ def summarized(
     summary: Callable[[list[float]], float],
     at_least: int = 1,
 ) -> dict[str, float | None]:
-    """The summary of each figure over the folds where it is defined; None where those are too few."""
+    """Return the summary of each figure over the folds where it is defined; None where those are too few."""
     defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
     return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
 
@@ -171,7 +171,7 @@ class CurvePoint:
     outcomes: tuple[FoldReport, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The means as keys of their own."""
+        """Return the means as keys of their own."""
         return {"rows": self.rows, **self.metrics, "std": self.std}
 
 
@@ -257,7 +257,7 @@ class EvaluateReport:
 
 
 def calibration_figures_json(figures: CalibrationFigures) -> dict[str, Any]:
-    """The keys `reliability`, `brier_parts` and `ece_equal_mass`."""
+    """Return the keys `reliability`, `brier_parts` and `ece_equal_mass`."""
     return {
         "reliability": [one._asdict() for one in figures.bins],
         "brier_parts": figures.brier_parts._asdict(),
@@ -266,12 +266,12 @@ def calibration_figures_json(figures: CalibrationFigures) -> dict[str, Any]:
 
 
 def scored_json(scored: ScoredNetwork) -> dict[str, Any]:
-    """The keys `scores` and `acll_relative_error`."""
+    """Return the keys `scores` and `acll_relative_error`."""
     return {"scores": scored.scores._asdict(), "acll_relative_error": scored.acll_relative_error}
 
 
 def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:
-    """The curves as tables: a list a column. A curve that is not defined has no points, and no area (None)."""
+    """Return the curves as tables: a list a column. A curve that is not defined has no points, and no area (None)."""
     tables: dict[str, Any] = {"roc": [], "precision_recall": [], "reliability": []}
     for label, one in zip(labels, curves, strict=True):
         roc = _points(one.roc, "auc", "false_positive_rate", "true_positive_rate")
@@ -284,7 +284,7 @@ def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[st
 
 
 def _points(curve: Curve | None, area: str, x: str, y: str) -> dict[str, Any]:
-    """A curve under these names; its first point has no threshold."""
+    """Return a curve under these names; its first point has no threshold."""
     if curve is None:
         return {area: None, "threshold": [], x: [], y: []}
     thresholds = [None, *curve.thresholds[1:].tolist()]

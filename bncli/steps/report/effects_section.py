@@ -46,7 +46,7 @@ _MOST_VALUES = 40
 
 
 def nomogram_scales(report: EffectsReport) -> list[NamedEffect]:
-    """The effects of single attributes that are worth points, the first few."""
+    """Return the effects of single attributes that are worth points, the first few."""
     single = [one for one in report.effects if len(one.attributes) == 1 and one.share > 0][:MOST_SCALES]
     ranges = [float(np.ptp(one.values[:, 1])) for one in single]
     least = _LEAST_POINTS / 100 * max(ranges, default=0.0)
@@ -107,7 +107,10 @@ class EffectsSection:
         return 1 if len(self.labels) == 2 else 0
 
     def told_of(self, values: Array) -> Sequence[int]:
-        """The labels that have a sentence: the one shown; of several all; of too many the one it says most of."""
+        """Return the labels that have a sentence: the one shown.
+
+        Of several all; of too many the one it says most of.
+        """
         if len(self.labels) == 2:
             return (self.label,)
         if len(self.labels) <= MOST_SENTENCES:
@@ -129,7 +132,7 @@ class EffectsSection:
 
 
 def effects_section(report: EffectsReport, labels: tuple[str, ...], rows: float) -> Section:
-    """The section on a model that was learnt from rows of this weight."""
+    """Return the section on a model that was learnt from rows of this weight."""
     told = EffectsSection(report, labels, rows)
     return Section("effects", QUESTION, tuple(_blocks(told)))
 
@@ -211,7 +214,7 @@ def _pictures(
 
 
 def _kept(attribute: Attribute) -> Index:
-    """The codes that are shown: all, or of too many the commonest, in their order."""
+    """Return the codes that are shown: all, or of too many the commonest, in their order."""
     most = MOST_INTERVALS if isinstance(attribute, NumericAttribute) else MOST_NAMES
     if attribute.cardinality <= most:
         return np.arange(attribute.cardinality)
@@ -277,14 +280,14 @@ def _told_picture(
 
 
 def _thousandths(values: Array) -> list[str]:
-    """A text a class: whole thousandths, three letters of base64 each, the most significant first; 0 is 2^17."""
+    """Return a text a class: whole thousandths, three letters of base64 each, the most significant first; 0 is 2^17."""
     whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
     octets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
     return ["".join(_LETTERS[one] for one in row.ravel().tolist()) for row in octets]
 
 
 def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array) -> str:
-    """What is to be seen of the label called `of`, from values with enough rows behind them."""
+    """Return what is to be seen of the label called `of`, from values with enough rows behind them."""
     attribute = effect.seen[0]
     column = np.where(rows >= min(5.0, rows.max(initial=0.0)), values[:, label], 0.0)
     high, low = int(column.argmax()), int(column.argmin())
@@ -330,7 +333,7 @@ def _pair_sentence(of: str, axes: Sequence[HeatAxis], cells: Array) -> str:
 
 
 def _alone(single: NamedEffect | None, seen: Attribute, kept: Index) -> Array | None:
-    """What the values of one axis do alone, (values, K), where that is told over the same values."""
+    """Return what the values of one axis do alone, (values, K), where that is told over the same values."""
     if single is None or single.seen[0].cardinality != seen.cardinality:
         return None
     return np.asarray(single.values[kept])
@@ -350,7 +353,7 @@ def _redrawn_map(values: Array, alone: Sequence[Array | None]) -> dict[str, Any]
 
 
 def _larger(told: EffectsSection, effects: Sequence[NamedEffect]) -> Iterator[Block]:
-    """Sets of three attributes and more: the strongest entries."""
+    """Yield the strongest entries of sets of three or more attributes."""
     for one in (one for one in effects[:MOST_EFFECTS] if len(one.attributes) > 2):
         hidden = int(len(told.labels) == 2)
         values = one.values[..., hidden:]

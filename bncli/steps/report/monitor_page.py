@@ -77,7 +77,7 @@ def _psi(report: MonitorReport, number: int, name: str) -> Picture:
 
 
 def _strange(report: MonitorReport, name: str) -> str:
-    """A sentence where values that training never had are as many as make drift, which the index leaves out."""
+    """Return a sentence where values that training never had are as many as make drift, which the index leaves out."""
     tallies = [next(a for a in one.tally.attributes if a.name == name) for one in report.monitors]
     rows = (max(one.tally.rows, 1) for one in report.monitors)
     shares = [tally.unknown / n for tally, n in zip(tallies, rows, strict=True)]
@@ -88,7 +88,7 @@ def _strange(report: MonitorReport, name: str) -> str:
 
 
 def _files(report: MonitorReport) -> Grid:
-    """A line a file, and one for all of them."""
+    """Return a line per file, and one for all of them."""
     monitors = [*zip(report.short_names, report.monitors, strict=True)]
     if len(monitors) > 1:
         monitors.append(("all", report.whole))
@@ -104,7 +104,7 @@ def _files(report: MonitorReport) -> Grid:
 
 
 def _columns(report: MonitorReport, order: Sequence[str]) -> Grid:
-    """A line an attribute."""
+    """Return a line an attribute."""
     rows = []
     for name in order[:MOST_COLUMNS]:
         drifts = report.drifts(name)
@@ -118,7 +118,7 @@ def _columns(report: MonitorReport, order: Sequence[str]) -> Grid:
 
 
 def _predictions(report: MonitorReport) -> Iterator[Block]:
-    """The share of each label in what was predicted, the commonest first, and in what was true where that is known."""
+    """Yield the share of each label among predictions, most frequent first, and among true labels if known."""
     labels, names = report.whole.model.labels, report.short_names
     order = sorted(range(len(labels)), key=lambda y: -report.whole.tally.predictions[y])
     predicted = [_shares(one.tally.predictions.tolist()) for one in report.monitors]
@@ -150,7 +150,7 @@ def _span(values: Series) -> float:
 
 
 def _ends(values: Series, names: Sequence[str]) -> str:
-    """The first and the last share, and the highest where it is neither."""
+    """Return the first and the last share, and the highest where it is neither."""
     known = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
     if not known:
         return "no rows"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def percent(share: float) -> str:
-    """A share in per cent with one decimal, or more where it is small; the space in it breaks no line.
+    """Return a share in per cent with one decimal, or more where it is small; the space in it breaks no line.
 
     >>> percent(0.1234), percent(0.00012), percent(1)
     ('12.3\\xa0%', '0.012\\xa0%', '100.0\\xa0%')
@@ -16,12 +16,12 @@ def percent(share: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A figure with four decimals; a dash where it is not defined."""
+    """Return a figure with four decimals; a dash where it is not defined."""
     return "–" if value is None or not math.isfinite(value) else f"{value + 0.0:.4f}"
 
 
 def times(log_odds: float) -> str:
-    """What log-odds do to odds, as a factor.
+    """Return what log-odds do to odds, as a factor.
 
     >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000)), times(-math.log(83210))
     ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005', '÷\\xa083,000')
@@ -42,6 +42,6 @@ def count(number: float, what: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first few, and how many more."""
+    """Return the first few, and how many more."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

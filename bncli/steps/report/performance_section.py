@@ -38,7 +38,10 @@ class DecisionCounts(NamedTuple):
 
 
 def ruled(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
-    """The decisions of a rule; costs a row of them, and of the likeliest class, None where the rule has no costs."""
+    """Return the decisions of a rule.
+
+    Costs a row of them, and of the likeliest class, None where the rule has no costs.
+    """
     log_p, codes, weights = report.pooled
     k, weights, (rule, decided) = len(log_p), np.ones(len(codes)) if weights is None else weights, rows
     there = decided != ABSTAINED
@@ -54,7 +57,7 @@ def ruled(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
 
 
 def rule_blocks(report: EvaluateReport, rule: Rule, found: DecisionCounts) -> Iterator[Block]:
-    """What it says, how often it is wrong, and the confusion where that can be read."""
+    """Yield what it says, how often it is wrong, and the confusion where that can be read."""
     many = report.folds is not None
     labels, total = report.labels, float(found.confusion.sum() + found.undecided.sum())
     right, decided = float(np.trace(found.confusion)), float(found.confusion.sum())
@@ -134,7 +137,7 @@ def threshold_blocks(report: EvaluateReport, rule: Rule | None) -> Iterator[Bloc
 
 
 def _start(rule: Rule | None) -> tuple[float, tuple[float, float]]:
-    """The threshold, and what a missed row of the second label and a false alarm cost beyond right decisions."""
+    """Return the threshold, and what a missed row of the second label and a false alarm cost beyond right decisions."""
     if rule is not None and rule.threshold is not None:
         return min(max(rule.threshold.value, 0.0), 1.0), (1.0, 1.0)
     if rule is not None and rule.costs is not None:
@@ -167,7 +170,7 @@ def held_out_section(
     held_out: HeldOut | None = None,
     beside: Sequence[ComparedModel] = (),
 ) -> Section:
-    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
+    """Return the section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
 
     `beside`: other models on the same rows.
     """
@@ -212,13 +215,13 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
 
 
 def shown_labels(report: EvaluateReport) -> list[int]:
-    """The labels with the most rows, in their order."""
+    """Return the labels with the most rows, in their order."""
     supports = [figures.support for figures in report.per_label]
     return sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
 
 
 def _verdict(report: EvaluateReport) -> str:
-    """The answer in three sentences."""
+    """Return the answer in three sentences."""
     error, base = report.metrics["error"], 1 - report.base.accuracy
     skill = report.skill_score
     wrong = "none are" if error is None else f"{percent(error)} are"
@@ -357,7 +360,7 @@ def _reliable(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
 
 
 def _confused(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> str:
-    """The two labels taken for one another most."""
+    """Return the two labels taken for one another most."""
     cells = [(n, a, b) for a, row in enumerate(confusion) for b, n in enumerate(row) if a != b and n]
     if not cells:
         return "No row is decided wrong."

@@ -30,7 +30,10 @@ _LEAST = 30
 
 
 def group_blocks(report: EvaluateReport) -> Iterator[Block]:
-    """A sentence and a table a column, the groups with the highest error first; nothing where none were asked for."""
+    """Yield a sentence and a table per column, the groups with the highest error first.
+
+    Nothing where none were asked for.
+    """
     groups = () if report.groups is None else report.groups.groups
     error = report.metrics["error"] or 0.0
     for by in dict.fromkeys(group.by for group in groups):
@@ -91,7 +94,7 @@ class ScoredTable:
 
 
 def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
-    """The section on a model, on data if there are any, and with what `fit` warned of."""
+    """Return the section on a model, on data if there are any, and with what `fit` warned of."""
     blocks: list[Block] = [Paragraph(text, "warning") for text in warnings]
     blocks += _rare(model)
     if scored is None:

@@ -43,9 +43,7 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What is known of a model beside itself: rows it was tried on and their files, what learning said of it,
-    other models on the same rows.
-    """
+    """What is known about a model: scored rows and their files, the report of its fit, other models on these rows."""
 
     scored: ScoredTable | None = None
     data: Sequence[str] = ()
@@ -62,7 +60,7 @@ def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
 
 
 def write_page(path: str, page: Page) -> None:
-    """The file."""
+    """Write the file."""
     write_bytes(path, html_page(page).encode())
 
 
@@ -133,7 +131,7 @@ def evaluation_page(
 
 
 def _spread(report: EvaluateReport) -> Iterator[Block]:
-    """The folds, and the learning curve."""
+    """Yield the folds, and the learning curve."""
     folds = report.folds or ()
     losses = [fold.metrics["log_loss"] for fold in folds]
     known = [loss for loss in losses if loss is not None]
@@ -193,7 +191,9 @@ def report(
     others: Comparisons = Comparisons(),
     run: Run = Run(),
 ) -> ReportReport:
-    """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures.
+    """Return the page on the model at `path`.
+
+    Without a `source` it tells what needs no data. `svg`: a folder of pictures.
 
     `others`: what is measured on the same rows beside the model as a whole.
     """

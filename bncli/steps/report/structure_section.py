@@ -52,7 +52,7 @@ _MOST_COUNTED = 1 << 20
 
 
 def construction_section(model: Model, scored: ScoredTable | None) -> Section:
-    """The section on a model, with information in bits where there are data."""
+    """Return the section on a model, with information in bits where there are data."""
     found = model.predictor
     tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
     families = [
@@ -94,7 +94,7 @@ class _Information:
 
 
 def _graph(model: Model, told: _Information) -> Iterator[Block]:
-    """The graph of a network; of very many nodes those that tell most."""
+    """Yield the graph of a network; of very many nodes those that tell most."""
     dag, attributes = model.structure, model.schema.attributes
     assert isinstance(dag, Dag)
     bits = {i: told.of((i,)) for i in dag.nodes}
@@ -151,7 +151,7 @@ def _graph_sentence(
 
 
 def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Information) -> Iterator[Block]:
-    """Sets of attributes that are looked up together."""
+    """Yield the sets of attributes that are looked up together."""
     sets = list(dict.fromkeys(tuple(sorted(family.attributes)) for family, _ in families))
     bits = {one: told.of(one) for one in sets}
     chosen = sorted(sets, key=lambda one: -bits[one])[:MOST_REGIONS]
@@ -201,7 +201,7 @@ def _shown_tables(model: Model, families: Sequence[tuple[Family, Array]]) -> Ite
 
 
 def _table(model: Model, family: Family, table: Array) -> Grid:
-    """The first entries of a table, a column a class: probabilities of a network, or natural logs."""
+    """Return the first entries of a table, a column per class: probabilities of a network, or natural logs."""
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
     seen = [attributes[a] if g is None else coarse(attributes[a], g) for a, g in family.binned_attributes]
@@ -270,7 +270,7 @@ def evaluation_making(files: Sequence[str], recipe: Recipe | None, what: str = "
 
 
 def fingerprint(path: str) -> str | None:
-    """The SHA-256 of a file; None of what is no file that can be read twice."""
+    """Return the SHA-256 of a file; None of what is no file that can be read twice."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -289,7 +289,7 @@ def _recipe(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """The shortest `bncli fit` that means the recipe of a model; None where none does."""
+    """Return the shortest `bncli fit` that means the recipe of a model; None where none does."""
     # a model in which no levels are pooled does not say whether they might have been: without the rule they are not
     has_names = any(isinstance(one, CategoricalAttribute) for one in model.schema.attributes)
     recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))

@@ -49,7 +49,7 @@ class WhatIfSection(NamedTuple):
 
 
 def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
-    """The section on the model in the file at `path`, from the one that says most to the one that needs least room.
+    """Yield the sections on the model at `path`, from the most detailed to the smallest.
 
     The last says why there is none; that a program is too large is known when the page is there.
     """
@@ -87,7 +87,7 @@ def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScor
 
 
 def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
-    """The scorer whose tables are the effects: contrasts V of K classes are (K - 1) / K of them as scores."""
+    """Return the scorer whose tables are the effects: contrasts V of K classes are (K - 1) / K of them as scores."""
     effects = portable_effects(model, plain.inputs)
     k = len(plain.labels)
 
@@ -149,7 +149,7 @@ def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_ef
 
 
 def _importance(effects: EffectsReport) -> dict[str, float]:
-    """The shares of the effects that an attribute has part in."""
+    """Return the shares of the effects that an attribute has part in."""
     shares: dict[str, float] = {}
     for one in effects.effects:
         for name in one.attributes:
@@ -158,7 +158,7 @@ def _importance(effects: EffectsReport) -> dict[str, float]:
 
 
 def _field(attribute: Attribute) -> Mapping[str, Any]:
-    """A select of levels, its value a place among them, or a number to be typed."""
+    """Return a select of levels, its value a place among them, or a number to be typed."""
     if isinstance(attribute, NumericAttribute):
         return {"name": attribute.name, "options": None, "value": typical_value(attribute)}
     weights = np.array(attribute.frequencies[: attribute.n_values])
@@ -168,7 +168,7 @@ def _field(attribute: Attribute) -> Mapping[str, Any]:
 
 
 def typical_value(attribute: Attribute) -> float | str:
-    """The commonest level, or a number in the interval that holds the median of the training rows."""
+    """Return the commonest level, or a number in the interval that holds the median of the training rows."""
     weights = np.array(attribute.frequencies[: attribute.n_values], np.float64)
     if isinstance(attribute, CategoricalAttribute):
         return attribute.levels[int(weights.argmax())]
