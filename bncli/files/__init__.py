@@ -1,11 +1,10 @@
-"""Everything that touches the disk: tables come in, models, cuts, structures and predictions go in and out.
+"""Everything that touches the disk: tables are read; models, structures, predictions and pictures are written.
 
-    table, reading/        tables to learn from, to test on and to score, as Columns
-    model, cuts, structure, and what they hold as JSON (documents reads it strictly)
-    formats/               what `export` and `score` write: one module a format, named by its word
-    scores, rows           predictions and simulated rows, block by block
-    atomic, paths, archive, output_streams, recognition
+    reading/        tables to learn from, to test on and to score, as `Columns`
+    artifacts/      the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
+    exports/        formats for other programs, and predictions; one module per format, named by its word
+    pictures/       SVG drawings and the report page
+    documents, atomic, paths        JSON read strictly, files that appear whole or not at all, where to write
 
-A reader checks everything that the engine will trust and says where the fault is (file, line or key); a writer goes
-through `atomic`, so that a file appears whole or not at all.
+A reader checks everything that the engine will trust, and its error names the place (file, line or key).
 """

@@ -1,5 +1,7 @@
-"""Contingency tables: many tables from few passes over the rows.
+"""Contingency tables, counted in few passes over the rows.
 
-Pairs are counted as super-attributes, families in sweeps, and joint values are numbered by what occurs.
-Learners ask `bncli.engine.counting.counts`; these modules know how the rows are read.
+    counts          the way in: the tables that a learner asks for, counted once and kept
+    table_batches   many tables in one pass: pairs as super-attributes, families in sweeps
+    fused_codes     joint values of several attributes, numbered by what occurs
+    counted_rows    counts of a table in a file, which can be added up
 """

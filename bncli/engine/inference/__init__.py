@@ -1,5 +1,7 @@
-"""Exact inference: what rows with missing values say, every unobserved attribute marginalized.
+"""Exact inference for rows with missing values: every unobserved attribute is marginalized.
 
-A program of table operations is compiled once for the rows at hand (`compilation`) and run in every pass, forward for
-probabilities and backward for expected counts (`execution`); `incomplete` is what the rest of the engine sees.
+    elimination     which variables matter, and in which order they are summed out
+    program         the table operations, compiled once for the patterns of missing values that occur
+    execution       run them: forward for probabilities, backward for expected counts
+    row_blocks      the rows of a data set by pattern; `IncompleteLikelihood` is what the rest of the engine uses
 """

@@ -1,6 +1,7 @@
-"""Structures: directed acyclic graphs and regions over the attributes, their families, and the graph theory below.
+"""Structures: directed acyclic graphs and sets of regions over the attributes.
 
-`structure` has the two kinds and what they have in common; `named_structure` the same by names, as files hold them;
-`binning` and `regrouping` let a family look at an attribute through fewer intervals. The other modules are functions
-of numbered nodes: trees, branchings, orders, separation, counting numbers of regions.
+    structure           the two kinds by attribute index, and what they have in common
+    named_structure     the same by column names, as files hold them
+    binning             families that use an attribute with fewer intervals than its cuts make
+    region_graph        counting numbers of overlapping regions
 """

@@ -54,7 +54,7 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
     Children and parents in the order of the mapping.
 
     >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
-    Unmarried(child='y', one='x', other='z')
+    UnmarriedParents(child='y', one='x', other='z')
     """
     form = _blanket(parents, target)
     spouses = set(form.get(target, ()))

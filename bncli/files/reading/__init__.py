@@ -1,1 +1,1 @@
-"""How tables are read, a step a module; `bncli.files.table` is the way in and tells their order."""
+"""How tables are read, a step a module; `bncli.files.table` is the way in and describes their order."""

@@ -1,4 +1,7 @@
-"""Work done by the workers of a Dask cluster: tasks of a comparison or an evaluation, sums over row blocks of a fit.
+"""Work done by the workers of a Dask cluster; the results are the same as without one.
 
-`connection` alone imports dask. A cluster is one more place where the same functions run: what comes out is the same.
+    connection  the only module that imports dask: connect, submit, wait, retry
+    checks      whether every worker has the same versions and sees the same files
+    tasks       folds, comparisons and files as tasks
+    fitting     the row blocks of a fit, held by the workers
 """
