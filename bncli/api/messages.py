@@ -5,6 +5,11 @@
 
 Conventions: a value behind a flag goes along where it is one that the option takes, a number, a name in capitals or in
 quotes. A hint that needs a flag which has no keyword is left out.
+
+`progress=`: a function that hears every event, or True for a bar, in a terminal or in a notebook.
+
+Conventions: notes are warnings of Python, with a bar as without one. A bar is gone when the work is done; it is drawn
+where the standard error is a terminal, and in notebooks, by what IPython displays (no widgets are needed).
 """
 
 from __future__ import annotations
@@ -105,12 +110,6 @@ def _is_value(flag: str, word: str) -> bool:
     if isinstance(entry, Choice):
         return word.partition(":")[0] in entry.words
     return word in getattr(entry.kind, "words", ())
-
-
-# `progress=`: a function that hears every event, or True for a bar, in a terminal or in a notebook.
-#
-# Conventions: notes are warnings of Python, with a bar as without one. A bar is gone when the work is done; it is drawn
-# where the standard error is a terminal, and in notebooks, by what IPython displays (no widgets are needed).
 
 
 Told = Callable[[Event], None] | bool | None

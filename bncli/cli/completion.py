@@ -1,4 +1,10 @@
-"""`bncli completion`: the script by which a shell completes what is typed after `bncli`."""
+"""`bncli completion`: the script by which a shell completes what is typed after `bncli`.
+
+What the scripts of `bncli completion` ask for: the words that fit where the cursor stands.
+
+A script hands over the line up to the cursor; the answer has a line an item: its type, its value and its meaning, with
+tabs between them. What a table calls its columns is quoted by the shell before it reaches the command line.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,6 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.group import COMPLETE, group
-
-# What the scripts of `bncli completion` ask for: the words that fit where the cursor stands.
-#
-# A script hands over the line up to the cursor; the answer has a line an item: its type, its value and its meaning,
-# with
-# tabs between them. What a table calls its columns is quoted by the shell before it reaches the command line.
-
 
 _BASH = """\
 _bncli_completion() {

@@ -1,4 +1,13 @@
-"""What a search went through before it chose, as a person is told of it: moves, penalties, candidates."""
+"""What a search went through before it chose, as a person is told of it: moves, penalties, candidates.
+
+Models of regions to look at: how many regions in a line, and the path that led to them as a table.
+
+Effects to look at: the share of every set of attributes, then its numbers, curves as bars.
+
+Conventions: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the second
+are shown; the most important effects in full, of what is too wide the strongest entries. Pairs are heat maps of shaded
+cells, with their numbers where there is room for these; of several classes for the one that they move most.
+"""
 
 from __future__ import annotations
 
@@ -145,9 +154,6 @@ def _cells(trial: TriedCandidate) -> tuple[str, ...]:
     return trial.name, f"{trial.penalty:g}", f"{trial.log_loss:.5f}", f"{trial.error:.4f}", weight
 
 
-# Models of regions to look at: how many regions in a line, and the path that led to them as a table.
-
-
 MOST_LISTED = 200
 """Regions of a model; of more only the numbers are told."""
 
@@ -229,14 +235,6 @@ def bins_text(bins: Sequence[int | None]) -> str:
     *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
     kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
     return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."
-
-
-# Effects to look at: the share of every set of attributes, then its numbers, curves as bars.
-#
-# Conventions: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the
-# second are shown; the most important effects in full, of what is too wide the strongest entries. Pairs are heat maps
-# of
-# shaded cells, with their numbers where there is room for these; of several classes for the one that they move most.
 
 
 _LISTED = 30

@@ -1,4 +1,9 @@
-"""Every flag that is no learning option, declared once, and the frozen values that groups of flags collapse into."""
+"""Every flag that is no learning option, declared once, and the frozen values that groups of flags collapse into.
+
+Options and arguments of commands: what the help says of them, and the words that fit while they are typed.
+
+Values as a user types them: read by the kinds of the catalogue, and named in the error when they are not that.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +33,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from bncli.files.reading.source import Source
-
-
-# Options and arguments of commands: what the help says of them, and the words that fit while they are typed.
 
 
 Callback = Callable[..., None]
@@ -137,9 +139,6 @@ def columns_typed(ctx: click.Context) -> Sequence[str]:
 def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
     """Declare an option of a group."""
     return click.option(*declarations, cls=Flag, group=group, **settings)
-
-
-# Values as a user types them: read by the kinds of the catalogue, and named in the error when they are not that.
 
 
 if TYPE_CHECKING:

@@ -3,6 +3,12 @@
 The presets of the papers are the papers' own settings as far as they can be typed: cuts by MDL, no pooled levels, no
 penalty unless the paper has one (so all arcs are kept), its smoothing, start, optimiser and stop. Each learner names
 the sections that it comes from; `bncli help compare` shows the table.
+
+`--learner "NAME=--structure kdb --k 2"`: the learning options of `fit` in one word, read as a command line is.
+
+Conventions: a text that begins with a hyphen has no name, so an equals sign in it belongs to an option. The name is
+then made of the structure, the parameters and whatever else was typed: `kdb map k=2 hdp`. Learners that are compared
+together often have a name: `bncli compare DATA --preset papers`, in `bncli.cli.presets`.
 """
 
 from __future__ import annotations
@@ -167,13 +173,6 @@ PRESETS = {
     "papers": ("these five papers", tuple(chain.from_iterable(_typed(ones) for _, ones in PAPERS.values()))),
 }
 """What each is for, and its learners as they would be typed."""
-
-
-# `--learner "NAME=--structure kdb --k 2"`: the learning options of `fit` in one word, read as a command line is.
-#
-# Conventions: a text that begins with a hyphen has no name, so an equals sign in it belongs to an option. The name is
-# then made of the structure, the parameters and whatever else was typed: `kdb map k=2 hdp`. Learners that are compared
-# together often have a name: `bncli compare DATA --preset papers`, in `bncli.cli.presets`.
 
 
 def learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:

@@ -1,4 +1,7 @@
-"""The options of `bncli score` that ask more of a row than its prediction."""
+"""The options of `bncli score` that ask more of a row than its prediction.
+
+The options of `bncli score` about watching a model at work, and the lines that tell what came of it.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +93,6 @@ def _changes(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
         if not equals or not name.strip():
             raise UsageError(f"--set takes COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
         yield name.strip(), value
-
-
-# The options of `bncli score` about watching a model at work, and the lines that tell what came of it.
 
 
 MONITORING = (

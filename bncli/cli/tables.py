@@ -1,4 +1,11 @@
-"""Tables and trees to look at, drawn with rich: attributes with their cuts or levels, structures, numbers."""
+"""Tables and trees to look at, drawn with rich: attributes with their cuts or levels, structures, numbers.
+
+Decisions as text: what a rule says, what came of it, and how every threshold would have done.
+
+Bins of probabilities beside the shares that were found, and the parts of the Brier score.
+
+The figures of groups as tables: the groups whose error lies farthest from that of all rows come first.
+"""
 
 from __future__ import annotations
 
@@ -268,9 +275,6 @@ def _value_texts(attribute: Attribute) -> list[str]:
     return [*texts, "missing"]
 
 
-# Decisions as text: what a rule says, what came of it, and how every threshold would have done.
-
-
 _EVERY = 10
 """Of the lines of thresholds that are shown, which JSON has all of."""
 
@@ -307,9 +311,6 @@ def _decision_tables_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-# Bins of probabilities beside the shares that were found, and the parts of the Brier score.
-
-
 MOST_LABELS = 4
 
 
@@ -332,9 +333,6 @@ def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
         add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
     add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
     yield table
-
-
-# The figures of groups as tables: the groups whose error lies farthest from that of all rows come first.
 
 
 MOST_SHOWN = 12

@@ -12,6 +12,22 @@ Guo, Pleiss, Sun & Weinberger (2017); isotonic, one class against the others: Za
 
 Conventions: between knots a map is linear in P, beyond them constant. All values lie in (0, 1), so no log-loss is
 infinite. Cost: a few operations a row and class.
+
+Learns a calibration map from predictions, the labels of the same rows, and their weights.
+
+Temperature and per-class maximise the likelihood of the labels; with z = a l + b, the gradient is sum over rows of w_t
+(P'(c) - [c = y_t]) (l_c, 1). In 1/T the log-likelihood of the temperature is concave: the root of its slope is
+bracketed. Isotonic minimises the weighted squares of [c = y_t] - g_c by pooling adjacent violators.
+
+Conventions: T is at most 100, next to no opinion at all. Where it would be below 1/100, as for rows that are all
+predicted right, there is no telling how sharp to be, and it stays 1. Per-class is shrunk towards no change by 1/2 sum
+over c of (a_c - 1)^2 + b_c^2, a standard normal prior, which makes its optimum finite and unique. Isotonic adds one row
+of the label at the lowest probability and one of the others at the highest, so that a pure end counts 1 / (rows + 1),
+as Laplace would have it, and no value is 0 or 1. Cost: a few dozen passes over (K, N) numbers, or a sort a label.
+
+From probabilities that are too bold or too timid to those that the rows of another table bear out.
+
+`maps.py` has the maps and applies them, `fitting.py` learns one from predictions and labels.
 """
 
 from __future__ import annotations
@@ -97,21 +113,6 @@ class Calibration(NamedTuple):
     before: float
     after: float
     frequencies: tuple[float, ...] = ()
-
-
-# Learns a calibration map from predictions, the labels of the same rows, and their weights.
-#
-# Temperature and per-class maximise the likelihood of the labels; with z = a l + b, the gradient is sum over rows of
-# w_t (P'(c) - [c = y_t]) (l_c, 1). In 1/T the log-likelihood of the temperature is concave: the root of its slope is
-# bracketed. Isotonic minimises the weighted squares of [c = y_t] - g_c by pooling adjacent violators.
-#
-# Conventions: T is at most 100, next to no opinion at all. Where it would be below 1/100, as for rows that are all
-# predicted right, there is no telling how sharp to be, and it stays 1. Per-class is shrunk towards no change by
-# 1/2 sum over c of (a_c - 1)^2 + b_c^2, a standard normal prior, which makes its optimum finite and unique. Isotonic
-# adds
-# one row of the label at the lowest probability and one of the others at the highest, so that a pure end counts
-# 1 / (rows + 1), as Laplace would have it, and no value is 0 or 1. Cost: a few dozen passes over (K, N) numbers, or a
-# sort a label.
 
 
 HOTTEST = 100.0
@@ -216,8 +217,3 @@ _FITS: dict[str, Callable[[Array, Integers, Array], CalibrationMap]] = {
     PerClass.method: _per_class,
     Isotonic.method: _isotonic,
 }
-
-
-# From probabilities that are too bold or too timid to those that the rows of another table bear out.
-#
-# `maps.py` has the maps and applies them, `fitting.py` learns one from predictions and labels.

@@ -3,6 +3,15 @@
     columns --cutting--> schema and coded rows --counts--> structure --> (penalty) --> parameters --> Model
 
 Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
+
+What speaks against a model that has just been learnt: no attribute used, nothing gained, more numbers than rows.
+
+Each doubt is one line for whoever learns: what is wrong, of which column, and what to do. It is told as a warning.
+
+Conventions. More parameters than rows are usual with many attributes or classes, and harmless where a penalty holds
+them down. They are a doubt where one column of more than MANY values makes most of them, and where they are more than
+FAR times the rows without a penalty. An ensemble chose its tables by rows held out, and is only judged by these. A
+held-out loss within a share NOISE of that of the class frequencies is no gain.
 """
 
 from __future__ import annotations
@@ -46,16 +55,6 @@ from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
-
-# What speaks against a model that has just been learnt: no attribute used, nothing gained, more numbers than rows.
-#
-# Each doubt is one line for whoever learns: what is wrong, of which column, and what to do. It is told as a warning.
-#
-# Conventions. More parameters than rows are usual with many attributes or classes, and harmless where a penalty holds
-# them down. They are a doubt where one column of more than MANY values makes most of them, and where they are more than
-# FAR times the rows without a penalty. An ensemble chose its tables by rows held out, and is only judged by these. A
-# held-out loss within a share NOISE of that of the class frequencies is no gain.
-
 
 MANY = 20
 FAR = 50

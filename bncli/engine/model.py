@@ -4,6 +4,16 @@ A predictor yields P(y | x): the sum of one table entry a family (`Tables`), an 
 regions (`Path`), or models of several kinds together (`Ensemble`). What a predictor is asked for by its kind is told by
 the attributes and methods that the three have in common, and beyond this room by functions that dispatch on the kind:
 `engine/prediction` compiles it for scoring, `engine/explanation` makes it a mixture, `files/predictors` stores it.
+
+A penalty that rows held out have chosen, and what they told on the way.
+
+What a model records of how to decide: costs, a threshold, when to abstain, prediction sets. Never its probabilities.
+
+All of it is read by `engine/decisions`, which has the formulas.
+
+How probable training rows are to the network learnt from them: ln P(x), beside which new rows are looked at.
+
+Made-up rows that a model carries, with what it said of them when it was made (`prediction.verification`).
 """
 
 from __future__ import annotations
@@ -21,8 +31,6 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family, Structure
 from bncli.recipe import Recipe
-
-# A penalty that rows held out have chosen, and what they told on the way.
 
 
 class Tried(NamedTuple):
@@ -85,11 +93,6 @@ class HeldOut(NamedTuple):
     base_log_loss: float
 
 
-# What a model records of how to decide: costs, a threshold, when to abstain, prediction sets. Never its probabilities.
-#
-# All of it is read by `engine/decisions`, which has the formulas.
-
-
 Numbers = tuple[float, ...]
 
 
@@ -136,9 +139,6 @@ class Rule:
         return (self.costs, self.threshold, self.abstain_below) != (None, None, None)
 
 
-# How probable training rows are to the network learnt from them: ln P(x), beside which new rows are looked at.
-
-
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -153,9 +153,6 @@ class TrainingLogP(NamedTuple):
     def lowest(self) -> float:
         """That of the first of QUANTILES."""
         return self.quantiles[0]
-
-
-# Made-up rows that a model carries, with what it said of them when it was made (`prediction.verification`).
 
 
 class SelfTest(NamedTuple):

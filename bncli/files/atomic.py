@@ -7,6 +7,13 @@ the rename, so that nothing is left even of a process that is killed. Elsewhere 
 and what dead processes left beside the target is removed. Conventions: a symbolic link is followed; an existing file
 keeps its permission bits, and a read-only one is refused although a rename could replace it. What is no regular file
 (/dev/stdout, a pipe, /dev/null) is written directly: there is nothing to rename.
+
+What is wrong with a place where nothing is: a URL, a tilde that the shell left alone, a folder that is not there.
+
+Where rows go while they come: a file, whole or not at all, or the standard output.
+
+Trouble with the standard output is told in one line, as `atomic_writer` tells that of files; a closed pipe stays a
+BrokenPipeError, which ends a run quietly.
 """
 
 from __future__ import annotations
@@ -25,9 +32,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, BinaryIO, cast
 
 from bncli.errors import BncliError
-
-# What is wrong with a place where nothing is: a URL, a tilde that the shell left alone, a folder that is not there.
-
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+.")
 
@@ -303,12 +307,6 @@ def _failure(path: str, error: OSError) -> BncliError:
     reason = (error.strerror or str(error)).lower()
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return BncliError(f"cannot write: {reason}", where=path, hint="make room or choose another place" if full else "")
-
-
-# Where rows go while they come: a file, whole or not at all, or the standard output.
-#
-# Trouble with the standard output is told in one line, as `atomic_writer` tells that of files; a closed pipe stays a
-# BrokenPipeError, which ends a run quietly.
 
 
 def output_stream(path: str | None) -> AbstractContextManager[BinaryIO]:

@@ -1,4 +1,7 @@
-"""A first look at a table: every column, the class, and the command line to begin with."""
+"""A first look at a table: every column, the class, and the command line to begin with.
+
+The command line that `describe` recommends, what it says beside it, and the schema file to edit.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,6 @@ from bncli.files.reading.source import Source
 from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, told_same
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
-
-# The command line that `describe` recommends, what it says beside it, and the schema file to edit.
-
 
 _MOST_LABELS = 20
 """Of a column that is proposed as the class."""

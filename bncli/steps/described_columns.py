@@ -1,4 +1,14 @@
-"""What is said of one column: its type, its values, what `fit` will do with it and why."""
+"""What is said of one column: its type, its values, what `fit` will do with it and why.
+
+How much a column tells of the class.
+
+The information is the plug-in mutual information with the class, in bits, over the rows whose class is known and by
+their weights; missing is a value of its own, as in learning by default. Numbers of more than 20 different values are
+cut first, by the default discretizer. Where only a sample of the values was kept, numbers are cut on the sample, and
+for names the sum over values is estimated:
+
+    I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]        s_x: the values x stands for
+"""
 
 from __future__ import annotations
 
@@ -19,16 +29,6 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
 from bncli.files.reading.column_summaries import ColumnSummary
 from bncli.recipe import Recipe
-
-# How much a column tells of the class.
-#
-# The information is the plug-in mutual information with the class, in bits, over the rows whose class is known and by
-# their weights; missing is a value of its own, as in learning by default. Numbers of more than 20 different values are
-# cut first, by the default discretizer. Where only a sample of the values was kept, numbers are cut on the sample, and
-# for names the sum over values is estimated:
-#
-#     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]        s_x: the values x stands for
-
 
 FEW_VALUES = 20
 """Numbers of so many different values are counted as they are."""

@@ -7,6 +7,12 @@ not know has probability 0 there. Whatever else two models hold of which nothing
 model file.
 
 Conventions: the rows are read once for each model, each as that model reads them, in step.
+
+Which keys of two model files differ, one by one: so no part of a model can be another in silence.
+
+A key is one of `model.json`; `schema.KEY` and `structure.KEY` are those inside these two, `attributes.KEY` stands for
+all attributes that both models have, `tables` and `self_test` for arrays. The version of the file follows from the rest
+and is left out.
 """
 
 from __future__ import annotations
@@ -35,13 +41,6 @@ from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
 from bncli.steps.run import limited
 from bncli.watch import Run
-
-# Which keys of two model files differ, one by one: so no part of a model can be another in silence.
-#
-# A key is one of `model.json`; `schema.KEY` and `structure.KEY` are those inside these two, `attributes.KEY` stands for
-# all attributes that both models have, `tables` and `self_test` for arrays. The version of the file follows from the
-# rest and is left out.
-
 
 _CODES = ("types_changed", "cuts_changed", "levels_changed")
 _GRAPH = ("arcs_added", "arcs_removed", "regions_added", "regions_removed")

@@ -1,4 +1,7 @@
-"""What a model's attributes do, by the names of columns: curves, tables of pairs, and how much each of them matters."""
+"""What a model's attributes do, by the names of columns: curves, tables of pairs, and how much each of them matters.
+
+Models of regions as a report tells them: the steps of a path by the names of columns, and the best of them.
+"""
 
 from __future__ import annotations
 
@@ -125,9 +128,6 @@ def _named(effect: Effect, schema: Schema) -> NamedEffect:
         tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
         effect.averaged,
     )
-
-
-# Models of regions as a report tells them: the steps of a path by the names of columns, and the best of them.
 
 
 class NamedStep(NamedTuple):

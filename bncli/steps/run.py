@@ -1,6 +1,22 @@
 """How a step carries out a run: the seconds of its stages, its moves and iterations, the memory it may take.
 
 The engine has no clock and asks no system: it says when a stage begins, and is told what there is.
+
+The memory that a run may take: the least of what the system has, what its groups allow, and its own limits.
+
+    system     MemAvailable: what Linux could give without swapping; elsewhere all memory there is
+    cgroup v2  memory.max and memory.high less memory.current, of the own group and of every group around it
+    cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
+    process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
+
+Files that are only kept in memory for speed (`inactive_file`) count as free. What cannot be read sets no limit.
+
+Pipeline stages that overlap, each on a thread of its own, fed in order through a short queue.
+
+The thread that opens a stage puts items into it; the stage works on them one by one. Conventions: a queue holds 2
+items, so memory does not grow with the stream. When the work fails, the stage stops working and the next `put` raises
+the failure, so that it travels up the stream to whoever feeds it; what was put before the failure is still worked on.
+On ^C nothing more is begun, and a stage that hangs in a write is left behind.
 """
 
 from __future__ import annotations
@@ -19,16 +35,6 @@ from typing import Generic, NamedTuple, TypeVar
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
 from bncli.watch import Clock, Event, Iteration, Kept, Move, Note, Run, Stage, Watch
-
-# The memory that a run may take: the least of what the system has, what its groups allow, and its own limits.
-#
-#     system     MemAvailable: what Linux could give without swapping; elsewhere all memory there is
-#     cgroup v2  memory.max and memory.high less memory.current, of the own group and of every group around it
-#     cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
-#     process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
-#
-# Files that are only kept in memory for speed (`inactive_file`) count as free. What cannot be read sets no limit.
-
 
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
@@ -214,14 +220,6 @@ def limited(run: Run) -> Run:
     """Return the run with a clock, and within the memory that is free now; what it has of them already stays."""
     memory = free_memory() if run.memory is None else run.memory
     return run._replace(memory=memory, clock=run.clock or time.monotonic)
-
-
-# Pipeline stages that overlap, each on a thread of its own, fed in order through a short queue.
-#
-# The thread that opens a stage puts items into it; the stage works on them one by one. Conventions: a queue holds
-# 2 items, so memory does not grow with the stream. When the work fails, the stage stops working and the next `put`
-# raises the failure, so that it travels up the stream to whoever feeds it; what was put before the failure is still
-# worked on. On ^C nothing more is begun, and a stage that hangs in a write is left behind.
 
 
 T = TypeVar("T")

@@ -5,6 +5,10 @@ the input ends. The reader stays on the caller's thread, where ^C is heard even 
 
 On a cluster each file of the table is read, scored and formatted by a worker, and its rows are written here when its
 turn comes.
+
+By which rule rows are decided that a model scores.
+
+What a scoring run adds for a monitor: its file, and what it says of drift.
 """
 
 from __future__ import annotations
@@ -45,8 +49,6 @@ from bncli.steps.score_rows import ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Note, Run, Stage, Watch
 
-# By which rule rows are decided that a model scores.
-
 
 def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
     """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
@@ -85,9 +87,6 @@ def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, w
     if most < value:
         text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
         watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
-
-
-# What a scoring run adds for a monitor: its file, and what it says of drift.
 
 
 _NAMED = 5

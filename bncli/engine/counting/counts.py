@@ -10,6 +10,11 @@ it.
 
 Tables that were counted before may stand for the rows (`counting.stored_tables`): they answer for themselves and for
 their margins, and whoever asks for another table, or for the rows, is told so.
+
+Contingency tables that stand for rows which are not there: what a file of counts holds.
+
+Learners in closed form ask for nothing else: the schema, the number of rows, and the tables over the sets of attributes
+that their structure needs. A table that is not held is a margin of one that is, or it is not to be had.
 """
 
 from __future__ import annotations
@@ -31,13 +36,6 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
 from bncli.watch import Progress, Watch, silent
-
-# Contingency tables that stand for rows which are not there: what a file of counts holds.
-#
-# Learners in closed form ask for nothing else: the schema, the number of rows, and the tables over the sets of
-# attributes
-# that their structure needs. A table that is not held is a margin of one that is, or it is not to be had.
-
 
 Set = tuple[int, ...]
 

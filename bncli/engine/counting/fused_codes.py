@@ -8,6 +8,17 @@ look-up serves the whole group, and a gradient is one bincount per group:
 
 Cells of all families are numbered in one range: cell 0 is the bias, always active; then family after family.
 Building costs as much as a few passes; it renumbers by presence and never sorts.
+
+Which joint value of several attributes each row shows, numbered by what occurs.
+
+The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint codes
+grow by one attribute at a time, and after each step the values that occur are renumbered in the order of the old number
+and the attribute's value:
+
+    new code of (u, x) = rank of u |X| + x among those that occur
+
+Where u |X| + x has a small range, presence is marked in an array (two passes over the rows); beyond it, the values are
+sorted. Both give the same numbers.
 """
 
 from __future__ import annotations
@@ -271,18 +282,6 @@ def _extend(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Cod
     for rows in block.slices():
         codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
     return codes
-
-
-# Which joint value of several attributes each row shows, numbered by what occurs.
-#
-# The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint
-# codes grow by one attribute at a time, and after each step the values that occur are renumbered in the order of
-# the old number and the attribute's value:
-#
-#     new code of (u, x) = rank of u |X| + x among those that occur
-#
-# Where u |X| + x has a small range, presence is marked in an array (two passes over the rows); beyond it, the
-# values are sorted. Both give the same numbers.
 
 
 MAX_MARKED = 1 << 25

@@ -11,6 +11,15 @@ All margins of two are two products with matrices of zeros and ones. S is chosen
 
 In place of counts by class the tables may hold sums of any numbers of the rows, all of them summed for a pair of them
 before the next: its joint codes are made once.
+
+The tables of families that differ in one parent, counted together in one sweep over the rows.
+
+For a child i with the attribute parents P and every candidate j the table n[x_i, (x_P, x_j), y] is wanted. The cells of
+(i, P, class) are numbered once a row; each candidate adds one digit to that number:
+
+    cell_j(t) = cell(t) r_j + x_j(t),    r_j the number of values of j
+
+Cost: about 4 ns a row and candidate.
 """
 
 from __future__ import annotations
@@ -285,16 +294,6 @@ def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> I
         every = np.zeros(tables.shape[:3], np.intp)
         first, second = every + i[:, np.newaxis], every + j[:, np.newaxis, :]
         yield PairBatch(first.ravel(), second.ravel(), tables.reshape(-1, a, b, n_labels))
-
-
-# The tables of families that differ in one parent, counted together in one sweep over the rows.
-#
-# For a child i with the attribute parents P and every candidate j the table n[x_i, (x_P, x_j), y] is wanted. The cells
-# of (i, P, class) are numbered once a row; each candidate adds one digit to that number:
-#
-#     cell_j(t) = cell(t) r_j + x_j(t),    r_j the number of values of j
-#
-# Cost: about 4 ns a row and candidate.
 
 
 SWEEP_BLOCK = 1 << 15

@@ -1,4 +1,10 @@
-"""Raw tables as the engine takes them: one column per name, as they were read, before any cut is known."""
+"""Raw tables as the engine takes them: one column per name, as they were read, before any cut is known.
+
+Columns of codes that lie in parts: the record batches of a mapped file, or what was read block by block.
+
+A part is used where it lies. Only a question that goes over the ends of parts, or for the whole column, makes a copy.
+Pages of a mapped file that were read count as memory of the process until they are let go; the file's cache keeps them.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +19,6 @@ from numpy.typing import NDArray
 from bncli.engine.data.number_formats import Form
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index
-
-# Columns of codes that lie in parts: the record batches of a mapped file, or what was read block by block.
-#
-# A part is used where it lies. Only a question that goes over the ends of parts, or for the whole column, makes a copy.
-# Pages of a mapped file that were read count as memory of the process until they are let go; the file's cache keeps
-# them.
-
 
 ROWS_AT_ONCE = 1 << 16
 """Codes are counted so many at a time: what counts them makes 8 bytes of each."""

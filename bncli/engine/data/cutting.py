@@ -11,6 +11,17 @@ Conventions: with given cuts the attributes are those given, in the order given,
 used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute to
 which they give a missing level has one even where no value of these rows is missing. Columns are
 worked on by several threads; the result does not depend on how many. Cost: that of the discretizer, a column each.
+
+Levels of a category that are pooled, where the rows cannot fill them: which, and what the pooled ones are called.
+
+A table over an attribute of hundreds of levels has more cells than there are rows, and what it learns is noise. Such an
+attribute gets fewer codes: its values are pooled by what they say of the class, as far as the rows can show it
+(`bncli.engine.kernels.value_grouping`). If they show nothing, one level is left, and the attribute tells nothing.
+
+Conventions: by itself (`auto`) an attribute is looked at that has more than FEW levels and more than the square root of
+the training weight, so that a table of two of its kind would have more cells than there are rows; with a number, one
+with more levels than that. Missing values stay a level apart. Levels are in the order of the first value of each, and
+one of several values is named by its commonest, with care that no name is a value or used twice.
 """
 
 from __future__ import annotations
@@ -53,20 +64,6 @@ from bncli.engine.kernels.binning import whole_units
 from bncli.engine.kernels.value_grouping import group_values
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Run
-
-# Levels of a category that are pooled, where the rows cannot fill them: which, and what the pooled ones are called.
-#
-# A table over an attribute of hundreds of levels has more cells than there are rows, and what it learns is noise. Such
-# an
-# attribute gets fewer codes: its values are pooled by what they say of the class, as far as the rows can show it
-# (`bncli.engine.kernels.value_grouping`). If they show nothing, one level is left, and the attribute tells nothing.
-#
-# Conventions: by itself (`auto`) an attribute is looked at that has more than FEW levels and more than the square root
-# of
-# the training weight, so that a table of two of its kind would have more cells than there are rows; with a number, one
-# with more levels than that. Missing values stay a level apart. Levels are in the order of the first value of each, and
-# one of several values is named by its commonest, with care that no name is a value or used twice.
-
 
 Rule = int | str | None
 """`auto`, `off` (or None), or the most groups that an attribute may have."""

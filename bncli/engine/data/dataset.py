@@ -5,6 +5,12 @@ most 16 row blocks (of very many rows more), lets `kernel(block, *broadcast)` su
 results in order. The blocks follow from N alone, so neither the number of threads nor the place where blocks live
 changes a bit of the result.
 `data.map` is its sister for state per row. Kernels are module-level functions of arrays.
+
+Coded rows whose row blocks live elsewhere: the sister of Dataset, with the same blocks and the same sums.
+
+The blocks follow from N alone, wherever they are, and partial sums are added in block order here: so one machine and
+many give the same bytes. Row state that is kept stays beside its block. What a question takes of single rows (`take`:
+folds, samples) is drawn from the codes as this process sees them, and is an ordinary Dataset.
 """
 
 from __future__ import annotations
@@ -230,13 +236,6 @@ def _add(a: Any, b: Any) -> Any:
 def code_dtype(n_codes: int) -> np.dtype[np.unsignedinteger]:
     """Return the narrowest unsigned type for codes 0..n_codes - 1."""
     return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
-
-
-# Coded rows whose row blocks live elsewhere: the sister of Dataset, with the same blocks and the same sums.
-#
-# The blocks follow from N alone, wherever they are, and partial sums are added in block order here: so one machine and
-# many give the same bytes. Row state that is kept stays beside its block. What a question takes of single rows (`take`:
-# folds, samples) is drawn from the codes as this process sees them, and is an ordinary Dataset.
 
 
 class BlockKeeper(Protocol):

@@ -18,6 +18,13 @@ rows: 0.97 on 16 airlines by their flights, 0.99 and 0.996 on diamonds of five c
 two tables of two classes, 1 on seven that end before.)
 
 Numbers of many classes are kept class after class: sums over the classes then run along the rows.
+
+Trees as tables: one over the attributes that a tree asks about, each binned as its questions tell codes apart.
+
+Codes that every question about an attribute answers alike are one coarse code: neighbouring intervals, or levels of a
+category. A missing level has one of its own, the last. Every cell of the table lies in one leaf. Tables over the same
+attributes are one table over the union of their edges where that has at most MERGED cells, or no more than they have
+themselves. Of a cell's numbers the mean over the classes is taken off: probabilities do not see it.
 """
 
 from __future__ import annotations
@@ -205,14 +212,6 @@ def log_loss(scores: Array, data: Dataset) -> float:
     else:
         lost = -log_probabilities(scores)[np.arange(data.n_rows), data.labels]
     return float(np.average(lost, weights=data.weights))
-
-
-# Trees as tables: one over the attributes that a tree asks about, each binned as its questions tell codes apart.
-#
-# Codes that every question about an attribute answers alike are one coarse code: neighbouring intervals, or levels of a
-# category. A missing level has one of its own, the last. Every cell of the table lies in one leaf. Tables over the same
-# attributes are one table over the union of their edges where that has at most MERGED cells, or no more than they have
-# themselves. Of a cell's numbers the mean over the classes is taken off: probabilities do not see it.
 
 
 MERGED = 128

@@ -5,6 +5,16 @@ look at a row would make the ensemble trust it too much. The penalty is that of 
 ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
 its lowest (WORSE_OF_MANY, where MANY rows are held out) or has risen twice in a row, from LEAST_STEEP down where three
 penalties differ by no more than FLAT, and below LEAST_USUAL where it no longer falls.
+
+One candidate's penalties, from large to small, judged by rows held out.
+
+As in `training.penalty_cv`, with what every row held out was given: the weights of the ensemble are found by it. The
+grid goes on downwards as long as the loss still falls.
+
+Which candidates are still worth trying, from the losses of those that were tried.
+
+Nothing is, once nothing is lost; sets do not grow from sets that lost too much. An effort that prunes tries larger sets
+first where smaller ones have told that attributes act together, and the others of what is left to spend.
 """
 
 from __future__ import annotations
@@ -29,12 +39,6 @@ from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 from bncli.engine.parameters.penalty_cv import log_frequencies
 from bncli.engine.structures.binning import with_regrouped_columns
-
-# One candidate's penalties, from large to small, judged by rows held out.
-#
-# As in `training.penalty_cv`, with what every row held out was given: the weights of the ensemble are found by it. The
-# grid goes on downwards as long as the loss still falls.
-
 
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 """What is left to gain is less than what another draw of the rows would change."""
@@ -295,12 +299,6 @@ def losses_of(logs: Array, labels: Integers, weights: Array | None) -> Losses:
 def _rises(losses: Sequence[float]) -> bool:
     """From one penalty to the next, by more than a tie."""
     return len(losses) == 2 and losses[0] * (1 + TIE) < losses[1]
-
-
-# Which candidates are still worth trying, from the losses of those that were tried.
-#
-# Nothing is, once nothing is lost; sets do not grow from sets that lost too much. An effort that prunes tries
-# larger sets first where smaller ones have told that attributes act together, and the others of what is left to spend.
 
 
 NOTHING = 5e-5

@@ -23,6 +23,16 @@ to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016;
 Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
 `bncli.engine.ensembles.candidates`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs
 lies a decade or more above that of single attributes, later candidates penalise larger sets so much more.
+
+How large a model's tables may grow with the rows: intervals an attribute, and sets of every size.
+
+A table over k attributes, each binned to b intervals, has b^k cells. With CELL_ROWS rows a cell its entries are well
+determined, and the time of a pass is that of the rows. So of many rows
+
+    b = the largest with b^k <= rows / CELL_ROWS,   at least BINS[k], at most FINEST[k]
+
+and up to FEW_ROWS rows BINS[k] whatever the rows: penalties and the ensemble guard what is finer than it should be. The
+sets of a size, too, are more the more rows there are: SETS[k] an attribute, times (rows / FEW_ROWS)^GROWTH.
 """
 
 from __future__ import annotations
@@ -44,18 +54,6 @@ from bncli.engine.structure_learners.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structures.binning import finer, groupings_of
 from bncli.engine.structures.structure import Dag, Family, Groupings, Regions, Structure
-
-# How large a model's tables may grow with the rows: intervals an attribute, and sets of every size.
-#
-# A table over k attributes, each binned to b intervals, has b^k cells. With CELL_ROWS rows a cell its entries are well
-# determined, and the time of a pass is that of the rows. So of many rows
-#
-#     b = the largest with b^k <= rows / CELL_ROWS,   at least BINS[k], at most FINEST[k]
-#
-# and up to FEW_ROWS rows BINS[k] whatever the rows: penalties and the ensemble guard what is finer than it should be.
-# The
-# sets of a size, too, are more the more rows there are: SETS[k] an attribute, times (rows / FEW_ROWS)^GROWTH.
-
 
 FEW_ROWS, CELL_ROWS = 3_000, 100
 BINS = {2: 8, 3: 4, 4: 4}

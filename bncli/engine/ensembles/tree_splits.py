@@ -15,6 +15,17 @@ WINDOW are looked at.
 
 Cost: for each level one weighted count a row and column, or where they are many of half of the rows, and about twenty
 operations a node and bin.
+
+The rows of a member of a bag, as they are counted: shuffled, every attribute binned anew.
+
+Attributes are counted several at a time: the codes of a block's attributes are numbered one after the other, so that
+one weighted count serves them all. A numeric attribute is binned to at most `bins` intervals of about equal weight; the
+edges lie at
+
+    (k + u) / (bins - 1),    k = 0 .. bins - 2
+
+of the weight, moved down to a cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag differ
+in where they cut. Levels of a category, and a missing level, keep their codes.
 """
 
 from __future__ import annotations
@@ -30,19 +41,6 @@ import numpy as np
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
-
-# The rows of a member of a bag, as they are counted: shuffled, every attribute binned anew.
-#
-# Attributes are counted several at a time: the codes of a block's attributes are numbered one after the other, so that
-# one weighted count serves them all. A numeric attribute is binned to at most `bins` intervals of about equal weight;
-# the
-# edges lie at
-#
-#     (k + u) / (bins - 1),    k = 0 .. bins - 2
-#
-# of the weight, moved down to a cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag
-# differ in where they cut. Levels of a category, and a missing level, keep their codes.
-
 
 BLOCK_VALUES = 1 << 19
 """Values counted at a time, roughly: their places and weights stay in the second-level cache."""

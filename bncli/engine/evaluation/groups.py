@@ -14,6 +14,18 @@ ratios; the difference and ratio of the selection rate are known as those of dem
 
 Conventions: a group without the rows that a rate is a share of has no rate (None), and takes no part in differences. A
 row that is left undecided is selected for no label.
+
+How far chance alone may take a figure: 95 % intervals of the figures of a set of rows.
+
+    a share                  Wilson (1927): the shares p with |p^ - p| <= z sqrt(p (1 - p) / n)
+    a mean of losses         mean -+ z s / sqrt(n), s^2 = sum of w_t (x_t - mean)^2 / (n - 1); its root for rmse
+    auc of two classes       auc -+ z se (DeLong, DeLong & Clarke-Pearson 1988): se^2 = S_1 / n_1 + S_0 / n_0, S the
+                             variances over rows of the share of the other class that a row wins against
+    balanced accuracy, mcc   the 2.5 % and 97.5 % quantiles over DRAWS multinomial draws of the confusion matrix
+
+Conventions: z = 1.96, the weight of a row counts as so many rows, n their sum. The draws are from a fixed seed. None
+where rows do not suffice: a mean of one row, an auc with one row of a class. Ece, and auc of several classes, have no
+interval here. Cost: a few passes over the rows, a sort for the auc.
 """
 
 from __future__ import annotations
@@ -30,19 +42,6 @@ from scipy.special import ndtri
 from bncli.engine.evaluation.decision_figures import DecidedRows, figures_of
 from bncli.engine.evaluation.metrics import balanced_accuracy, matthews_correlation, measure
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
-
-# How far chance alone may take a figure: 95 % intervals of the figures of a set of rows.
-#
-#     a share                  Wilson (1927): the shares p with |p^ - p| <= z sqrt(p (1 - p) / n)
-#     a mean of losses         mean -+ z s / sqrt(n), s^2 = sum of w_t (x_t - mean)^2 / (n - 1); its root for rmse
-#     auc of two classes       auc -+ z se (DeLong, DeLong & Clarke-Pearson 1988): se^2 = S_1 / n_1 + S_0 / n_0, S the
-#                              variances over rows of the share of the other class that a row wins against
-#     balanced accuracy, mcc   the 2.5 % and 97.5 % quantiles over DRAWS multinomial draws of the confusion matrix
-#
-# Conventions: z = 1.96, the weight of a row counts as so many rows, n their sum. The draws are from a fixed seed. None
-# where rows do not suffice: a mean of one row, an auc with one row of a class. Ece, and auc of several classes, have no
-# interval here. Cost: a few passes over the rows, a sort for the auc.
-
 
 Interval = tuple[float, float]
 Bounds = dict[str, Interval | None]

@@ -15,6 +15,33 @@ correlation (mcc) follow from the confusion matrix: see `confusion.py`.
 
 Conventions: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
 are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
+
+What a confusion matrix says of every label, and of all labels alike however rare they are.
+
+With C[a, b] the weight of the rows of true label a that were predicted as b, and N the sum of C:
+
+    precision_c = C[c, c] / sum over a of C[a, c]        of the rows predicted as c, the share that are
+    recall_c    = C[c, c] / support_c                    of the rows of c, the share that were found
+    support_c   = sum over b of C[c, b]
+    f1_c        = 2 C[c, c] / (support_c + sum over a of C[a, c])       the harmonic mean of the two
+
+    balanced accuracy   = mean of recall_c over the labels that have support
+    Matthews' correlation R_K = (N s - t . p) / sqrt( (N^2 - t . t) (N^2 - p . p) )
+
+with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels it is the phi coefficient.
+
+Conventions: a ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of one without rows.
+R_K is 0 where all rows are of one label or predicted as one, for such predictions tell nothing.
+
+The class frequencies as a classifier: what can be said of a row without looking at it.
+
+    P(c | x_t) = f_c, the share of label c in the weight of the training rows;    log_loss = -mean of ln f_{y_t}
+
+A model is worth something where its log-loss is lower; how much is told by the skill score 1 - log_loss / base log_loss
+(also D^2, the share of the deviance explained): 1 is perfect, 0 no better than the frequencies.
+
+Conventions: the predicted label is the commonest one, the first of equals. A label that the training rows lack counts
+as one row of average weight, so that the log-loss of the frequencies is finite wherever a model's is.
 """
 
 from __future__ import annotations
@@ -27,24 +54,6 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.errors import BncliError
-
-# What a confusion matrix says of every label, and of all labels alike however rare they are.
-#
-# With C[a, b] the weight of the rows of true label a that were predicted as b, and N the sum of C:
-#
-#     precision_c = C[c, c] / sum over a of C[a, c]        of the rows predicted as c, the share that are
-#     recall_c    = C[c, c] / support_c                    of the rows of c, the share that were found
-#     support_c   = sum over b of C[c, b]
-#     f1_c        = 2 C[c, c] / (support_c + sum over a of C[a, c])       the harmonic mean of the two
-#
-#     balanced accuracy   = mean of recall_c over the labels that have support
-#     Matthews' correlation R_K = (N s - t . p) / sqrt( (N^2 - t . t) (N^2 - p . p) )
-#
-# with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels it is the phi
-# coefficient.
-#
-# Conventions: a ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of one without rows.
-# R_K is 0 where all rows are of one label or predicted as one, for such predictions tell nothing.
 
 
 class LabelFigures(NamedTuple):
@@ -190,18 +199,6 @@ def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses
     pairs = masses * masses[positive]
     shares: Array = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
     return shares
-
-
-# The class frequencies as a classifier: what can be said of a row without looking at it.
-#
-#     P(c | x_t) = f_c, the share of label c in the weight of the training rows;    log_loss = -mean of ln f_{y_t}
-#
-# A model is worth something where its log-loss is lower; how much is told by the skill score 1 - log_loss / base
-# log_loss
-# (also D^2, the share of the deviance explained): 1 is perfect, 0 no better than the frequencies.
-#
-# Conventions: the predicted label is the commonest one, the first of equals. A label that the training rows lack counts
-# as one row of average weight, so that the log-loss of the frequencies is finite wherever a model's is.
 
 
 class Baseline(NamedTuple):

@@ -36,6 +36,20 @@ Conventions:
   amount, t is infinite.
 
 Cost: a sort; exact distributions O(n^3).
+
+How much better on average: the geometric mean of ratios of losses over data sets.
+
+    ratio = exp( mean over data sets i of ln (a_i / b_i) )
+
+Below 1 the first method loses less. Halving a loss counts as much as doubling it costs, and swapping the methods gives
+the inverse. A loss of 0 would decide everything alone, so none counts as less than half an error among the N_i rows:
+
+- `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): at least 0.5 / N_i; - `root`, the square root
+of one (RMSE): at least sqrt(0.5 / N_i); - `count`, a mean of whole numbers (iterations, passes over the rows): at least
+half a one; - `seconds`: at least a nanosecond, for a clock may say 0 of what is quick; - `plain`, anything that is
+always positive (ratios themselves): as it is.
+
+Cost: a logarithm a figure.
 """
 
 from __future__ import annotations
@@ -207,23 +221,6 @@ def holm(p_values: ArrayLike) -> Array:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
     return adjusted
-
-
-# How much better on average: the geometric mean of ratios of losses over data sets.
-#
-#     ratio = exp( mean over data sets i of ln (a_i / b_i) )
-#
-# Below 1 the first method loses less. Halving a loss counts as much as doubling it costs, and swapping the methods
-# gives
-# the inverse. A loss of 0 would decide everything alone, so none counts as less than half an error among the N_i rows:
-#
-# - `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): at least 0.5 / N_i;
-# - `root`, the square root of one (RMSE): at least sqrt(0.5 / N_i);
-# - `count`, a mean of whole numbers (iterations, passes over the rows): at least half a one;
-# - `seconds`: at least a nanosecond, for a clock may say 0 of what is quick;
-# - `plain`, anything that is always positive (ratios themselves): as it is.
-#
-# Cost: a logarithm a figure.
 
 
 Kind = Literal["mean", "root", "count", "seconds", "plain"]

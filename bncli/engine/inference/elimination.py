@@ -6,6 +6,21 @@ whose neighbours lack the fewest edges among each other, an edge weighing the pr
 
 Conventions: of equal fills the smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d
 neighbours each, on graphs without fill.
+
+Which families of a network a row needs, given what is observed in it.
+
+A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class | evidence) does without every
+part that the evidence separates from the class. Bayes-ball (Shachter 1998, Uncertainty in Artificial Intelligence 14)
+finds both at once: a ball starts at the class, and rolls
+
+    hidden node, reached from a child:    on to its parents and its children
+    hidden node, reached from a parent:   on to its children
+    observed node, reached from a parent: back to its parents
+    observed node, reached from a child:  stops
+
+A node's own table is needed if the ball left it upwards. Here all rows are played at once, with one boolean a row.
+
+Cost: a few sweeps over the arcs, about a nanosecond an arc and row.
 """
 
 from __future__ import annotations
@@ -71,23 +86,6 @@ def _eliminate(graph: Graph, costs: dict[int, tuple[int, int]], node: int) -> No
         graph[a] -= {a, node}
     for other in changed:
         costs.pop(other, None)
-
-
-# Which families of a network a row needs, given what is observed in it.
-#
-# A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class | evidence) does without
-# every
-# part that the evidence separates from the class. Bayes-ball (Shachter 1998, Uncertainty in Artificial Intelligence 14)
-# finds both at once: a ball starts at the class, and rolls
-#
-#     hidden node, reached from a child:    on to its parents and its children
-#     hidden node, reached from a parent:   on to its children
-#     observed node, reached from a parent: back to its parents
-#     observed node, reached from a child:  stops
-#
-# A node's own table is needed if the ball left it upwards. Here all rows are played at once, with one boolean a row.
-#
-# Cost: a few sweeps over the arcs, about a nanosecond an arc and row.
 
 
 Hidden = Mapping[int, Mask]

@@ -11,6 +11,15 @@ Backward (reverse accumulation), with adjoint(z) = dV / d ln z of whatever value
     Look       adjoint(W[y, cell]) += adjoint(out)
 
 Where the adjoint of a score ln P(y, e_t) is w_t, an entry's adjoint is its expected count.
+
+Products of two tables with the first attribute marginalized, and their derivatives.
+
+    out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
+
+x stands for all other axes; either side may lack some of them, and the right one the configurations u. Where the sides
+share x_1 alone and the right one lacks u, this is a product of matrices. The product itself is never built.
+
+Cost: 0.7 ns a number of the product for each direction, a tenth of it for matrices.
 """
 
 from __future__ import annotations
@@ -25,17 +34,6 @@ import numpy as np
 
 from bncli.engine.inference.program import UNIT, CellRange, Contract, Join, ProductOperand, Program, SlotRange
 from bncli.engine.kernels.arrays import Array, Index
-
-# Products of two tables with the first attribute marginalized, and their derivatives.
-#
-#     out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
-#
-# x stands for all other axes; either side may lack some of them, and the right one the configurations u. Where the
-# sides
-# share x_1 alone and the right one lacks u, this is a product of matrices. The product itself is never built.
-#
-# Cost: 0.7 ns a number of the product for each direction, a tenth of it for matrices.
-
 
 SMALL = 1e-300
 """Stands for sums of 0: what they are divided into is 0 as well."""

@@ -7,6 +7,24 @@ content share a configuration, so that work is done once for all of them. Three 
     Look       CPT entries of a family at the codes observed
     Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], axes that one side lacks repeated
     Contract   out[y, x, u] = sum over x_1 of left[y, x_1, x, i(u)] right[y, x_1, x, j(u)]
+
+Programs in the making: slots are laid out, and operations that fill them are appended in order.
+
+From rows with missing values to a program that marginalizes them: bucket elimination on unique configurations.
+
+Hidden attributes are marginalized in one fixed order. Every table that a row needs waits in the bucket of the first
+attribute of that order that it has hidden in it; a bucket's tables are joined and its attribute is marginalized, and
+what remains goes to the bucket of the next hidden attribute, or, if there is none, to the row's score (Dechter 1999,
+Artificial Intelligence 113). All rows go through the buckets together, whatever they hide:
+
+- a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family and the
+message
+  that stands for it where its child was marginalized before) is one table for each set of hidden attributes, its
+  scope;
+- two sources are joined on the pairs of configurations that rows show, renumbered; the smallest two first, so that
+  row-sized tables are met as late as possible.
+
+Cost of compiling: a few passes over the rows with missing values for every join.
 """
 
 from __future__ import annotations
@@ -103,9 +121,6 @@ class Program:
     """Numbers in all slots and products, for one class."""
     widest: tuple[int, ...]
     """The attributes of the largest scope, by the number of their joint values."""
-
-
-# Programs in the making: slots are laid out, and operations that fill them are appended in order.
 
 
 Scope = tuple[int, ...]
@@ -376,23 +391,6 @@ def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
     rank = np.zeros(bound, np.intp)
     rank[found] = np.arange(len(found))
     return found, rank[numbers]
-
-
-# From rows with missing values to a program that marginalizes them: bucket elimination on unique configurations.
-#
-# Hidden attributes are marginalized in one fixed order. Every table that a row needs waits in the bucket of the first
-# attribute of that order that it has hidden in it; a bucket's tables are joined and its attribute is marginalized, and
-# what remains goes to the bucket of the next hidden attribute, or, if there is none, to the row's score (Dechter 1999,
-# Artificial Intelligence 113). All rows go through the buckets together, whatever they hide:
-#
-# - a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family and the
-# message
-#   that stands for it where its child was marginalized before) is one table for each set of hidden attributes, its
-#   scope;
-# - two sources are joined on the pairs of configurations that rows show, renumbered; the smallest two first, so that
-#   row-sized tables are met as late as possible.
-#
-# Cost of compiling: a few passes over the rows with missing values for every join.
 
 
 _Inbox = dict[int | None, dict[int | None, list[BucketTable]]]

@@ -1,4 +1,32 @@
-"""All rows compiled for repeated passes: block by block, as many rows together as have tables that fit in memory."""
+"""All rows compiled for repeated passes: block by block, as many rows together as have tables that fit in memory.
+
+Families whose attributes are all observed in a row: look-ups, fused like those of complete rows.
+
+An attribute with missing values has one code more, so the table of a family grows by cells that hold 0: there,
+something is hidden, and the family's part is found in another way.
+
+Rows whose tables fit in memory together, and what a pass over them finds.
+
+The exact likelihood of tables on rows with missing values: what is not observed is marginalized.
+
+    CLL = sum over rows t of w_t ln P(y_t | e_t),    LL = sum over rows t of w_t ln P(y_t, e_t)
+    P(y, e_t) = sum over completions x of e_t of exp(W_0[y] + sum over families f of W_f[cell_f(x), y])
+
+e_t are the observed codes of row t; a missing value has the code one past the last. The W are normalised log CPTs, one
+for every node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t
+(1[y_t = y] - P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
+
+    d/dW_f[c, y] = sum over rows t of r[t, y] P(cell_f = c | e_t, y)
+
+(Greiner, Su, Shen & Zhou 2005, Machine Learning 59, where W depends on free parameters: the chain rule follows.)
+
+A family whose attributes are all observed is a look-up, fused with others as for complete rows; where that is every
+family, nothing else is done. The rest is a program compiled once (`compilation`) for the families that a row needs: for
+CLL, those on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected counts:
+theta times those of its parents would be right, which changes nothing in a maximisation.
+
+Memory: rows are worked on in so many groups that the tables of one take at most 256 MiB.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +52,6 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
-
-# Families whose attributes are all observed in a row: look-ups, fused like those of complete rows.
-#
-# An attribute with missing values has one code more, so the table of a family grows by cells that hold 0: there,
-# something is hidden, and the family's part is found in another way.
-
 
 IN_CACHE = 4096
 """Configurations of a group whose differences stay in a second-level cache of 1 MiB; for K > 2, half as many."""
@@ -74,9 +96,6 @@ def observe(data: Dataset, families: Sequence[Family], counted: Sequence[bool], 
 
 def _padded(family: Family, hiding: Collection[int]) -> Family:
     return replace(family, shape=tuple(n + (a in hiding) for a, n in zip(family.attributes, family.shape, strict=True)))
-
-
-# Rows whose tables fit in memory together, and what a pass over them finds.
 
 
 class CompiledRows(NamedTuple):
@@ -286,30 +305,6 @@ def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
         f"the missing values of a row must be marginalized over a table too large: {shown} are unobserved together",
         hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
     )
-
-
-# The exact likelihood of tables on rows with missing values: what is not observed is marginalized.
-#
-#     CLL = sum over rows t of w_t ln P(y_t | e_t),    LL = sum over rows t of w_t ln P(y_t, e_t)
-#     P(y, e_t) = sum over completions x of e_t of exp(W_0[y] + sum over families f of W_f[cell_f(x), y])
-#
-# e_t are the observed codes of row t; a missing value has the code one past the last. The W are normalised log CPTs,
-# one
-# for every node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t
-# (1[y_t = y] - P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
-#
-#     d/dW_f[c, y] = sum over rows t of r[t, y] P(cell_f = c | e_t, y)
-#
-# (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, where W depends on free parameters: the chain rule follows.)
-#
-# A family whose attributes are all observed is a look-up, fused with others as for complete rows; where that is every
-# family, nothing else is done. The rest is a program compiled once (`compilation`) for the families that a row needs:
-# for
-# CLL, those on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected
-# counts:
-# theta times those of its parents would be right, which changes nothing in a maximisation.
-#
-# Memory: rows are worked on in so many groups that the tables of one take at most 256 MiB.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,11 @@
-"""The types of arrays by the names that signatures use: what an array holds, not its shape, which docstrings give."""
+"""The types of arrays by the names that signatures use: what an array holds, not its shape, which docstrings give.
+
+Sums of numbers that are known by their logarithms.
+
+    ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
+
+Nothing overflows, and only what is lost beside the largest anyway underflows. Cost: two passes.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +25,6 @@ Codes = NDArray[np.unsignedinteger]
 
 Integers = NDArray[np.integer]
 """Whole numbers of any type."""
-
-
-# Sums of numbers that are known by their logarithms.
-#
-#     ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
-#
-# Nothing overflows, and only what is lost beside the largest anyway underflows. Cost: two passes.
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:

@@ -5,6 +5,32 @@
 Up to a hundred cuts, comparing a block with one cut after the other and adding the outcomes as bytes beats a binary
 search for each value, several times where cuts are few. Whole numbers and float32 are compared in their own width.
 Cost: 0.2 ns a value and cut by comparing, 5 to 40 ns a value by binary search.
+
+Neighbours joined to groups of equal weight, as far as they allow: what is heavy stands alone.
+
+Plain quantiles collapse where one element holds much of the weight: most of them fall into it, and the rest is left in
+one group. So an element that alone holds more than its share of the weight, total / B, gets a group of its own, and the
+remaining groups go to the remaining elements at equal weight.
+
+Conventions: the heavy elements split the row into stretches; every stretch gets one group, and each group still to give
+goes to the stretch with the most weight per group (ties: the first). So there are at most B groups, unless the heavy
+elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight comes
+closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves one
+element to each of them. Cost: linear, and a binary search a group.
+
+A numeric column in ascending order, as runs of equal values and the classes found in each.
+
+Every discretizer starts from the same question: which distinct values are there, in order, and how much weight of each
+class lies on each? `ordered` answers it without the order of rows:
+
+    item m = (a value, a class, a weight);  items ascend by value;  values[g] owns the items ends[g-1] .. ends[g]-1
+
+Conventions: -0.0 and 0.0 are one value. Columns that hold small whole numbers are counted in a table and never sorted;
+columns whose values fit 32 bits (whole numbers, or numbers that float32 holds exactly) are sorted as one 64-bit key,
+value and class together, which is about three times faster than sorting row numbers; the rest is sorted by row number.
+All three give the same items but for the order inside a value. Cost: one sort, O(N) memory.
+
+Weights as whole numbers, so that sums of them are exact and the order of rows cannot show in the last digit.
 """
 
 from __future__ import annotations
@@ -68,22 +94,6 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
         return 0, np.where(rounded > cuts, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
-# Neighbours joined to groups of equal weight, as far as they allow: what is heavy stands alone.
-#
-# Plain quantiles collapse where one element holds much of the weight: most of them fall into it, and the rest is left
-# in
-# one group. So an element that alone holds more than its share of the weight, total / B, gets a group of its own, and
-# the
-# remaining groups go to the remaining elements at equal weight.
-#
-# Conventions: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
-# give goes to the stretch with the most weight per group (ties: the first). So there are at most B groups, unless the
-# heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight
-# comes closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves
-# one
-# element to each of them. Cost: linear, and a binary search a group.
-
-
 def group_ends(mass: Array, n_groups: int) -> list[int]:
     """Return the last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,).
 
@@ -134,19 +144,6 @@ def _ends(running: Array, start: int, stop: int, n_groups: int) -> list[int]:
         start = min(end, stop - left) + 1
         ends.append(start - 1)
     return [*ends, stop - 1]
-
-
-# A numeric column in ascending order, as runs of equal values and the classes found in each.
-#
-# Every discretizer starts from the same question: which distinct values are there, in order, and how much weight of
-# each class lies on each? `ordered` answers it without the order of rows:
-#
-#     item m = (a value, a class, a weight);  items ascend by value;  values[g] owns the items ends[g-1] .. ends[g]-1
-#
-# Conventions: -0.0 and 0.0 are one value. Columns that hold small whole numbers are counted in a table and never
-# sorted; columns whose values fit 32 bits (whole numbers, or numbers that float32 holds exactly) are sorted as one
-# 64-bit key, value and class together, which is about three times faster than sorting row numbers; the rest is
-# sorted by row number. All three give the same items but for the order inside a value. Cost: one sort, O(N) memory.
 
 
 Numbers = NDArray[np.generic]
@@ -298,9 +295,6 @@ def _run_starts(ascending: Numbers) -> Index:
     if len(ascending) == 0:
         return np.zeros(0, np.intp)
     return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
-
-
-# Weights as whole numbers, so that sums of them are exact and the order of rows cannot show in the last digit.
 
 
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:

@@ -7,6 +7,22 @@ Kernels for two classes and for more, by look-ups for few rows and by sparse pro
 faster once scipy.sparse is imported. All take rows in blocks whose temporaries stay in cache, keep scores class-major
 (reductions run over the short axis), and give probabilities that are finite whatever the scores.
 `np.take` with `out` needs mode="clip": the default mode buffers and costs three times as much.
+
+Rows' configurations as a sparse indicator matrix: Z[t, u] = 1 where row t has configuration u, one a group.
+
+    sum over groups g of E_g[code_g(t)] = (Z E)[t],    sum over rows t with code_g(t) = u of r[t] = (Z' r)[u]
+
+One product does the look-ups, or the sums, of all groups in a block of rows, and other threads compute meanwhile:
+np.bincount (numpy 2.4) holds the interpreter lock, and two threads that sum by it take turns.
+
+Products with the Hessian of the negative conditional log-likelihood, on the groups' tables: one pass over the rows.
+
+    d[t, y]  = sum over groups g of V_g[y, code_g(t)]
+    r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
+    (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
+
+The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are wanted there; of two
+classes only w P(0 | x) P(1 | x). Kernels and ranges of K are those of `bncli.engine.kernels.passes`.
 """
 
 from __future__ import annotations
@@ -18,14 +34,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Integers
-
-# Rows' configurations as a sparse indicator matrix: Z[t, u] = 1 where row t has configuration u, one a group.
-#
-#     sum over groups g of E_g[code_g(t)] = (Z E)[t],    sum over rows t with code_g(t) = u of r[t] = (Z' r)[u]
-#
-# One product does the look-ups, or the sums, of all groups in a block of rows, and other threads compute meanwhile:
-# np.bincount (numpy 2.4) holds the interpreter lock, and two threads that sum by it take turns.
-
 
 MOST_ENTRIES = 1 << 19
 """Of one matrix, about: of many groups fewer rows are taken at a time."""
@@ -275,17 +283,6 @@ def _sum_of_logs(x: Array) -> float:
     whole = len(x) - len(x) % LOG_FACTORS
     products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
     return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
-
-
-# Products with the Hessian of the negative conditional log-likelihood, on the groups' tables: one pass over the rows.
-#
-#     d[t, y]  = sum over groups g of V_g[y, code_g(t)]
-#     r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
-#     (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
-#
-# The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are wanted there; of
-# two
-# classes only w P(0 | x) P(1 | x). Kernels and ranges of K are those of `bncli.engine.kernels.passes`.
 
 
 def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:

@@ -14,6 +14,11 @@ Where all classes share C_y and L_y, t only concerns the mean over classes, whos
 
 Parameters that are tables up to a factor, W[y, c] = s[y, c] p[y, c], have L_y = diag(lambda / s[y]^2). All this is done
 on a subspace of the tables; the cells outside are solved one by one, by the diagonal, and both solutions are added.
+
+A subspace of the tables, as the matrix R that leads from it to them: 0 and 1, every cell in a few columns.
+
+R is kept as the columns of each cell, one row of numbers for every kind of column. Cost of a product: that of looking
+at the cells once a row.
 """
 
 from __future__ import annotations
@@ -27,11 +32,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
-
-# A subspace of the tables, as the matrix R that leads from it to them: 0 and 1, every cell in a few columns.
-#
-# R is kept as the columns of each cell, one row of numbers for every kind of column. Cost of a product: that of looking
-# at the cells once a row.
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,18 @@ Tables of candidates stay as they are until the model covers a subset of theirs,
 a step costs one look-up per row and candidate (`bncli.engine.kikuchi.candidate_batches`), or, where upper bounds are
 cheap, one for each candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are
 not kept are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
+
+The candidates of one size: every region of so many attributes, and which of its subsets the model already covers.
+
+All that a step needs of a candidate A follows from the coverage of its subsets, kept as one row of flags. A subset is a
+number whose bit p says that it has the p-th attribute of A. With u_Q = 1 where Q in A is not covered, adding A changes
+counting numbers and degrees of freedom by
+
+    dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
+    ddf = (K - 1) sum over Q in A of u_Q prod over i in Q of (|X_i| - 1)
+
+(see `bncli.engine.structures.region_graph`; the second is that of conditional degrees of freedom, others have other
+terms: `bncli.engine.kikuchi.search_trace`). Both are products of arrays over all candidates at once.
 """
 
 from __future__ import annotations
@@ -22,18 +34,6 @@ from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count,
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.kikuchi.upper_bounds import Contrasts, UpperBounds, upper_bounds
 from bncli.engine.structures.region_graph import Region
-
-# The candidates of one size: every region of so many attributes, and which of its subsets the model already covers.
-#
-# All that a step needs of a candidate A follows from the coverage of its subsets, kept as one row of flags. A subset is
-# a number whose bit p says that it has the p-th attribute of A. With u_Q = 1 where Q in A is not covered, adding A
-# changes counting numbers and degrees of freedom by
-#
-#     dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
-#     ddf = (K - 1) sum over Q in A of u_Q prod over i in Q of (|X_i| - 1)
-#
-# (see `bncli.engine.structures.region_graph`; the second is that of conditional degrees of freedom, others have other
-# terms: `bncli.engine.kikuchi.search_trace`). Both are products of arrays over all candidates at once.
 
 
 class Candidates:

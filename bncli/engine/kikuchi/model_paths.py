@@ -8,6 +8,14 @@ is a table over that region's own cells (`bncli.engine.structures.region_graph` 
 The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
 
     weight_s = posterior_s / sum over steps of posterior
+
+Submodels: the smoothed relative frequencies of a region and the class.
+
+    P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
+
+The cells are those of the region's attributes with the class, N is the total weight of the rows. One theta, spread
+evenly, for all regions keeps submodels consistent: the margin of a submodel is the submodel of the margin (Jakulin &
+Rish 2006, section 6.1).
 """
 
 from __future__ import annotations
@@ -23,14 +31,6 @@ from bncli.engine.structures.binning import with_regrouped_columns
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
 from bncli.engine.structures.structure import Family, Regions, SearchTrace, Structure
 from bncli.errors import BncliError
-
-# Submodels: the smoothed relative frequencies of a region and the class.
-#
-#     P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
-#
-# The cells are those of the region's attributes with the class, N is the total weight of the rows. One theta, spread
-# evenly, for all regions keeps submodels consistent: the margin of a submodel is the submodel of the margin (Jakulin &
-# Rish 2006, section 6.1).
 
 
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:

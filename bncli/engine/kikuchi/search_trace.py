@@ -10,6 +10,23 @@ posterior of the step follows from the likelihood of the classes and the degrees
 Jakulin & Rish 2006, equation 6; where df >= N - 1 it is 0.) The search and whoever meets a path that was found
 elsewhere take the same steps, so they agree to the last bit. Cost of a step: one pass over the rows to count,
 one to look up.
+
+Degrees of freedom of a model of regions: what a set of attributes adds to them when it becomes covered.
+
+With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
+
+    df = sum over R of c_R n_R = sum over covered Q of u_Q,    u_Q = sum over R in Q of (-1)^|Q - R| n_R
+
+    conditional         n_R = (cells of R with the class) - (cells of R)    Jakulin & Rish 2006, equation 7
+    joint               n_R = (cells of R with the class) - 1               the same, equation 5
+    structural-zeros    as conditional, over the cells that rows lie in     the same, section 6.3
+
+so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 of the class alone);
+with structural zeros, where a cell without a training row counts as impossible, it follows from the rows.
+
+Conventions: with structural zeros the sum over a region graph with cycles may fall below what is free, even below 0:
+whoever adds up takes no model for simpler than the class alone; and regions whose tables would exceed MAX_ENTRIES have
+infinitely many. Cost there: one look at the rows for every region that is tried, once.
 """
 
 from __future__ import annotations
@@ -29,26 +46,6 @@ from bncli.engine.kikuchi.model_paths import addition
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, subsets
 from bncli.engine.structures.structure import SearchTrace
 from bncli.watch import Progress, Watch, silent
-
-# Degrees of freedom of a model of regions: what a set of attributes adds to them when it becomes covered.
-#
-# With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
-#
-#     df = sum over R of c_R n_R = sum over covered Q of u_Q,    u_Q = sum over R in Q of (-1)^|Q - R| n_R
-#
-#     conditional         n_R = (cells of R with the class) - (cells of R)    Jakulin & Rish 2006, equation 7
-#     joint               n_R = (cells of R with the class) - 1               the same, equation 5
-#     structural-zeros    as conditional, over the cells that rows lie in     the same, section 6.3
-#
-# so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 of the class
-# alone);
-# with structural zeros, where a cell without a training row counts as impossible, it follows from the rows.
-#
-# Conventions: with structural zeros the sum over a region graph with cycles may fall below what is free, even below 0:
-# whoever adds up takes no model for simpler than the class alone; and regions whose tables would exceed MAX_ENTRIES
-# have
-# infinitely many. Cost there: one look at the rows for every region that is tried, once.
-
 
 TOGETHER = 256
 """Regions whose cells are looked for in one pass over the rows."""

@@ -4,6 +4,20 @@
 
 This is the record between a model and the formats that other programs read (BIF, XMLBIF): no schema, no cuts, no
 logarithms. It is checked when it is made, so that whoever holds one need not ask.
+
+What each code of an attribute is called: its interval, its level, or the name of the missing level.
+
+An interval is written like (2.45,4.75], closed on the right, with the cuts as the shortest texts that read back as the
+same numbers; so a binned table and an exported network call it the same.
+
+From a network by index to one by names, as other programs know it.
+
+Only the nodes that P(y | x) depends on are named: an attribute that the structure does not use, or that is not in the
+class's Markov blanket, tells nothing of the class in a complete row. Where missing values are marginalized, rows need
+not be complete, and every node with an arc is named. Conventions: the class comes first, both among the nodes and among
+parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the smallest
+normal number, so that no row is impossible under every class; in a table without the class, which cancels from P(y | x)
+but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
 """
 
 from __future__ import annotations
@@ -111,13 +125,6 @@ def _first_repeated(names: tuple[str, ...]) -> str | None:
     return None
 
 
-# What each code of an attribute is called: its interval, its level, or the name of the missing level.
-#
-# An interval is written like (2.45,4.75], closed on the right, with the cuts as the shortest texts that read back as
-# the
-# same numbers; so a binned table and an exported network call it the same.
-
-
 _MISSING = "missing"
 
 
@@ -143,19 +150,6 @@ def state_names(attribute: Attribute) -> tuple[str, ...]:
 def number_text(number: float) -> str:
     """Return the shortest text that reads back as the number; a whole number as such."""
     return repr(number).removesuffix(".0")
-
-
-# From a network by index to one by names, as other programs know it.
-#
-# Only the nodes that P(y | x) depends on are named: an attribute that the structure does not use, or that is not in the
-# class's Markov blanket, tells nothing of the class in a complete row. Where missing values are marginalized, rows need
-# not be complete, and every node with an arc is named. Conventions: the class comes first, both among the nodes and
-# among
-# parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the
-# smallest
-# normal number, so that no row is impossible under every class; in a table without the class, which cancels from P(y |
-# x)
-# but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
 
 
 _LEAST = float(np.finfo(np.float64).tiny)

@@ -7,6 +7,25 @@ is a network in full where its tables are log probabilities (MARGINALIZED in the
 one of them, or has no parents at all. A model that marginalizes missing values has a table for every node of its
 network, any other model for the children of the class. Conventions: an attribute without a table (a root, or one that
 the model does not use) has its training frequencies for probabilities; without any, all its codes are equally likely.
+
+The network that says what a model says: log-linear tables turned into conditional probabilities.
+
+Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on a perfect graph (see
+`perfection`) a network gives every row the same P(y | x). Children are taken before their parents, and what keeps a
+table from summing to 1 is passed on to the parent:
+
+    Z_i[pi, y] = ln sum over x_i of exp W_i[x_i, pi, y],    ln theta_i = W_i - Z_i,    W_j += Z_i
+
+j is the last parent of i in the order of the graph that is itself a child of the class: the graph being perfect, all
+other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over y does
+not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
+
+Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A node
+without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
+does where missing values are marginalized. A value that no class makes likelier than e^-30 given its parents is first
+raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the
+range of floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few
+passes over the tables.
 """
 
 from __future__ import annotations
@@ -164,28 +183,6 @@ def _recipe(network: Network) -> Recipe:
     """Nothing was learnt: no option had an effect."""
     recipe = Recipe.of(param="map").replaced(smoothing=None)
     return recipe.with_structure(network.structure.method, network.structure.options)
-
-
-# The network that says what a model says: log-linear tables turned into conditional probabilities.
-#
-# Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on a perfect graph (see
-# `perfection`) a network gives every row the same P(y | x). Children are taken before their parents, and what keeps a
-# table from summing to 1 is passed on to the parent:
-#
-#     Z_i[pi, y] = ln sum over x_i of exp W_i[x_i, pi, y],    ln theta_i = W_i - Z_i,    W_j += Z_i
-#
-# j is the last parent of i in the order of the graph that is itself a child of the class: the graph being perfect, all
-# other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over
-# y does not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
-#
-# Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A
-# node
-# without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
-# does where missing values are marginalized. A value that no class makes likelier than e^-30 given its parents is first
-# raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within
-# the
-# range of floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few
-# passes over the tables.
 
 
 _NORMALISATION_LEAST = -30.0

@@ -11,6 +11,34 @@ without cuts lies between 0 and 1). The missing level becomes a missing value.
 
 Cost a row and node: a uniform number, a table look-up for each doubling of the number of values, a multiplication
 for each parent. Memory: one block.
+
+Random networks to draw artificial data from, in which the truth is known.
+
+Every distribution of a node given its parents is drawn from the Dirichlet distribution with all parameters 1: all
+distributions over its values are equally likely. What is the parent of what follows from a `Spec`:
+
+    p.n.d.N    each of n attributes has the class and the p - 1 attributes before it (where there are so many) as
+               parents; N rows. Perfect. The artificial data of Feelders & Ivanovs 2006, e.g. 2.30.2-3.1000
+    nb         the class alone
+    tan        the class and one attribute that comes earlier in a random order
+    kdb        the class and k attributes that come earlier in a random order, or all where there are fewer
+    conditioning   see `conditioning_network`; not random
+
+An attribute has d values; d written 2-3 is drawn for each, 2 and 3 with equal probabilities. Conventions: in p.n.d.N
+the class has a number of labels drawn in the same way (the paper does not say; the flops in its Table 2 fit this). The
+class is called `class` and its labels c0, c1 ...; attributes are x1, x2 ..., values v0, v1 ..., all numbers with as
+many digits as the largest has, so that they sort. Dirichlet numbers are the gaps between sorted uniform numbers: no
+logarithm is taken, so that a seed gives the same network on any machine.
+
+Missing values put into rows: every value of an attribute is removed with a probability of its own, whatever it is.
+
+    P(x_ti is removed) = share_i,   independently of every other value, of the class and of x_ti itself
+
+which is "missing completely at random" (Little & Rubin 1987). The class is never removed.
+
+Conventions: each attribute draws from a random stream of its own, one uniform number per row, so that the missing
+values are the same in whatever blocks the rows come, and a value missing at a small share is missing at any larger one.
+Missing values that the rows have already stay. Cost: a uniform number per value.
 """
 
 from __future__ import annotations
@@ -32,26 +60,6 @@ from bncli.engine.model import Model
 from bncli.engine.networks.network import Network, network_of, table_shapes
 from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import UsageError
-
-# Random networks to draw artificial data from, in which the truth is known.
-#
-# Every distribution of a node given its parents is drawn from the Dirichlet distribution with all parameters 1: all
-# distributions over its values are equally likely. What is the parent of what follows from a `Spec`:
-#
-#     p.n.d.N    each of n attributes has the class and the p - 1 attributes before it (where there are so many) as
-#                parents; N rows. Perfect. The artificial data of Feelders & Ivanovs 2006, e.g. 2.30.2-3.1000
-#     nb         the class alone
-#     tan        the class and one attribute that comes earlier in a random order
-#     kdb        the class and k attributes that come earlier in a random order, or all where there are fewer
-#     conditioning   see `conditioning_network`; not random
-#
-# An attribute has d values; d written 2-3 is drawn for each, 2 and 3 with equal probabilities. Conventions: in p.n.d.N
-# the class has a number of labels drawn in the same way (the paper does not say; the flops in its Table 2 fit this).
-# The
-# class is called `class` and its labels c0, c1 ...; attributes are x1, x2 ..., values v0, v1 ..., all numbers with as
-# many digits as the largest has, so that they sort. Dirichlet numbers are the gaps between sorted uniform numbers: no
-# logarithm is taken, so that a seed gives the same network on any machine.
-
 
 Range = tuple[int, int]
 """A number drawn from the first to the last, both included, all equally likely."""
@@ -317,18 +325,6 @@ def _edges(cuts: tuple[float, ...]) -> Array:
 def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
     """Return the narrowest type for codes below n_codes and for negative marks."""
     return np.dtype(np.min_scalar_type(-max(n_codes, 1) - 1))
-
-
-# Missing values put into rows: every value of an attribute is removed with a probability of its own, whatever it is.
-#
-#     P(x_ti is removed) = share_i,   independently of every other value, of the class and of x_ti itself
-#
-# which is "missing completely at random" (Little & Rubin 1987). The class is never removed.
-#
-# Conventions: each attribute draws from a random stream of its own, one uniform number per row, so that the missing
-# values
-# are the same in whatever blocks the rows come, and a value missing at a small share is missing at any larger one.
-# Missing values that the rows have already stay. Cost: a uniform number per value.
 
 
 class MissingCompletelyAtRandom:

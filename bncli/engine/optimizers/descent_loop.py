@@ -11,6 +11,14 @@ tolerance f / 100; `tolerance` when the last WINDOW iterations together improved
 
 Counts: an evaluation of the objective gives value and gradient at once; told are the evaluations of the value that the
 method asks for, trial steps included, and of the gradient: one at the start and one after each iteration.
+
+Directions of conjugate gradients by the formula of Polak & Ribiere, with restarts.
+
+    d_k = -g_k + beta_k d_{k-1},    beta_k = g_k'(g_k - g_{k-1}) / g_{k-1}'g_{k-1}
+
+Steepest descent again, d = -g, after P iterations, P the number of parameters, and wherever beta would be negative
+(Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22; R's optim). The first trial step is 1
+after a restart, else 1.7 times the last one, at most 1. Cost: a few vectors of P.
 """
 
 from __future__ import annotations
@@ -98,15 +106,6 @@ def _finished(
     if len(values) > WINDOW and values[0] - values[-1] <= enough:
         return StoppedBy.TOLERANCE
     return StoppedBy.MAX_ITERATIONS if capped else None
-
-
-# Directions of conjugate gradients by the formula of Polak & Ribiere, with restarts.
-#
-#     d_k = -g_k + beta_k d_{k-1},    beta_k = g_k'(g_k - g_{k-1}) / g_{k-1}'g_{k-1}
-#
-# Steepest descent again, d = -g, after P iterations, P the number of parameters, and wherever beta would be negative
-# (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22; R's optim). The first trial step is 1
-# after a restart, else 1.7 times the last one, at most 1. Cost: a few vectors of P.
 
 
 STEP_GROWTH = 1.7

@@ -8,6 +8,32 @@ Bracketing and cubic interpolation after Nocedal & Wright 2006, Numerical Optimi
 Conventions: first step 1; a bracket grows threefold; the cubic's minimiser is kept off the bracket's ends by a tenth
 of its length; after MAX_TRIES evaluations the best point with sufficient decrease is taken, if there is one. Near the
 optimum, where values differ by rounding only, a smaller slope alone is accepted (after Hager & Zhang 2005).
+
+The first point along a descent direction that is low enough: backtracking, and a parabola for who wants more.
+
+With phi(a) = f(x + a d), the steps a, a/5, a/25, ... are tried until
+
+    phi(a) <= phi(0) + 1e-4 a phi'(0)
+
+(Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithms 21 and 22; R's optim). A step so short that
+it changes no coordinate, 10 + x_q + a d_q = 10 + x_q for all q in floating point, ends the search with nothing. phi(0),
+phi'(0) and phi(a) make a parabola; its minimiser
+
+    a* = - phi'(0) a^2 / (2 (phi(a) - phi(0) - a phi'(0)))
+
+is taken instead where phi(a*) < phi(a), and tried only where the parabola opens upwards. (Later versions of R put
+phi(a) in the place of phi(0) in this formula, which always halves the step; here it is Nash's.)
+
+The minimum along a descent direction by values alone: a bracket, then Brent's method.
+
+A bracket is three steps with the lowest value in the middle. Brent's method keeps it and tries the minimiser of the
+parabola through the three best points where that lies inside and the steps shrink fast enough, else a golden section of
+the longer part (Brent 1973, Algorithms for Minimization without Derivatives, chapter 5). It ends when the bracket is
+within twice 2e-4 of the best step, relatively.
+
+Conventions: the first trial step is the caller's. Where it is not lower than the start, it shrinks to the minimiser of
+the parabola through both values and the slope, kept between a tenth and a half of it; where it is, it grows by the
+golden ratio until the value rises. Infinite values are only high.
 """
 
 from __future__ import annotations
@@ -107,23 +133,6 @@ def _interpolate(low: _Trial, high: _Trial) -> float:
     return min(max(step, lowest), highest)
 
 
-# The first point along a descent direction that is low enough: backtracking, and a parabola for who wants more.
-#
-# With phi(a) = f(x + a d), the steps a, a/5, a/25, ... are tried until
-#
-#     phi(a) <= phi(0) + 1e-4 a phi'(0)
-#
-# (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithms 21 and 22; R's optim). A step so short
-# that
-# it changes no coordinate, 10 + x_q + a d_q = 10 + x_q for all q in floating point, ends the search with nothing.
-# phi(0), phi'(0) and phi(a) make a parabola; its minimiser
-#
-#     a* = - phi'(0) a^2 / (2 (phi(a) - phi(0) - a phi'(0)))
-#
-# is taken instead where phi(a*) < phi(a), and tried only where the parabola opens upwards. (Later versions of R put
-# phi(a) in the place of phi(0) in this formula, which always halves the step; here it is Nash's.)
-
-
 SHRINK = 0.2
 ACCEPTANCE = 1e-4
 SAME = 10.0
@@ -161,19 +170,6 @@ def with_parabola(
     point = start.point + longer * direction
     value, gradient = evaluate(point)
     return (Probe(point, value, gradient), longer, 1) if value < found.value else (found, step, 1)
-
-
-# The minimum along a descent direction by values alone: a bracket, then Brent's method.
-#
-# A bracket is three steps with the lowest value in the middle. Brent's method keeps it and tries the minimiser of the
-# parabola through the three best points where that lies inside and the steps shrink fast enough, else a golden section
-# of the longer part (Brent 1973, Algorithms for Minimization without Derivatives, chapter 5). It ends when the bracket
-# is within twice 2e-4 of the best step, relatively.
-#
-# Conventions: the first trial step is the caller's. Where it is not lower than the start, it shrinks to the minimiser
-# of
-# the parabola through both values and the slope, kept between a tenth and a half of it; where it is, it grows by the
-# golden ratio until the value rises. Infinite values are only high.
 
 
 PRECISION = 2e-4

@@ -7,6 +7,39 @@ A space gives the tables W (K, n_cells) of a parameter vector p (P,), and the tr
 Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share parameters, `sharing` says
 how: each follows one parameter (`Sharing`), or is the sum of those of its predictors, class 0 staying at 0, with
 p = (K - 1, M) flat (`Predictors`, `CellPredictors`), or a sum of effects, with p = (K, effects) flat (`Effects`).
+
+Indicators of complete sets: the predictors of a logistic regression that says what the families' tables say.
+
+Every attribute has a reference value. For every non-empty subset S of a family's attributes, and all values x_S none of
+which is a reference, there is one predictor, the indicator of x_S; and there is the intercept. With the parameters p of
+class 0 fixed to 0,
+
+    S[t, y] = p[y, intercept] + sum over S of p[y, x_S(t)],    the terms with a reference value in x_S(t) left out
+
+(Feelders & Ivanovs 2006). No predictor follows from the others, so no other parameterisation of the same tables has
+fewer parameters. A set that lies in several families has its predictors in the first of them, compiled into its table:
+
+    W_f[c, y] = sum over subsets S of f's attributes that are in no earlier family of p[y, c_S]
+
+Each predictor is *held* by one cell: the one of that family that has x_S, and references elsewhere. Tables are then the
+sums over "lowered" cells, made one attribute at a time: add to each cell the one with that attribute lowered to its
+reference. Cost: the cells times the attributes of a family; there is never a matrix of predictors by cells.
+
+Log probabilities of a network from free numbers: every distribution is the softmax of its own betas.
+
+    ln theta_kj = beta_kj - ln sum over k' of exp(beta_k'j)
+
+for child value k and parent configuration j, the class among the parents where it is one; the class's own distribution
+likewise, over the classes. The way back, for any function f of the tables W = ln theta:
+
+    df/dbeta_kj = df/dW_kj - theta_kj sum over k' of df/dW_k'j
+
+With f the (conditional) log-likelihood, df/dW are (differences of) expected counts, and this is the gradient of
+Greiner, Su, Shen & Zhou 2005 (Machine Learning 59, proposition 4).
+
+Log-odds against the first class as sums of predictors: the parameter spaces in which class 0 is fixed at 0.
+
+ln P(y | x) / P(0 | x) = sum over the predictors active in x of p[y, predictor], y = 1, ..., K - 1
 """
 
 from __future__ import annotations
@@ -22,27 +55,6 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Mask, log_sum
 from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.structures.structure import Family
-
-# Indicators of complete sets: the predictors of a logistic regression that says what the families' tables say.
-#
-# Every attribute has a reference value. For every non-empty subset S of a family's attributes, and all values x_S none
-# of
-# which is a reference, there is one predictor, the indicator of x_S; and there is the intercept. With the parameters p
-# of
-# class 0 fixed to 0,
-#
-#     S[t, y] = p[y, intercept] + sum over S of p[y, x_S(t)],    the terms with a reference value in x_S(t) left out
-#
-# (Feelders & Ivanovs 2006). No predictor follows from the others, so no other parameterisation of the same tables has
-# fewer parameters. A set that lies in several families has its predictors in the first of them, compiled into its
-# table:
-#
-#     W_f[c, y] = sum over subsets S of f's attributes that are in no earlier family of p[y, c_S]
-#
-# Each predictor is *held* by one cell: the one of that family that has x_S, and references elsewhere. Tables are then
-# the
-# sums over "lowered" cells, made one attribute at a time: add to each cell the one with that attribute lowered to its
-# reference. Cost: the cells times the attributes of a family; there is never a matrix of predictors by cells.
 
 
 @dataclass(frozen=True)
@@ -354,20 +366,6 @@ class PerCell:
         return np.asarray(self.scale[:, cells, np.newaxis] * np.eye(len(cells)))
 
 
-# Log probabilities of a network from free numbers: every distribution is the softmax of its own betas.
-#
-#     ln theta_kj = beta_kj - ln sum over k' of exp(beta_k'j)
-#
-# for child value k and parent configuration j, the class among the parents where it is one; the class's own
-# distribution
-# likewise, over the classes. The way back, for any function f of the tables W = ln theta:
-#
-#     df/dbeta_kj = df/dW_kj - theta_kj sum over k' of df/dW_k'j
-#
-# With f the (conditional) log-likelihood, df/dW are (differences of) expected counts, and this is the gradient of
-# Greiner, Su, Shen & Zhou 2005 (Machine Learning 59, proposition 4).
-
-
 @dataclass(frozen=True)
 class Softmax(PerCell):
     """beta (K, n_cells), flat: every class has its own, of every family."""
@@ -487,11 +485,6 @@ class SharedSoftmax:
         """Return the sum over the entries that a beta stands for; the transpose of `_spread`."""
         by_entry = entries.reshape(self.softmax.log_theta.shape)
         return np.concatenate([by_entry[:, self.by_class].ravel(), by_entry[:, ~self.by_class].sum(axis=0)])
-
-
-# Log-odds against the first class as sums of predictors: the parameter spaces in which class 0 is fixed at 0.
-#
-# ln P(y | x) / P(0 | x) = sum over the predictors active in x of p[y, predictor],    y = 1, ..., K - 1
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,55 @@ T is not made where it is large, and no sparse matrix where it is small. It is a
 place in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables of
 blocks into those of families. A pair of attributes with 20 cuts each takes 16,000 multiplications so, where T has
 160,000 entries.
+
+What a family may say of one attribute: a basis of functions of its codes.
+
+`cells`: the indicator of every code. `thermometer`: for a numeric attribute with the cuts c_1 < ... < c_m one step a
+cut, and the indicator of the missing level, where there is one, whose own code lies on no side of any cut:
+
+    b_j(x) = +1/2 above c_j, -1/2 below,    0 where x is missing
+
+`linear`: a numeric attribute has one effect, the middle of the interval, standardised on the training rows (an outer
+interval reaches as far as its neighbour), and the indicator of the missing level: a straight line in the log-odds.
+
+A sum of steps is any function of the intervals up to a constant, and a penalty on their heights pulls neighbouring
+intervals together, so that cuts may be as fine as one likes. An attribute that is not numeric has its indicators.
+
+Steps resemble each other, and equations in them are hard to solve. So the basis is turned: with A = B U, U orthogonal
+so that the functions A_j are uncorrelated on the training rows,
+
+    B v = A z,  v = U z,  |v|^2 = |z|^2,    sum over codes c of w_c A_ci A_cj = 0 for i != j
+
+the penalty is the same, and most of the curvature is in the first few of the z (smooth functions of the attribute come
+first). A rescaled basis is not needed: an order's weight in the penalty is a factor of the whole table. Where it is the
+span of all rows that is searched, which no turn changes, the steps may stay as they are.
+
+Which sets of attributes have effects of their own, and how a penalty weighs on them.
+
+Every family has a block of effects over all its attributes. With *lower orders* every non-empty subset of a family's
+attributes has one as well, each set once in all. A penalty on the parameters then weighs on sets of 1, 2, 3, ...
+attributes as 1 : 2 : 4 : ..., by the factors of the blocks,
+
+    s_S = 2^(-(|S| - 1) / 2)
+
+so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1. Where sets of
+several attributes want a larger penalty still, theirs is `beyond` times that.
+
+Conventions: a set that lies in several families belongs to the one with the finest binning of its attributes (see
+`structures.binning`), among these to the first. So an attribute never has a second, coarser curve beside its own.
+
+Effects as the free parameters of an optimization: p = (K, effects) flat, every class with effects of its own.
+
+The generative start is the projection of the generative tables on what effects can say. Along every axis a table is
+written in the constant and the functions of that attribute's basis,
+
+    W[c, y] = sum over subsets S of the family, (j_i, i in S) of v[y, S, (j_i)] prod over i in S of A_i[c_i, j_i]
+
+where indicators need no constant and get 0 for it. What belongs to S goes to the block of S, of whatever family, and
+what belongs to the empty set to the bias. Conventions: what no block carries is left out. So nothing is lost with lower
+orders, in families of one attribute, and where no attribute has steps; but tables over two attributes whose only
+effects are products of steps lose what each attribute says by itself, and so do sets that another family bins more
+finely.
 """
 
 from __future__ import annotations
@@ -244,31 +293,6 @@ def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries
     )
 
 
-# What a family may say of one attribute: a basis of functions of its codes.
-#
-# `cells`: the indicator of every code. `thermometer`: for a numeric attribute with the cuts c_1 < ... < c_m one step a
-# cut, and the indicator of the missing level, where there is one, whose own code lies on no side of any cut:
-#
-#     b_j(x) = +1/2 above c_j, -1/2 below,    0 where x is missing
-#
-# `linear`: a numeric attribute has one effect, the middle of the interval, standardised on the training rows (an outer
-# interval reaches as far as its neighbour), and the indicator of the missing level: a straight line in the log-odds.
-#
-# A sum of steps is any function of the intervals up to a constant, and a penalty on their heights pulls neighbouring
-# intervals together, so that cuts may be as fine as one likes. An attribute that is not numeric has its indicators.
-#
-# Steps resemble each other, and equations in them are hard to solve. So the basis is turned: with A = B U, U orthogonal
-# so that the functions A_j are uncorrelated on the training rows,
-#
-#     B v = A z,  v = U z,  |v|^2 = |z|^2,    sum over codes c of w_c A_ci A_cj = 0 for i != j
-#
-# the penalty is the same, and most of the curvature is in the first few of the z (smooth functions of the attribute
-# come
-# first). A rescaled basis is not needed: an order's weight in the penalty is a factor of the whole table. Where it is
-# the
-# span of all rows that is searched, which no turn changes, the steps may stay as they are.
-
-
 def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = True) -> Array:
     """Return a (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
 
@@ -339,22 +363,6 @@ def coefficients(functions: Array) -> Array:
     if n_effects == n_codes:
         return np.concatenate([np.zeros((1, n_codes)), np.linalg.inv(functions)])
     return np.asarray(np.linalg.inv(np.column_stack([np.ones(n_codes), functions])))
-
-
-# Which sets of attributes have effects of their own, and how a penalty weighs on them.
-#
-# Every family has a block of effects over all its attributes. With *lower orders* every non-empty subset of a family's
-# attributes has one as well, each set once in all. A penalty on the parameters then weighs on sets of 1, 2, 3, ...
-# attributes as 1 : 2 : 4 : ..., by the factors of the blocks,
-#
-#     s_S = 2^(-(|S| - 1) / 2)
-#
-# so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1. Where sets of
-# several attributes want a larger penalty still, theirs is `beyond` times that.
-#
-# Conventions: a set that lies in several families belongs to the one with the finest binning of its attributes (see
-# `structures.binning`), among these to the first. So an attribute never
-# has a second, coarser curve beside its own.
 
 
 def effects_of(
@@ -428,21 +436,6 @@ def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, 
 def _subsets(family: Family) -> Iterator[tuple[int, ...]]:
     n = len(family.shape)
     return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, n + 1))
-
-
-# Effects as the free parameters of an optimization: p = (K, effects) flat, every class with effects of its own.
-#
-# The generative start is the projection of the generative tables on what effects can say. Along every axis a table is
-# written in the constant and the functions of that attribute's basis,
-#
-#     W[c, y] = sum over subsets S of the family, (j_i, i in S) of v[y, S, (j_i)] prod over i in S of A_i[c_i, j_i]
-#
-# where indicators need no constant and get 0 for it. What belongs to S goes to the block of S, of whatever family, and
-# what belongs to the empty set to the bias. Conventions: what no block carries is left out. So nothing is lost with
-# lower orders, in families of one attribute, and where no attribute has steps; but tables over two attributes whose
-# only
-# effects are products of steps lose what each attribute says by itself, and so do sets that another family bins more
-# finely.
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,10 @@ marginalized: then these nodes have tables too, the counts summed over the class
 Where the class has attribute parents, its distribution is a table over them and the bias is 0.
 
 Each table is made from the rows that have its whole family (available cases).
+
+The tables of a network whose parameters maximise the approximate conditional log-likelihood, in closed form.
+
+theta of each family is as in `scores.class_contrast`: the contrasts of its counts, at least N', made to sum to 1.
 """
 
 from __future__ import annotations
@@ -119,11 +123,6 @@ def _of_block(block: RowBlock, families: Sequence[Family], parts: Sequence[Seque
         cells += [cell_numbers([block.codes[a][rows] for a in family.attributes], family.shape) for family in families]
         cll += log_likelihood(cells, labels, None if block.weights is None else block.weights[rows], parts)
     return cll
-
-
-# The tables of a network whose parameters maximise the approximate conditional log-likelihood, in closed form.
-#
-# theta of each family is as in `scores.class_contrast`: the contrasts of its counts, at least N', made to sum to 1.
 
 
 def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:

@@ -13,6 +13,37 @@ Conventions: the stiffness of a row is about the curvature of the likelihood alo
 h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c, and of the penalty, lambda / |C_r|^2, as
 far as that is no more than the largest of the likelihood. What rounding leaves of a fall is taken off the tables in the
 end (`Directions.repaired`).
+
+Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
+
+With d_f[c] = W_f[c, k] - W_f[c, j], the *contrast* of the label k with another j, and +1 or -1 as s_i, the direction of
+attribute i, the log-odds of k against j may not fall where the interval of i goes up by one, from u to u + 1, whatever
+the other attributes o_f of each table are:
+
+    sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
+
+Where tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
+
+    s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
+
+with *slopes* t, one a table and step: what one table takes away another must give. There it is exact; where tables
+share further attributes with each other it is sufficient. One table with i, the *carrier* (its own where i has one),
+has for its slope what the others leave, so theirs alone are free.
+
+Each label j has a contrast, and slopes, of its own. Of two labels there is one: the log-odds of k. Of more the log-odds
+of k against all others follow,
+
+    ln P(k | x) - ln (1 - P(k | x)) = -ln sum over j of exp -(S_k - S_j),
+
+which rises with every S_k - S_j. The contrary does not hold: they may rise while k loses to a label that is next to
+impossible. So with three labels or more what is asked is sufficient and more than is needed; in return it is linear.
+
+A row that lacks something keeps the order. The missing level of another attribute is one more of its values. The level
+of i itself lies outside of the order. An attribute that is unknown is averaged over, and a mean of rising tables rises;
+but the table of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with
+another child than i is at most 0.
+
+Whether a model keeps the directions of its attributes: every cell of its tables is looked at.
 """
 
 from __future__ import annotations
@@ -34,41 +65,6 @@ from bncli.engine.parameters.coordinates import Linear
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
-
-# Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
-#
-# With d_f[c] = W_f[c, k] - W_f[c, j], the *contrast* of the label k with another j, and +1 or -1 as s_i, the direction
-# of
-# attribute i, the log-odds of k against j may not fall where the interval of i goes up by one, from u to u + 1,
-# whatever
-# the other attributes o_f of each table are:
-#
-#     sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
-#
-# Where tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
-#
-#     s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
-#
-# with *slopes* t, one a table and step: what one table takes away another must give. There it is exact; where tables
-# share further attributes with each other it is sufficient. One table with i, the *carrier* (its own where i has one),
-# has for its slope what the others leave, so theirs alone are free.
-#
-# Each label j has a contrast, and slopes, of its own. Of two labels there is one: the log-odds of k. Of more the
-# log-odds
-# of k against all others follow,
-#
-#     ln P(k | x) - ln (1 - P(k | x)) = -ln sum over j of exp -(S_k - S_j),
-#
-# which rises with every S_k - S_j. The contrary does not hold: they may rise while k loses to a label that is next to
-# impossible. So with three labels or more what is asked is sufficient and more than is needed; in return it is linear.
-#
-# A row that lacks something keeps the order. The missing level of another attribute is one more of its values. The
-# level
-# of i itself lies outside of the order. An attribute that is unknown is averaged over, and a mean of rising tables
-# rises;
-# but the table of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with
-# another child than i is at most 0.
-
 
 TOLERANCE = 1e-9
 """Of a fall that is rounding, in log-odds."""
@@ -453,9 +449,6 @@ def told_after(free: Optimum, report: Report) -> Report:
             report(replace(step, **spent), p)
 
     return tell
-
-
-# Whether a model keeps the directions of its attributes: every cell of its tables is looked at.
 
 
 def check_directions(model: Model) -> None:

@@ -31,6 +31,26 @@ log-loss under directions is 0.07 % higher, and the same in two thirds of the ca
 On few rows two guards. No lambda below (FLOOR_ROWS / N)^3 is tried: two dozen rows may all be right by luck when they
 are held out, and then the smaller the penalty, the better it looks. And what is learnt may be shrunk towards the class
 frequencies (`shrinkage`).
+
+Tables shrunk towards the class frequencies, by as much as the rows held out ask for: a guard on few rows.
+
+With S the scores of the tables of the chosen penalty, f the class frequencies and 0 < a <= 1 the factor,
+
+    S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
+
+so the log-odds of the class are drawn towards those of the frequencies, and what is learnt stays one set of tables. The
+factor is the one of FACTORS of highest
+
+    sum over folds of CLL(rows held out; S_a) - d a,    d = DOUBT up to DOUBT_ROWS rows, DOUBT DOUBT_ROWS / N beyond
+
+with scores and frequencies learnt from the other rows of each fold (ties: the largest factor). The last term is the log
+of a prior that prefers the frequencies. It stands against the luck of the penalty, which is the best of many on the
+same rows: without it, factors are too large. Where the tables tell the classes apart all but surely it would weigh more
+than what is at stake, so no factor may raise the loss above the lowest by more than a share RISE.
+
+Conventions: of more than FEW_ROWS rows nothing is shrunk, for the penalty is then chosen well enough; nor are
+parameters that are probabilities of a network, which shrunk tables are not. The smallest factor is above 0: what is
+learnt still tells rows apart. Cost: a pass over the rows held out for each factor and penalty tried.
 """
 
 from __future__ import annotations
@@ -52,30 +72,6 @@ from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, Tri
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import Likelihood, OptimizerSettings, ParameterSpace, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
-
-# Tables shrunk towards the class frequencies, by as much as the rows held out ask for: a guard on few rows.
-#
-# With S the scores of the tables of the chosen penalty, f the class frequencies and 0 < a <= 1 the factor,
-#
-#     S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
-#
-# so the log-odds of the class are drawn towards those of the frequencies, and what is learnt stays one set of tables.
-# The
-# factor is the one of FACTORS of highest
-#
-#     sum over folds of CLL(rows held out; S_a) - d a,    d = DOUBT up to DOUBT_ROWS rows, DOUBT DOUBT_ROWS / N beyond
-#
-# with scores and frequencies learnt from the other rows of each fold (ties: the largest factor). The last term is the
-# log
-# of a prior that prefers the frequencies. It stands against the luck of the penalty, which is the best of many on the
-# same rows: without it, factors are too large. Where the tables tell the classes apart all but surely it would weigh
-# more
-# than what is at stake, so no factor may raise the loss above the lowest by more than a share RISE.
-#
-# Conventions: of more than FEW_ROWS rows nothing is shrunk, for the penalty is then chosen well enough; nor are
-# parameters that are probabilities of a network, which shrunk tables are not. The smallest factor is above 0: what is
-# learnt still tells rows apart. Cost: a pass over the rows held out for each factor and penalty tried.
-
 
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 FEW_ROWS = 300

@@ -23,6 +23,43 @@ A preconditioner need not be exact: evenly spaced rows serve, and only a subspac
 counted in passes over the data by a rough model of the time of all parts. Where tables follow predictors, the way leads
 through free tables: a function of the tables has one curvature, however it is written. Effects are as many as cells or
 fewer, and take the place of cells: their co-occurrences, their diagonal, the most massive of them in the dense block.
+
+Some effects as numbers of each row: what the preconditioner of effects needs of the rows.
+
+    z_tq = sum over families f of T[cell_f(t), q],    C_b[q, r] = sum over rows t of factor_bt z_tq z_tr
+
+There are two ways to C, and the faster one is taken: to count the cells of every two families together, as is done for
+indicators (`bncli.engine.kernels.gram`), which is best for few families; or the plain product of matrices, rows by
+effects, which is best where many families have few of the effects each.
+
+The numbers are looked up by the configurations of the fused groups: a block of effects belongs to one family, and a
+family to one group.
+
+Directions of the tables that change no score: what one family adds for a value, another takes away.
+
+The cells of a family that have value v of attribute i are, taken together, the indicator of that value in every row; so
+are those of any other family over i, and all cells of a family together are the bias. With R the sums of cells,
+
+    N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
+
+Along N the likelihood is flat, and the penalty lambda alone curves. A preconditioner Q that sees the rows of every cell
+is hundreds of times too stiff there: a descent leaves the span of the rows by Q's own steps, and is long in coming
+back. Where tables are W = s p for a factor s a cell, the directions are N / s, and
+
+    Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
+
+has the eigenvalues 1 along them, and elsewhere those of Q, less what it has along them: H N' = lambda N', so Q times
+the Hessian is block triangular. Where s is another one for every class, (N'^T N')^-1 is taken from the mean over the
+classes of its correlations. Equal sums over pairs of values are not looked for.
+
+The subspace on which a preconditioner is dense: frequent cells one by one, and sums of the others.
+
+    R e_j = cell c_j                                             for the heaviest cells, the *top*
+    R e_j = the other cells of family f with value v of its attribute i, together      for the heaviest (f, i, v)
+
+A diagonal scaling treats every cell outside the top as if it were alone. Many light cells that share a value move
+together, and the sums of them let a small dense matrix know it: a second, coarse level, as in domain decomposition.
+Cells whose curvature comes from the penalty alone take no part: for them the diagonal is right.
 """
 
 from __future__ import annotations
@@ -54,19 +91,6 @@ from bncli.engine.parameters.coordinates import CellPredictors, Coordinates, Pre
 from bncli.engine.parameters.effect_coding import Effects
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import BinnedAttribute, Family
-
-# Some effects as numbers of each row: what the preconditioner of effects needs of the rows.
-#
-#     z_tq = sum over families f of T[cell_f(t), q],    C_b[q, r] = sum over rows t of factor_bt z_tq z_tr
-#
-# There are two ways to C, and the faster one is taken: to count the cells of every two families together, as is done
-# for
-# indicators (`bncli.engine.kernels.gram`), which is best for few families; or the plain product of matrices, rows by
-# effects, which is best where many families have few of the effects each.
-#
-# The numbers are looked up by the configurations of the fused groups: a block of effects belongs to one family, and a
-# family to one group.
-
 
 FEATURE_ROWS = 1 << 11
 """Rows at a time: their effects stay in cache."""
@@ -135,25 +159,6 @@ def _functions(effects: Effects, fusion: Fusion, chosen: Index) -> Iterator[Func
                 met = np.bincount(cells - first[family], minlength=len(table)) > 0
                 codes = (np.cumsum(met) - 1)[cells - first[family]]
                 yield Functions(g, codes, numbers, table[met])
-
-
-# Directions of the tables that change no score: what one family adds for a value, another takes away.
-#
-# The cells of a family that have value v of attribute i are, taken together, the indicator of that value in every row;
-# so are those of any other family over i, and all cells of a family together are the bias. With R the sums of cells,
-#
-#     N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
-#
-# Along N the likelihood is flat, and the penalty lambda alone curves. A preconditioner Q that sees the rows of every
-# cell
-# is hundreds of times too stiff there: a descent leaves the span of the rows by Q's own steps, and is long in coming
-# back. Where tables are W = s p for a factor s a cell, the directions are N / s, and
-#
-#     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
-#
-# has the eigenvalues 1 along them, and elsewhere those of Q, less what it has along them: H N' = lambda N', so Q times
-# the Hessian is block triangular. Where s is another one for every class, (N'^T N')^-1 is taken from the mean over the
-# classes of its correlations. Equal sums over pairs of values are not looked for.
 
 
 MOST = 1024
@@ -290,16 +295,6 @@ def _root(part: dict[BinnedAttribute, BinnedAttribute], key: BinnedAttribute) ->
     while part[key] != key:
         key = part[key]
     return key
-
-
-# The subspace on which a preconditioner is dense: frequent cells one by one, and sums of the others.
-#
-#     R e_j = cell c_j                                             for the heaviest cells, the *top*
-#     R e_j = the other cells of family f with value v of its attribute i, together      for the heaviest (f, i, v)
-#
-# A diagonal scaling treats every cell outside the top as if it were alone. Many light cells that share a value move
-# together, and the sums of them let a small dense matrix know it: a second, coarse level, as in domain decomposition.
-# Cells whose curvature comes from the penalty alone take no part: for them the diagonal is right.
 
 
 def top_only(weights: Array, size: int) -> Subspace:

@@ -19,6 +19,11 @@ contributions alike, which is exact, and `Explanation.scaled` does it.
 Conventions: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
 a look-up a term and row (2^n terms for a table over n attributes, each set of attributes once), and for an average
 of models a multiplication a model and term besides.
+
+The words of an explanation: what a code of an attribute stands for, and what a term saw in a row.
+
+A numeric value is told as its interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that counts
+as a value is `missing`; what the model knows nothing of is `unknown`.
 """
 
 from __future__ import annotations
@@ -39,13 +44,6 @@ from bncli.engine.prediction.purification import ContrastTensor, Score, contrast
 from bncli.engine.prediction.scoring import compile_predictor, log_probabilities, network_to_marginalize
 from bncli.engine.structures.binning import coarse_codes
 from bncli.engine.structures.structure import BinnedAttribute
-
-# The words of an explanation: what a code of an attribute stands for, and what a term saw in a row.
-#
-# A numeric value is told as its interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that
-# counts
-# as a value is `missing`; what the model knows nothing of is `unknown`.
-
 
 _LARGEST = 1 << 62
 

@@ -1,4 +1,44 @@
-"""Rules for decisions from what is typed: in learning, and instead of those of a model when it scores."""
+"""Rules for decisions from what is typed: in learning, and instead of those of a model when it scores.
+
+Costs of decisions: from what was typed to a matrix, costs[true][decision].
+
+Conventions: a cost is a finite number of at least 0; a right decision costs 0 unless something else is said.
+
+Thresholds on the probability p of the second of two labels: decide for it where p >= t.
+
+On rows held out, with a step at every p that occurs, in falling order, and sums over the rows above each step
+
+    TP(t) = weight of rows of the second label with p >= t,   FP(t) = that of the others,   P, N = all of either
+    recall = TP / P,  precision = TP / (TP + FP),  f1 = 2 TP / (P + TP + FP),  balanced accuracy = (TP/P + 1 - FP/N)
+    / 2
+    mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
+
+`best:NAME` takes the step with the highest figure, the highest of equal ones; `recall=R` the highest step that reaches
+R; `precision=R` the lowest that does; `top=X%` the lowest above which lie at most X per cent of the rows.
+
+Conventions: figures 0 / 0 count as 0. Differences in the last digits (1e-12) do not make a figure higher.
+
+Split conformal prediction sets: sets of labels that hold the true one as often as was asked for.
+
+A row that was held out has the conformity P(y_t | x_t) of its own label. With n such rows, weights w and W their sum,
+the set of a new row holds every label whose probability reaches the bar b,
+
+    b = the highest conformity above or at which lie rows of weight (W + 1)(1 - alpha) or more,    w = 1: n = W
+
+that is, the ceil((n + 1)(1 - alpha))-th largest. Where the rows held out and the new one are exchangeable, the set
+misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the score of Sadinle, Lei &
+Wasserman 2019, JASA 114). By class each label has a bar of its own, from the rows of that label, and the promise holds
+for the rows of each.
+
+Conventions: a set may be empty, where no label reaches the bar. A row of whole weight w counts as w rows.
+
+From probabilities to decisions, by a rule; the probabilities stay what they are.
+
+costs d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; the first of equals threshold of
+two labels the second where P(second | x_t) >= threshold neither the most probable label, the first of equals abstain no
+decision where max over y of P(y | x_t) < abstain_below, whatever the costs or the threshold sets every label that
+reaches its bar (`conformal.py`)
+"""
 
 from __future__ import annotations
 
@@ -12,10 +52,6 @@ from bncli.catalogue.option_kinds import decimal, label_numbers
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import HeldOutScores, Numbers, Rule, Sets, Threshold
 from bncli.errors import BncliError, UsageError
-
-# Costs of decisions: from what was typed to a matrix, costs[true][decision].
-#
-# Conventions: a cost is a finite number of at least 0; a right decision costs 0 unless something else is said.
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
@@ -55,22 +91,6 @@ def _pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str, str]
     unknown = next((label for label in pairs[0] if label not in labels), key)
     what = f"--costs names the label {unknown!r}, which the class {class_name!r} does not have"
     raise UsageError(what, hint=f"it has {known}")
-
-
-# Thresholds on the probability p of the second of two labels: decide for it where p >= t.
-#
-# On rows held out, with a step at every p that occurs, in falling order, and sums over the rows above each step
-#
-#     TP(t) = weight of rows of the second label with p >= t,   FP(t) = that of the others,   P, N = all of either
-#     recall = TP / P,  precision = TP / (TP + FP),  f1 = 2 TP / (P + TP + FP),  balanced accuracy = (TP/P + 1 - FP/N)
-#     / 2
-#     mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
-#
-# `best:NAME` takes the step with the highest figure, the highest of equal ones; `recall=R` the highest step that
-# reaches
-# R; `precision=R` the lowest that does; `top=X%` the lowest above which lie at most X per cent of the rows.
-#
-# Conventions: figures 0 / 0 count as 0. Differences in the last digits (1e-12) do not make a figure higher.
 
 
 MOST_LINES = 101
@@ -252,22 +272,6 @@ def _threshold(text: str, held_out: HeldOutScores | None) -> Threshold:
     return choose(text, steps_held_out(held_out))
 
 
-# Split conformal prediction sets: sets of labels that hold the true one as often as was asked for.
-#
-# A row that was held out has the conformity P(y_t | x_t) of its own label. With n such rows, weights w and W their sum,
-# the set of a new row holds every label whose probability reaches the bar b,
-#
-#     b = the highest conformity above or at which lie rows of weight (W + 1)(1 - alpha) or more,    w = 1: n = W
-#
-# that is, the ceil((n + 1)(1 - alpha))-th largest. Where the rows held out and the new one are exchangeable, the set
-# misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the score of Sadinle, Lei &
-# Wasserman 2019, JASA 114). By class each label has a bar of its own, from the rows of that label, and the promise
-# holds
-# for the rows of each.
-#
-# Conventions: a set may be empty, where no label reaches the bar. A row of whole weight w counts as w rows.
-
-
 _ROUNDING = 1e-9
 """Of a number of rows: (n + 1)(1 - alpha) is whole more often than its floating-point number."""
 
@@ -295,15 +299,6 @@ def _bar(alpha: float, probabilities: Numbers, weights: Numbers | None, whose: s
         what = f"sets with alpha {alpha:g} need {least:,} rows held out{whose}, and there are {total:,.6g}"
         raise BncliError(what, hint="ask for a larger alpha, or learn from more rows")
     return float(falling[reached[0]])
-
-
-# From probabilities to decisions, by a rule; the probabilities stay what they are.
-#
-# costs        d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; the first of equals
-# threshold    of two labels the second where P(second | x_t) >= threshold
-# neither      the most probable label, the first of equals
-# abstain      no decision where max over y of P(y | x_t) < abstain_below, whatever the costs or the threshold
-# sets         every label that reaches its bar (`conformal.py`)
 
 
 ABSTAINED = -1

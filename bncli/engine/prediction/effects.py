@@ -11,6 +11,18 @@ averaged score.
 
 Of very many tables (`explanation.pure_tables`) those over the same attributes are one effect, however each of them sees
 these; see `explanation.joint_effects`.
+
+Effects of very many tables: all terms over the same attributes are one, however each table sees these.
+
+The joint effect of a set is the sum of its terms over the cells that their groupings tell apart together. Where these
+are few it is made, and its variance is exact; so is that of a set that one table alone has. Elsewhere the variance is
+the mean square over N_DRAWS cells, each attribute drawn from its training frequencies and the class uniformly: the
+standard error is about 2 % of it. Such an effect is told by its averages over coarser groups, which follow exactly:
+
+    E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
+
+Conventions: draws have a fixed seed, so that a model has the same effects whenever it is asked. Cost: one pass over the
+terms, the draws like so many explained rows.
 """
 
 from __future__ import annotations
@@ -37,20 +49,6 @@ from bncli.engine.prediction.purification import (
 )
 from bncli.engine.structures.binning import frequencies_of, grouping_of
 from bncli.engine.structures.structure import Grouping
-
-# Effects of very many tables: all terms over the same attributes are one, however each table sees these.
-#
-# The joint effect of a set is the sum of its terms over the cells that their groupings tell apart together. Where these
-# are few it is made, and its variance is exact; so is that of a set that one table alone has. Elsewhere the variance is
-# the mean square over N_DRAWS cells, each attribute drawn from its training frequencies and the class uniformly: the
-# standard error is about 2 % of it. Such an effect is told by its averages over coarser groups, which follow exactly:
-#
-#     E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
-#
-# Conventions: draws have a fixed seed, so that a model has the same effects whenever it is asked. Cost: one pass over
-# the
-# terms, the draws like so many explained rows.
-
 
 MOST_CELLS = 1 << 10
 """Cells of a joint effect that is made."""

@@ -7,6 +7,33 @@ rows with an unknown are averaged one pattern of unknowns at a time,
     entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y],
 
 which is 0 where the family's own attribute is unknown. Cost of such a row: the number of completions.
+
+From the scores of rows to probabilities, of one model or averaged over several.
+
+    P(y | x_t) = exp S[t, y] / sum over c of exp S[t, c]
+
+Scores (R, rows) are class-major: R = K rows, or for two classes one row, the difference d = S[t, 1] - S[t, 0].
+
+What scoring adds up between two softmaxes: the steps of a path gathered into stages, each region's changes into one.
+
+A step whose weight is next to nothing needs no probabilities of its own, so its changes go to the next step that does:
+a stage is a step with weight and those just before it without. Of the changes of a stage many cancel, and what is left
+of a region that another one contains goes into the table of that one. So the model of a single step is a stage with one
+table for every region that no other contains.
+
+Conventions: steps of less than LEAST_WEIGHT are left out. That is less than a rounding error of any probability.
+
+Look-ups of a path: one table over the cells of a region, into which all that changes inside the region is added up.
+
+    D[v, y] = sum over changes (R, c) of c ln P(v_R, y)
+
+Every submodel is marginalized over what a row does not show, so that the model is that of the attributes it shows:
+
+    ln P(v_R without a, y) = ln sum over values u of a of P(v_R with a = u, y)
+
+Submodels of overlapping regions are consistent, so what is left is the submodel of the smaller region. Such entries are
+in the table (`expand_submodel`), unless they would blow it up: a `RegionFactor` has the plain table and marginalizes,
+pattern by pattern, over what the rows at hand do not show.
 """
 
 from __future__ import annotations
@@ -111,13 +138,6 @@ def expand(tensor: Array, averages: Averages) -> Array:
     return tensor
 
 
-# From the scores of rows to probabilities, of one model or averaged over several.
-#
-#     P(y | x_t) = exp S[t, y] / sum over c of exp S[t, c]
-#
-# Scores (R, rows) are class-major: R = K rows, or for two classes one row, the difference d = S[t, 1] - S[t, 0].
-
-
 LEAST_PROBABILITY = 1e-280
 """Averages below it may have lost digits."""
 _TINY = float(np.finfo(np.float64).tiny)
@@ -203,19 +223,6 @@ def normalised(logs: Array) -> Array:
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
 
 
-# What scoring adds up between two softmaxes: the steps of a path gathered into stages, each region's changes into one.
-#
-# A step whose weight is next to nothing needs no probabilities of its own, so its changes go to the next step that
-# does:
-# a stage is a step with weight and those just before it without. Of the changes of a stage many cancel, and what is
-# left
-# of a region that another one contains goes into the table of that one. So the model of a single step is a stage with
-# one
-# table for every region that no other contains.
-#
-# Conventions: steps of less than LEAST_WEIGHT are left out. That is less than a rounding error of any probability.
-
-
 LEAST_WEIGHT = 1e-17
 
 Change = tuple[int, int]
@@ -256,20 +263,6 @@ def _stage(path: Path, weight: float, changes: dict[int, int]) -> PathStage:
         else:
             hosts[home].append((f, change))
     return PathStage(weight, homeless, tuple((h, tuple(terms)) for h, terms in hosts.items()))
-
-
-# Look-ups of a path: one table over the cells of a region, into which all that changes inside the region is added up.
-#
-#     D[v, y] = sum over changes (R, c) of c ln P(v_R, y)
-#
-# Every submodel is marginalized over what a row does not show, so that the model is that of the attributes it shows:
-#
-#     ln P(v_R without a, y) = ln sum over values u of a of P(v_R with a = u, y)
-#
-# Submodels of overlapping regions are consistent, so what is left is the submodel of the smaller region. Such entries
-# are
-# in the table (`expand_submodel`), unless they would blow it up: a `RegionFactor` has the plain table and marginalizes,
-# pattern by pattern, over what the rows at hand do not show.
 
 
 EXPANDED_ENTRIES = 1 << 20

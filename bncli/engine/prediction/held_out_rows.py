@@ -6,6 +6,14 @@ model that has not seen it, and the model is learnt from all rows.
 
 Conventions: rows have the weights of the data there, never those of class weights. At most MOST_KEPT of them are kept
 with the model, a random sample of more. Cost: of a threshold five more fits.
+
+Calibrates a model by rows that others like it have not seen: those of each fold, by what the other folds teach.
+
+The map is learnt from the predictions of all rows, each by the model of the four other folds, and goes to the model of
+all rows. That one has learnt from a quarter more, so it may be a little bolder or surer than the map supposes.
+
+Conventions: stratified folds, drawn by the seed of the recipe; weights of rows (and of classes) count. Cost: FOLDS
+fits.
 """
 
 from __future__ import annotations
@@ -111,16 +119,6 @@ def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: b
         None if weights is None else tuple(tuple(weights[own].tolist()) for own in ordered),
         split,
     )
-
-
-# Calibrates a model by rows that others like it have not seen: those of each fold, by what the other folds teach.
-#
-# The map is learnt from the predictions of all rows, each by the model of the four other folds, and goes to the model
-# of
-# all rows. That one has learnt from a quarter more, so it may be a little bolder or surer than the map supposes.
-#
-# Conventions: stratified folds, drawn by the seed of the recipe; weights of rows (and of classes) count. Cost: FOLDS
-# fits.
 
 
 OUT_OF_FOLD_FOLDS = 5

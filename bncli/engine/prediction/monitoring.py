@@ -1,4 +1,40 @@
-"""What a monitor says: a tally of scored rows, judged against the training rows of the model that scored them."""
+"""What a monitor says: a tally of scored rows, judged against the training rows of the model that scored them.
+
+How far the values of new rows are from those of training, and whether chance can tell.
+
+With a_v and e_v the shares of value v among n new rows and N training rows that have one of the k values of training,
+
+    PSI = sum over v of (a_v - e_v) ln(a_v / e_v)
+
+the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. Where both
+samples come from one distribution, PSI / (1/n + 1/N) is about chi-squared with k - 1 degrees of freedom (Yurdakul
+2018), so that its mean is (1/n + 1/N)(k - 1): the usual limits 0.1 and 0.25 know nothing of n. `p` is that of Pearson's
+chi-squared test of homogeneity of the two samples.
+
+A value that training never had is in no sum. Of x such values among n rows, where training had none in N, it is C(n, x)
+/ C(n + N, x) that chance puts all of them among the new rows (Fisher's exact test, one-sided).
+
+Conventions: an attribute has drifted if its PSI is at least 0.1 and p below its limit, or if at least 5 % of the rows
+have a value that training never had and that is as improbable. The limit is 0.01 divided by the number of tests, two an
+attribute (Bonferroni), so that in at most about 1 of 100 reports on rows like those of training anything is called
+drift. In PSI a value that one side lacks counts as half a row there. In the test, values of which less than one is
+expected among the new rows count together. Weighted training rows count as their weights say, together for no more than
+there were rows.
+
+How surprising rows are: the distribution of ln P(x), which a generative model gives, over many rows.
+
+A row that is unlike all that the model has seen has a low one (`bncli.engine.prediction.joint_model`). A model may keep
+the mean and the quantiles of its training rows, of MOST_ROWS at most, which lie at equal distances in their table.
+
+Conventions: the distribution is kept as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
+DDSketch), so that a stream takes no memory, and sketches of several streams add up. Rows of training weigh as their
+weights in the data say, never as class weights do.
+
+What is counted of a stream of scored rows: codes by attribute, predictions, confidence, ln P(x), log-loss.
+
+Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up. Sums are
+exact, so that neither the order of the rows nor how they fall into blocks or onto machines shows in the last digit.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +54,6 @@ from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import QUANTILES, Model, TrainingLogP
 from bncli.engine.prediction.joint_model import JointModel
 from bncli.errors import ModelError
-
-# How far the values of new rows are from those of training, and whether chance can tell.
-#
-# With a_v and e_v the shares of value v among n new rows and N training rows that have one of the k values of training,
-#
-#     PSI = sum over v of (a_v - e_v) ln(a_v / e_v)
-#
-# the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. Where both
-# samples come from one distribution, PSI / (1/n + 1/N) is about chi-squared with k - 1 degrees of freedom (Yurdakul
-# 2018), so that its mean is (1/n + 1/N)(k - 1): the usual limits 0.1 and 0.25 know nothing of n. `p` is that of
-# Pearson's
-# chi-squared test of homogeneity of the two samples.
-#
-# A value that training never had is in no sum. Of x such values among n rows, where training had none in N, it is
-# C(n, x) / C(n + N, x) that chance puts all of them among the new rows (Fisher's exact test, one-sided).
-#
-# Conventions: an attribute has drifted if its PSI is at least 0.1 and p below its limit, or if at least 5 % of the rows
-# have a value that training never had and that is as improbable. The limit is 0.01 divided by the number of tests, two
-# an
-# attribute (Bonferroni), so that in at most about 1 of 100 reports on rows like those of training anything is called
-# drift. In PSI a value that one side lacks counts as half a row there. In the test, values of which less than one is
-# expected among the new rows count together. Weighted training rows count as their weights say, together for no more
-# than there were rows.
-
 
 ALPHA = 0.01
 """Reports on rows like those of training in which anything is called drift, at most about."""
@@ -141,17 +153,6 @@ def unknown_probability(unknown: int, n: float, n_training: float) -> float:
     return float(np.exp(min(log_p, 0.0)))
 
 
-# How surprising rows are: the distribution of ln P(x), which a generative model gives, over many rows.
-#
-# A row that is unlike all that the model has seen has a low one (`bncli.engine.prediction.joint_model`). A model may
-# keep the mean and the quantiles of its training rows, of MOST_ROWS at most, which lie at equal distances in their
-# table.
-#
-# Conventions: the distribution is kept as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
-# DDSketch), so that a stream takes no memory, and sketches of several streams add up. Rows of
-# training weigh as their weights in the data say, never as class weights do.
-
-
 WIDTH = float(np.log(1.01))
 """Of an interval of the sketch, on the scale of ln(-ln P(x))."""
 MOST_ROWS = 10_000
@@ -203,12 +204,6 @@ class LogProbabilitySketch:
         own = int(np.ceil(place))
         below = sum(count for interval, count in self.counts.items() if interval > own)
         return (below + self.counts[own] * (own - place)) / sum(self.counts.values())
-
-
-# What is counted of a stream of scored rows: codes by attribute, predictions, confidence, ln P(x), log-loss.
-#
-# Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up. Sums are
-# exact, so that neither the order of the rows nor how they fall into blocks or onto machines shows in the last digit.
 
 
 @dataclass

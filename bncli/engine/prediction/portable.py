@@ -11,6 +11,15 @@ is averaged over, as in `prediction.scoring`, or has entries of its own.
 Conventions: the temperature of a model of one stage divides its tables, and is no map of its scorer. A model that
 marginalizes missing values over a network is no sum of tables, unless leaving tables out is all there is to do; then it
 is refused. So is a path over regions that are too large to be expanded.
+
+Made-up rows that show all that a model tells apart, to compare a program written from it with the model itself.
+
+Every input shows in turn, whatever the number of rows that takes: each level and each value pooled to one, a text that
+no training row had, a missing value; of numbers each cut, the next number above it and one between it and the next cut,
+values far outside. The other inputs of such a row are drawn: any of their values alike. None of it is taken from
+training rows.
+
+Conventions: every `HIDDEN`-th row that is drawn lacks about half of its values.
 """
 
 from __future__ import annotations
@@ -287,18 +296,6 @@ def _(path: Path, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage,
             tables.append(PortableTable(factor.positions, digits, factor.shape, factor.tables))
         stages.append(PortableStage(stage.weight, number == 0, stage.shift[:, 0], tuple(tables)))
     return scorer.used, tuple(stages)
-
-
-# Made-up rows that show all that a model tells apart, to compare a program written from it with the model itself.
-#
-# Every input shows in turn, whatever the number of rows that takes: each level and each value pooled to one, a text
-# that
-# no training row had, a missing value; of numbers each cut, the next number above it and one between it and the next
-# cut,
-# values far outside. The other inputs of such a row are drawn: any of their values alike. None of it is taken
-# from training rows.
-#
-# Conventions: every `HIDDEN`-th row that is drawn lacks about half of its values.
 
 
 HIDDEN = 8

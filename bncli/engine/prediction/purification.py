@@ -15,6 +15,31 @@ curves could say. Terms over different sets are uncorrelated under the product o
 Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and stay exact: where a table
 averages over what it does not see, its purified terms are 0. A table over n attributes has 2^n terms; over more than
 MOST_ATTRIBUTES it is refused (`bncli.engine.prediction.mixtures`). Cost: (1 + 1/cardinality)^n passes over a table.
+
+Contrast tensors: a table with an axis an attribute, a place for "unobserved", and the contrasts of the classes.
+
+What a table adds to all classes alike says nothing. So a contrast tensor holds, for every class, how far it is raised
+above the others, the log-odds of the class against the geometric mean of the others:
+
+    V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
+
+For two classes these are the log-odds ln P(y)/P(other). Contrasts sum to 0 over the classes and determine the
+probabilities. Conventions: with one class alone they are 0.
+
+Purified tables of very many families, each in one array: what every set of its attributes says of a row.
+
+Purification (`explanation.purification`) of a table over n attributes yields 2^n terms, a thousand tables 64,000. They
+stand in one array each, whose axis i has a place for every value and a last one for the mean: along it
+
+    V[x_i] = (V[x_i] - mean) at the place of x_i, + mean at the last place,
+
+so that the term of a set T has its values where the axes outside T are at their last place. With the strides s_i the
+entries that a row needs are at
+
+    last cell + sum over i in T of (x_i - n_i) s_i,
+
+found for all T by doubling: one addition a term. An unobserved attribute is averaged over: every term that has it is 0,
+the others stay. Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers a table and class.
 """
 
 from __future__ import annotations
@@ -34,16 +59,6 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.prediction.factors import expand
 from bncli.engine.structures.binning import frequencies_of
 from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
-
-# Contrast tensors: a table with an axis an attribute, a place for "unobserved", and the contrasts of the classes.
-#
-# What a table adds to all classes alike says nothing. So a contrast tensor holds, for every class, how far it is raised
-# above the others, the log-odds of the class against the geometric mean of the others:
-#
-#     V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
-#
-# For two classes these are the log-odds ln P(y)/P(other). Contrasts sum to 0 over the classes and determine the
-# probabilities. Conventions: with one class alone they are 0.
 
 
 @dataclass(frozen=True)
@@ -151,24 +166,6 @@ def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema
             codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
             values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
     return values
-
-
-# Purified tables of very many families, each in one array: what every set of its attributes says of a row.
-#
-# Purification (`explanation.purification`) of a table over n attributes yields 2^n terms, a thousand tables 64,000.
-# They
-# stand in one array each, whose axis i has a place for every value and a last one for the mean: along it
-#
-#     V[x_i] = (V[x_i] - mean) at the place of x_i, + mean at the last place,
-#
-# so that the term of a set T has its values where the axes outside T are at their last place. With the strides s_i the
-# entries that a row needs are at
-#
-#     last cell + sum over i in T of (x_i - n_i) s_i,
-#
-# found for all T by doubling: one addition a term. An unobserved attribute is averaged over: every term that has it is
-# 0,
-# the others stay. Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers a table and class.
 
 
 MANY_TABLES = 256

@@ -31,6 +31,16 @@ Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. 
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
 look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
 per parent, a look-up per family and class (for two classes: per family), about 2 ns each.
+
+Rows that do not show all that a network depends on: log P(y | what they show), marginalized over the rest.
+
+    P(y | e) = sum over all values u of the unobserved attributes of P(y, e, u) / sum over c of the same of P(c, e, u)
+
+An unobserved attribute that is nobody's parent has a factor that sums to 1: leaving it out is the sum. Only where a row
+lacks an attribute on which another node depends is there more to do; such rows go through `bncli.engine.inference`, all
+others are scored by look-ups as ever. Naive Bayes needs nothing but look-ups.
+
+Conventions: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
 """
 
 from __future__ import annotations
@@ -61,18 +71,6 @@ from bncli.engine.prediction.factors import (
     stages_of,
 )
 from bncli.engine.prediction.table_factors import TableFactor, table_factors
-
-# Rows that do not show all that a network depends on: log P(y | what they show), marginalized over the rest.
-#
-#     P(y | e) = sum over all values u of the unobserved attributes of P(y, e, u) / sum over c of the same of P(c, e, u)
-#
-# An unobserved attribute that is nobody's parent has a factor that sums to 1: leaving it out is the sum. Only where a
-# row
-# lacks an attribute on which another node depends is there more to do; such rows go through
-# `bncli.engine.inference`, all others are scored by look-ups as ever. Naive Bayes needs nothing but look-ups.
-#
-# Conventions: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
-
 
 MARGINALIZATION_ROWS_PER_BLOCK = 1 << 16
 

@@ -3,6 +3,21 @@
 A family that several models have is looked up once, in a table with the score rows of all of them. Small tables that
 are many (`packed_tables`) see an attribute as cut, and each has its grouping in its own look-ups; the others share the
 coarse codes of a regrouped attribute, which are found once a block of rows.
+
+Many small tables looked up together: the cell numbers of several of them in one 64-bit word.
+
+A model of a thousand tables over up to six attributes each, every attribute in a binning of its own, would spend its
+time on cell numbers. The cell of a row is a sum over the attributes of what each adds to it, so a look-up by the code
+of one attribute can add to the cells of many tables at once: a word has lanes of 8 or 16 bits, and
+
+    word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
+
+A lane numbers the joint cells of as many tables as have few of them together, E_l being the sum of their entries.
+
+Conventions: no entry is made for the code "unobserved" where no row has it; rows that lack something are scored by
+words of their own, whose tables have it as the last code of every axis (`factors.expand`). So what a row scores does
+not depend on the rows beside it. Cost per row and table: 1 or 2 ns and per score row 1 ns; memory: that of the joint
+tables, at most MOST_JOINT entries in each, and temporaries of a block of rows whatever the number of tables.
 """
 
 from __future__ import annotations
@@ -23,22 +38,6 @@ from bncli.engine.model import Tables
 from bncli.engine.prediction.factors import Averages, Factor, WideFactor, expand, score_rows
 from bncli.engine.structures.binning import frequencies_of, regrouped_attributes
 from bncli.engine.structures.structure import BinnedAttribute, Family
-
-# Many small tables looked up together: the cell numbers of several of them in one 64-bit word.
-#
-# A model of a thousand tables over up to six attributes each, every attribute in a binning of its own, would spend its
-# time on cell numbers. The cell of a row is a sum over the attributes of what each adds to it, so a look-up by the code
-# of one attribute can add to the cells of many tables at once: a word has lanes of 8 or 16 bits, and
-#
-#     word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
-#
-# A lane numbers the joint cells of as many tables as have few of them together, E_l being the sum of their entries.
-#
-# Conventions: no entry is made for the code "unobserved" where no row has it; rows that lack something are scored by
-# words of their own, whose tables have it as the last code of every axis (`factors.expand`). So what a row scores does
-# not depend on the rows beside it. Cost per row and table: 1 or 2 ns and per score row 1 ns; memory: that of the joint
-# tables, at most MOST_JOINT entries in each, and temporaries of a block of rows whatever the number of tables.
-
 
 MOST_CELLS = 1 << 12
 """A table of more cells, or one that the code "unobserved" would make larger than a lane, is no small one."""

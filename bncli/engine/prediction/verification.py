@@ -6,6 +6,15 @@ rows.
 
 Conventions: the random stream is fixed, so that equal models have equal self-tests. Where a row that lacks values would
 take too large a table (missing values marginalized over a dense network), no row lacks any.
+
+Whether a network by names says what a model says, on rows made at random.
+
+Codes are uniform, each attribute for itself, its missing level among them: rows that the training data never showed are
+met as often as any. Both sides are computed apart: the model by its scorer, the network by adding up
+
+    ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
+
+for every label y; nodes without the class in their table cancel. Cost: rows times table look-ups, twice.
 """
 
 from __future__ import annotations
@@ -67,16 +76,6 @@ def probabilities_of(model: Model, codes: Index) -> Array:
 def largest_change(model: Model, test: SelfTest) -> float:
     """Return max |dP| between what the model says of the rows now and what it said when it was made."""
     return float(np.abs(probabilities_of(model, test.codes) - test.probabilities).max(initial=0.0))
-
-
-# Whether a network by names says what a model says, on rows made at random.
-#
-# Codes are uniform, each attribute for itself, its missing level among them: rows that the training data never showed
-# are met as often as any. Both sides are computed apart: the model by its scorer, the network by adding up
-#
-#     ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
-#
-# for every label y; nodes without the class in their table cancel. Cost: rows times table look-ups, twice.
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:

@@ -9,6 +9,19 @@ may become any; nothing becomes missing. The change that comes first in the sche
 with fewer changes are not looked at again, so a change that leaves a value as it is flips nothing. To abstain is no
 label that a change leads to; a row abstained from flips to any. Cost: a scoring of the rows left for each set of
 changes.
+
+What to ask next: the missing attribute whose answer is expected to tell most of the class.
+
+Of a row that shows e and lacks attribute j, the answer is worth
+
+    I(Y; X_j | e) = sum over v of P(v | e) [ H(Y | e) - H(Y | e, X_j = v) ]
+
+nats: the expected fall of the entropy of the class (value of information, Howard 1966; Heckerman, Horvitz & Nathwani
+1992). Exact: what else is missing is marginalized.
+
+Conventions: the lower index wins a tie. Where no answer is worth more than 1e-12 nats nothing is named. A value that
+training never had is not missing: asking again would tell nothing. Cost: a look-up of the row for each value of each
+missing attribute; rows that lack what others depend on go through inference.
 """
 
 from __future__ import annotations
@@ -120,20 +133,6 @@ def _words(attribute: Attribute) -> list[str]:
 
 def _is_bound(attribute: Attribute, name: str) -> bool:
     return isinstance(attribute, NumericAttribute) and name[0] in "<>"
-
-
-# What to ask next: the missing attribute whose answer is expected to tell most of the class.
-#
-# Of a row that shows e and lacks attribute j, the answer is worth
-#
-#     I(Y; X_j | e) = sum over v of P(v | e) [ H(Y | e) - H(Y | e, X_j = v) ]
-#
-# nats: the expected fall of the entropy of the class (value of information, Howard 1966; Heckerman, Horvitz & Nathwani
-# 1992). Exact: what else is missing is marginalized.
-#
-# Conventions: the lower index wins a tie. Where no answer is worth more than 1e-12 nats nothing is named. A value that
-# training never had is not missing: asking again would tell nothing. Cost: a look-up of the row for each value of each
-# missing attribute; rows that lack what others depend on go through inference.
 
 
 LEAST_GAIN = 1e-12

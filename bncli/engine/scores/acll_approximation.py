@@ -26,6 +26,21 @@ it leaves a weighted sum of the ln U_c. beta and gamma follow from what one take
 
 Source: Carvalho, Adao & Mateus 2013, Entropy 15, who give closed forms for the uniform case with K = 2 and 3 and
 estimate the others by simulation.
+
+Counts of a class held against those of all classes: what the approximate conditional log-likelihood is made of.
+
+Putting the straight line of `bncli.engine.scores.acll_approximation` for the logarithm of the sum, the conditional
+log-likelihood becomes, up to a constant,
+
+    aCLL = sum over families, k, j, c of M_kjc ln theta_kjc,
+    M_kjc = (1 - beta) N_kjc - beta (sum over c' != c of N_kjc') = N_kjc - beta (sum over all c' of N_kjc')
+
+A cell speaks for its class (M > 0) where the class is more frequent in it than beta. With N' pseudo-counts, aCLL is
+highest, among all theta_kjc >= N' / (sum over k of N+_kjc), at
+
+    theta_kjc = N+_kjc / (sum over k of N+_kjc),      N+_kjc = max(M_kjc, N')
+
+Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8 and equation 28 (which print a plus for M's minus).
 """
 
 from __future__ import annotations
@@ -150,22 +165,6 @@ def _bracket(z: Array) -> Array:
         term = term * -small / m
         series += term * (1.0 - 1.0 / m)
     return np.where(z < 1.0, series, ein + np.expm1(-large))
-
-
-# Counts of a class held against those of all classes: what the approximate conditional log-likelihood is made of.
-#
-# Putting the straight line of `bncli.engine.scores.acll_approximation` for the logarithm of the sum, the conditional
-# log-likelihood becomes, up to a constant,
-#
-#     aCLL = sum over families, k, j, c of M_kjc ln theta_kjc,
-#     M_kjc = (1 - beta) N_kjc - beta (sum over c' != c of N_kjc') = N_kjc - beta (sum over all c' of N_kjc')
-#
-# A cell speaks for its class (M > 0) where the class is more frequent in it than beta. With N' pseudo-counts, aCLL is
-# highest, among all theta_kjc >= N' / (sum over k of N+_kjc), at
-#
-#     theta_kjc = N+_kjc / (sum over k of N+_kjc),      N+_kjc = max(M_kjc, N')
-#
-# Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8 and equation 28 (which print a plus for M's minus).
 
 
 def contrast(counts: Array, beta: Array) -> Array:

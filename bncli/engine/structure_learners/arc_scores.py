@@ -1,4 +1,18 @@
-"""How strongly attributes depend on the class and, given the class, on each other: what tree learners order by."""
+"""How strongly attributes depend on the class and, given the class, on each other: what tree learners order by.
+
+The score of a child's family by the rule that a recipe writes: `bic`, `bdeu:1`, `acll:5`, `acll:5/1,1000`.
+
+What every arc between two attributes adds to the score of a network in which each has the class as a parent.
+
+    gain(j -> i) = score(i | class, j) - score(i | class)
+
+Where rows have missing values, both scores are those of the rows in which i and j are observed.
+
+Conventions: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
+difference of two long sums has the rounding errors of the sums; in whole multiples what is equal compares as equal (an
+arc between independent attributes gains exactly 0 likelihood), and sums of gains are exact. Cost: one counting pass
+over all pairs; O(n^2) memory.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +58,6 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
     return rounded(scores)
 
 
-# The score of a child's family by the rule that a recipe writes: `bic`, `bdeu:1`, `acll:5`, `acll:5/1,1000`.
-
-
 @dataclass(frozen=True)
 class FamilyScore:
     """`score`: counts (..., r, q, K) to (...), nats, higher is better; `equivalent`: see `bncli.engine.scores`."""
@@ -65,18 +76,6 @@ def family_score(rule: str) -> FamilyScore:
     module = importlib.import_module(SCORES.module_of(name))
     options: dict[str, Any] = ({"number": float(number)} if number else {}) | ({"prior": prior} if prior else {})
     return FamilyScore(partial(module.family_scores, **options), module.EQUIVALENT)
-
-
-# What every arc between two attributes adds to the score of a network in which each has the class as a parent.
-#
-#     gain(j -> i) = score(i | class, j) - score(i | class)
-#
-# Where rows have missing values, both scores are those of the rows in which i and j are observed.
-#
-# Conventions: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
-# difference of two long sums has the rounding errors of the sums; in whole multiples what is equal compares as equal
-# (an arc between independent attributes gains exactly 0 likelihood), and sums of gains are exact.
-# Cost: one counting pass over all pairs; O(n^2) memory.
 
 
 def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array:

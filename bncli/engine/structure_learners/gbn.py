@@ -25,6 +25,36 @@ reason for either direction leads away from it. Thinning takes the weakest edge 
 order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
 falling I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
 counting pass over all pairs; then O(m^2) passes for each dependent pair that paths through m neighbours join.
+
+Which nodes, once known, make two nodes of an undirected graph independent: the search for a cut-set.
+
+Two nodes that do not touch are independent given nodes that block every path between them. The sets tried are
+
+    the neighbours of one end that lie on paths to the other end, for either end;
+    the same with those neighbours' own neighbours on such paths, for either end
+
+(Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be known, so
+a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at most the
+threshold.
+
+Conventions: shrinking fails where every removal raises the information; small sets are tried first, of equally many
+nodes that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of m nodes.
+
+From the undirected graph of a constraint-based learner to a directed one without cycles.
+
+1. Two nodes a, b that are not joined but have a common neighbour c: where their cut-set lacks c, and c beside it
+makes
+   them dependent, I(a; b | cut-set, c) > threshold, they cause it together, a -> c <- b: a *v-structure*.
+2. An edge whose one direction would close a cycle, or make a v-structure that the data did not show, at once or by
+what
+   must follow, gets the other (the rules of Meek 1995, UAI).
+3. Where nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all have
+directions.
+
+Conventions: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
+middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a true
+one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one that
+would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
 """
 
 from __future__ import annotations
@@ -42,21 +72,6 @@ from bncli.engine.structure_learners.arc_scores import relevance
 from bncli.engine.structure_learners.partial_dependence import CLASS_NODE, PartialDependence
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
-
-# Which nodes, once known, make two nodes of an undirected graph independent: the search for a cut-set.
-#
-# Two nodes that do not touch are independent given nodes that block every path between them. The sets tried are
-#
-#     the neighbours of one end that lie on paths to the other end, for either end;
-#     the same with those neighbours' own neighbours on such paths, for either end
-#
-# (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be known,
-# so a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at most the
-# threshold.
-#
-# Conventions: shrinking fails where every removal raises the information; small sets are tried first, of equally many
-# nodes that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of m nodes.
-
 
 Node = int
 Graph = Mapping[Node, set[Node]]
@@ -144,23 +159,6 @@ def joined(graph: Graph, a: Node, b: Node) -> bool:
         reached |= fresh
         waiting.extend(fresh)
     return b in reached
-
-
-# From the undirected graph of a constraint-based learner to a directed one without cycles.
-#
-# 1. Two nodes a, b that are not joined but have a common neighbour c: where their cut-set lacks c, and c beside it
-# makes
-#    them dependent, I(a; b | cut-set, c) > threshold, they cause it together, a -> c <- b: a *v-structure*.
-# 2. An edge whose one direction would close a cycle, or make a v-structure that the data did not show, at once or by
-# what
-#    must follow, gets the other (the rules of Meek 1995, UAI).
-# 3. Where nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all have
-# directions.
-#
-# Conventions: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
-# middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a true
-# one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one that
-# would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
 
 
 Edge = tuple[Node, Node]

@@ -19,6 +19,29 @@ directions of a first arc as much, and the order of columns should not choose. P
 I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search takes a missing value for one more level
 (`bncli.engine.structure_learners.missing_levels`). Cost: a sweep over the rows for all candidates of one child
 (`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child that a move changes.
+
+Scores of families as a greedy search asks for them: each counted and scored once.
+
+A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the family
+(i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`).
+Columns are kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search
+met it.
+
+Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that no
+search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
+
+A directed acyclic graph that a greedy search changes arc by arc, and the changes that it allows.
+
+Three changes: an arc is added, deleted, or reversed. Which of them keep the graph acyclic, and which keep it perfect
+(every two parents of a common child are joined; here by an arc, the class being everybody's parent), is answered for
+all arcs at once, as matrices [parent, child]. With A the arcs and R[a, b] = there is a way from a to b:
+
+- adding j -> i makes a cycle where R[i, j]; reversing it where another parent p of i has R[j, p];
+- j may become a parent of i in a perfect graph where it is joined to all |P_i| parents of i:
+  sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; a reversal of i -> j asks the same, the joints staying;
+- an arc j -> i must stay in a perfect graph where j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
+
+Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), rebuilt after other changes.
 """
 
 from __future__ import annotations
@@ -37,18 +60,6 @@ from bncli.engine.structure_learners.arc_scores import FamilyScore, family_score
 from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
-
-# Scores of families as a greedy search asks for them: each counted and scored once.
-#
-# A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the
-# family
-# (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`).
-# Columns are
-# kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search met it.
-#
-# Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
-# no search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
-
 
 Family = tuple[int, frozenset[int]]
 
@@ -136,20 +147,6 @@ class FamilyCache:
                 column[group] = self.rule.score(tables)
             self._columns[child, parents] = column
         return self._columns[child, parents]
-
-
-# A directed acyclic graph that a greedy search changes arc by arc, and the changes that it allows.
-#
-# Three changes: an arc is added, deleted, or reversed. Which of them keep the graph acyclic, and which keep it perfect
-# (every two parents of a common child are joined; here by an arc, the class being everybody's parent), is answered for
-# all arcs at once, as matrices [parent, child]. With A the arcs and R[a, b] = there is a way from a to b:
-#
-# - adding j -> i makes a cycle where R[i, j]; reversing it where another parent p of i has R[j, p];
-# - j may become a parent of i in a perfect graph where it is joined to all |P_i| parents of i:
-#   sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; a reversal of i -> j asks the same, the joints staying;
-# - an arc j -> i must stay in a perfect graph where j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
-#
-# Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), rebuilt after other changes.
 
 
 class Arcs:

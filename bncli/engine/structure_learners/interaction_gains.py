@@ -21,6 +21,15 @@ Conventions: a weight stands for so many equal rows. Gains are rounded to 12 dig
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
 weighted count a row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and pack
 (`bncli.engine.structure_learners.interaction_gains`).
+
+Sums over the cells of a set of attributes and one more, for many such sets and all attributes that may join them.
+
+    S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
+
+Candidates are joined to super-attributes as for pairs (`counting.table_batches`): the cells of a set together with the
+joint values of a few attributes are one code, and one sum over it answers for all of them. Where that code has too many
+values, one attribute after the other joins, and only cells that occur are numbered
+(`bncli.engine.counting.fused_codes`): many values cost no more than the rows that have them.
 """
 
 from __future__ import annotations
@@ -45,17 +54,6 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.binning import grouping_of, with_regrouped_columns
 from bncli.engine.structures.structure import Family
 from bncli.watch import Progress, Watch, silent
-
-# Sums over the cells of a set of attributes and one more, for many such sets and all attributes that may join them.
-#
-#     S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
-#
-# Candidates are joined to super-attributes as for pairs (`counting.table_batches`): the cells of a set together with
-# the
-# joint values of a few attributes are one code, and one sum over it answers for all of them. Where that code has too
-# many
-# values, one attribute after the other joins, and only cells that occur are numbered
-# (`bncli.engine.counting.fused_codes`): many values cost no more than the rows that have them.
 
 
 @dataclass(frozen=True)

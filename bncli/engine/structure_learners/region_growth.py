@@ -13,6 +13,27 @@ Conventions: numeric attributes are first joined to neighbouring groups of about
 to MAX_SUMS sums, but never fewer than FEWEST. Of two classes one is
 summed and counted twice. A region without a numeric attribute is as it is. Gains are rounded to 12 digits. Cost: two
 weighted counts a row, class and region, then the growth.
+
+Grids grown on residuals: where the attributes of a region are cut, so that its table has few cells, in right places.
+
+With g and h the sums of `bncli.engine.structure_learners.interaction_gains` over the cells of a table, each class
+apart, the table is worth what one Newton step against the penalty lambda gains, less a price for every cell,
+
+    v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda)).
+
+Chance alone gives g^2 = h on the average where nothing was fitted, and less where the model has the smaller tables; so
+the price is somewhat more than what chance gives to cells laid out beforehand, for cuts are the best of many.
+
+A cut goes across one attribute through the whole table, so that the cells remain a grid: one grouping an attribute. It
+is grown cut by cut: of all cuts of all attributes the one that leaves it worth most, until none makes it worth more or
+the table would have too many cells. Residuals of a model with every single attribute say nothing across one attribute
+alone, so growth begins with one cut through each of the numeric attributes at once, the best combination (of evenly
+spaced places where attributes have many codes), each then moved to where it is best. Levels of categories and a missing
+level are apart from the start.
+
+Conventions: ties go to the first attribute, then to the lowest cut. Cost: a few operations a sum and cut; none a row.
+Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
+NeurIPS).
 """
 
 from __future__ import annotations
@@ -34,33 +55,6 @@ from bncli.engine.kernels.passes import BLOCK, residuals
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.binning import grouping_of, with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
-
-# Grids grown on residuals: where the attributes of a region are cut, so that its table has few cells, in right places.
-#
-# With g and h the sums of `bncli.engine.structure_learners.interaction_gains` over the cells of a table, each class
-# apart,
-# the table is worth what one Newton step against the penalty lambda gains, less a price for every cell,
-#
-#     v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda)).
-#
-# Chance alone gives g^2 = h on the average where nothing was fitted, and less where the model has the smaller tables;
-# so
-# the price is somewhat more than what chance gives to cells laid out beforehand, for cuts are the best of many.
-#
-# A cut goes across one attribute through the whole table, so that the cells remain a grid: one grouping an attribute.
-# It
-# is grown cut by cut: of all cuts of all attributes the one that leaves it worth most, until none makes it worth more
-# or
-# the table would have too many cells. Residuals of a model with every single attribute say nothing across one attribute
-# alone, so growth begins with one cut through each of the numeric attributes at once, the best combination (of evenly
-# spaced places where attributes have many codes), each then moved to where it is best. Levels of categories and a
-# missing
-# level are apart from the start.
-#
-# Conventions: ties go to the first attribute, then to the lowest cut. Cost: a few operations a sum and cut; none a row.
-# Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
-# NeurIPS).
-
 
 LEAST_GAIN = 1e-9
 """Of a cut, in nats."""

@@ -12,6 +12,32 @@ win: then none tells of the class. Networks with parents whose tables come to mo
 candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more level (see
 `bncli.engine.structure_learners.missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
 attribute and k'.
+
+The leave-one-out loss of many nested networks in one go.
+
+Attributes come in an order, each with a list of parents among those before it. The network (k, p) has the first p
+attributes, each with the class and the first k of its parents as parents; the networks of all k and p differ by one
+factor each:
+
+    ln P(y, x_1..x_p; k) = ln P(y) + sum over i <= p of ln theta_i(x_i | first k parents of i, y)
+
+A row is left out by taking it off the counts it is in, which touches its own class y_t alone. Smoothed by an m-estimate
+of strength 1, for a row of weight w with d = min(w, 1),
+
+    theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
+
+and likewise for the class (Martinez, Webb, Chen & Zaidi 2016, Journal of Machine Learning Research 17).
+
+The loss of a row follows from how far every class is ahead of the true one, d[y] = ln P(y | x) - ln P(true class | x).
+With p = P(true class | x) = 1 / sum_y e^d[y],
+
+    rmse        the squared error (1 - p)^2
+    error       1 if the first class of the highest d is not the true one, else 0
+    log-loss    -ln p
+
+Conventions: a weight is so many rows alike, of which one is left out, and all of them count in the loss; a row of less
+than weight 1 is left out whole. Cost: for each attribute and k three passes over rows and K N exponentials; K + 1
+numbers a row for each k held at a time, so many as fit STATE_BUDGET, and for tables only the joint values that occur.
 """
 
 from __future__ import annotations
@@ -33,35 +59,6 @@ from bncli.engine.structure_learners.k_dependence import Ordered, order_attribut
 from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
-
-# The leave-one-out loss of many nested networks in one go.
-#
-# Attributes come in an order, each with a list of parents among those before it. The network (k, p) has the first p
-# attributes, each with the class and the first k of its parents as parents; the networks of all k and p differ by
-# one factor each:
-#
-#     ln P(y, x_1..x_p; k) = ln P(y) + sum over i <= p of ln theta_i(x_i | first k parents of i, y)
-#
-# A row is left out by taking it off the counts it is in, which touches its own class y_t alone. Smoothed by an
-# m-estimate of strength 1, for a row of weight w with d = min(w, 1),
-#
-#     theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
-#
-# and likewise for the class (Martinez, Webb, Chen & Zaidi 2016, Journal of Machine Learning Research 17).
-#
-# The loss of a row follows from how far every class is ahead of the true one, d[y] = ln P(y | x) - ln P(true class |
-# x).
-# With p = P(true class | x) = 1 / sum_y e^d[y],
-#
-#     rmse        the squared error (1 - p)^2
-#     error       1 if the first class of the highest d is not the true one, else 0
-#     log-loss    -ln p
-#
-# Conventions: a weight is so many rows alike, of which one is left out, and all of them count in the loss; a row of
-# less than weight 1 is left out whole. Cost: for each attribute and k three passes over rows and K N exponentials;
-# K + 1 numbers a row for each k held at a time, so many as fit STATE_BUDGET, and for tables only the joint values that
-# occur.
-
 
 RowLoss = Callable[[Array, Integers], Array]
 

@@ -12,6 +12,27 @@ over all roots is found instead. A forest need not span: it has only the edges t
 
 Conventions: the root of a tree without directions is its attribute with the highest I(X_i; Y); every tie goes to the
 attribute that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) time and memory for weights.
+
+Maximum branchings: the directed trees, arcs away from their roots, of the highest total weight.
+
+Every node takes its heaviest incoming arc. If these make a cycle, the cycle is drawn together into one node, whose
+incoming arcs weigh what they gain over the arc of the cycle that they would replace,
+
+    w'(u -> cycle) = max over v in the cycle of w(u -> v) - w(the arc of the cycle into v)
+
+and the search goes on in the smaller graph; its solution opens each cycle at the one place where an arc enters it (Chu
+& Liu 1965, Scientia Sinica 14; Edmonds 1967, Journal of Research of the National Bureau of Standards 71B). Nodes are
+visited backwards along a growing path, so that every node is drawn together at most once (Gabow, Galil, Spencer &
+Tarjan 1986, Combinatorica 6). Where a tree begins is decided by a virtual root with an arc to every node.
+
+Conventions: of equally heavy arcs the one with the lower tail is taken, of equally good roots the lower. These ties are
+exact only where sums and differences of weights are, as of whole numbers. Cost: O(n^2) time and memory.
+
+Maximum-weight spanning trees and forests of undirected graphs, and how their edges are given a direction.
+
+Prim's algorithm (1957, Bell System Technical Journal 36) on a dense table of weights. Conventions: edges of equal
+weight are taken in the order of their lower, then their higher end; that order makes the tree unique. The edges of
+positive weight in it are the spanning forest of highest weight. Cost: O(n^2).
 """
 
 from __future__ import annotations
@@ -25,21 +46,6 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.structure_learners.arc_scores import arc_gains, conditional_dependence, family_score, relevance
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
-
-# Maximum branchings: the directed trees, arcs away from their roots, of the highest total weight.
-#
-# Every node takes its heaviest incoming arc. If these make a cycle, the cycle is drawn together into one node, whose
-# incoming arcs weigh what they gain over the arc of the cycle that they would replace,
-#
-#     w'(u -> cycle) = max over v in the cycle of w(u -> v) - w(the arc of the cycle into v)
-#
-# and the search goes on in the smaller graph; its solution opens each cycle at the one place where an arc enters it
-# (Chu & Liu 1965, Scientia Sinica 14; Edmonds 1967, Journal of Research of the National Bureau of Standards 71B).
-# Nodes are visited backwards along a growing path, so that every node is drawn together at most once (Gabow, Galil,
-# Spencer & Tarjan 1986, Combinatorica 6). Where a tree begins is decided by a virtual root with an arc to every node.
-#
-# Conventions: of equally heavy arcs the one with the lower tail is taken, of equally good roots the lower. These ties
-# are exact only where sums and differences of weights are, as of whole numbers. Cost: O(n^2) time and memory.
 
 
 def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
@@ -145,13 +151,6 @@ class _Graph:
                 v = self.inside[v]
             self.arcs[v] = arc
         return [tail for tail, _ in self.arcs[: self.n]]
-
-
-# Maximum-weight spanning trees and forests of undirected graphs, and how their edges are given a direction.
-#
-# Prim's algorithm (1957, Bell System Technical Journal 36) on a dense table of weights. Conventions: edges of equal
-# weight are taken in the order of their lower, then their higher end; that order makes the tree unique. The edges of
-# positive weight in it are the spanning forest of highest weight. Cost: O(n^2).
 
 
 def spanning_tree(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -12,6 +12,12 @@ missing level keeps a code of its own, the last. Levels of a category have no ne
 Conventions: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
 the least joint weight are joined until there are not (ties: the first). A grouping follows from the training
 frequencies alone, so that the number of groups says it all. Cost: a few operations an interval.
+
+Regrouped attributes as columns of their own, so that whoever reads the rows knows nothing of regrouping.
+
+A family with a regrouped attribute (a grouping of its codes, see `structures.binning`) is a plain family over a data
+set that has one more column: the coarser codes. Each distinct pair of attribute and grouping is one column, whichever
+families share it. Cost: one narrow look-up per row and regrouped attribute, once.
 """
 
 from __future__ import annotations
@@ -124,13 +130,6 @@ def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
         counts = np.bincount(grouping, counts).astype(np.float64)
     frequencies: Array = counts / counts.sum()
     return frequencies
-
-
-# Regrouped attributes as columns of their own, so that whoever reads the rows knows nothing of regrouping.
-#
-# A family with a regrouped attribute (a grouping of its codes, see `structures.binning`) is a plain family over a data
-# set that has one more column: the coarser codes. Each distinct pair of attribute and grouping is one column, whichever
-# families share it. Cost: one narrow look-up per row and regrouped attribute, once.
 
 
 RegroupedAttribute = tuple[int, Grouping]

@@ -1,4 +1,17 @@
-"""Structures: which attributes are looked up together. A structure answers `families()`; a scorer needs no more."""
+"""Structures: which attributes are looked up together. A structure answers `families()`; a scorer needs no more.
+
+Perfect graphs: every two parents of a common child are joined by an arc.
+
+P(target | all other nodes) depends on the graph's *canonical form* alone: the target, its children, its parents and its
+children's parents, with the target's parents married, that is, joined two by two. Where this form is perfect, the
+distributions of the target are those of a log-linear model over the complete sets of the form (directions dropped),
+hence of a logistic regression (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes,
+trees, forests and k-dependence networks with k = 1 are perfect below their class; others need not be.
+
+A graph is a mapping from nodes to their parents, without cycles; a node that is only a parent may be left out.
+Conventions: between married nodes the arc points as the order of the whole graph does. Cost: the arcs, and the pairs of
+parents.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +22,6 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from bncli.engine.structures.region_graph import maximal
-
-# Perfect graphs: every two parents of a common child are joined by an arc.
-#
-# P(target | all other nodes) depends on the graph's *canonical form* alone: the target, its children, its parents and
-# its children's parents, with the target's parents married, that is, joined two by two. Where this form is perfect, the
-# distributions of the target are those of a log-linear model over the complete sets of the form (directions dropped),
-# hence of a logistic regression (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes,
-# trees, forests and k-dependence networks with k = 1 are perfect below their class; others need not be.
-#
-# A graph is a mapping from nodes to their parents, without cycles; a node that is only a parent may be left out.
-# Conventions: between married nodes the arc points as the order of the whole graph does. Cost: the arcs, and the pairs
-# of
-# parents.
-
 
 Node = TypeVar("Node", bound=Hashable)
 

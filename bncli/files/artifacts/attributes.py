@@ -13,6 +13,8 @@ Where values were pooled, `groups` says for each level which of them it stands f
 alone. A pooled level has a name of its own.
 
 {"name": "town", "type": "categorical", "levels": ["Lyon|Paris", "Brest"], "groups": [["Lyon", "Paris"], ["Brest"]]}
+
+The form of a numeric attribute as JSON, an optional member of it; `attributes` shows examples.
 """
 
 from __future__ import annotations
@@ -26,9 +28,6 @@ from typing import Any
 from bncli.engine.data.number_formats import DATE_ORDERS, DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.documents import Node
-
-# The form of a numeric attribute as JSON, an optional member of it; `attributes` shows examples.
-
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 

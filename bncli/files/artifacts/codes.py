@@ -8,6 +8,28 @@ is learnt from where it lies, and processes share it.
 The last batch has no rows. Its own metadata hold what is known only after the rows: how many rows have each code, by
 which damage is told, a checksum of the weights, and the sample of rows as they were read that the choice of a
 penalty learns cuts anew on, with a checksum of its own (which the first files lack).
+
+What a `.codes` file says of its rows before the first of them: as JSON under one key of the Arrow schema.
+
+    {"format": "bncli-codes", "version": 1, "rows": 1000, "cuts": {the content of a cuts file}, "labels": ["no",
+    "yes"],
+     "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,
+     "sources": {"files": 2, "bytes": 51200, "sha256": "..."}}
+
+`missing` names the attributes with missing values, whose code is the number of values; `weights` is the column of row
+weights; `sampled_rows` says of how many rows the cuts were learnt, null: of all.
+
+What the messages of Arrow IPC claim to hold, compared with the file's length before Arrow sets memory aside for it.
+
+A message is a flatbuffer of metadata and a body. Arrow checks its form, but takes three kinds of number on trust: the
+metadata's length (of a stream), the rows of a column that needs no bytes, and the length of a compressed buffer once
+decompressed, which stands in the buffer's first eight bytes. Source: the Arrow columnar format 1.5, Message.fbs and
+File.fbs; RFC 8878 (zstd), the LZ4 block format.
+
+Rows as they were read, inside a `.codes` file: a compressed Arrow stream of numbers, and of names with their levels.
+
+The columns are those of the codes, and a date's parts are numbers as they are there. The seed by which the rows were
+drawn stands in the metadata, empty where they are all rows of the table.
 """
 
 from __future__ import annotations
@@ -44,17 +66,6 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.cuts import cuts_json, cuts_of_document
 from bncli.files.atomic import atomic_writer, cannot_read
 from bncli.files.documents import Node, parse
-
-# What a `.codes` file says of its rows before the first of them: as JSON under one key of the Arrow schema.
-#
-#     {"format": "bncli-codes", "version": 1, "rows": 1000, "cuts": {the content of a cuts file}, "labels": ["no",
-#     "yes"],
-#      "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,
-#      "sources": {"files": 2, "bytes": 51200, "sha256": "..."}}
-#
-# `missing` names the attributes with missing values, whose code is the number of values; `weights` is the column of
-# row weights; `sampled_rows` says of how many rows the cuts were learnt, null: of all.
-
 
 VERSION = 1
 KEY = b"bncli"
@@ -159,14 +170,6 @@ def _read_sources(node: Node) -> Fingerprint | None:
         return None
     fields = node.fields(("files", "bytes", "sha256"))
     return Fingerprint(fields["files"].integer(1), fields["bytes"].integer(0), fields["sha256"].text())
-
-
-# What the messages of Arrow IPC claim to hold, compared with the file's length before Arrow sets memory aside for it.
-#
-# A message is a flatbuffer of metadata and a body. Arrow checks its form, but takes three kinds of number on trust: the
-# metadata's length (of a stream), the rows of a column that needs no bytes, and the length of a compressed buffer once
-# decompressed, which stands in the buffer's first eight bytes.
-# Source: the Arrow columnar format 1.5, Message.fbs and File.fbs; RFC 8878 (zstd), the LZ4 block format.
 
 
 _EXPANSION = {0: 255, 1: 1 << 15}
@@ -323,12 +326,6 @@ class _Table:
         if at < 0:  # which would count from the end
             raise struct.error
         return int(struct.unpack_from(form, self._data, at)[0])
-
-
-# Rows as they were read, inside a `.codes` file: a compressed Arrow stream of numbers, and of names with their levels.
-#
-# The columns are those of the codes, and a date's parts are numbers as they are there. The seed by which the rows were
-# drawn stands in the metadata, empty where they are all rows of the table.
 
 
 _SEED = b"seed"

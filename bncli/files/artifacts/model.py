@@ -12,6 +12,31 @@ Conventions: equal content is equal bytes, on any machine. A reader compares the
 cardinalities that `model.json` declares before it reads it, and its header with the only one such an array can have:
 nothing is parsed, guessed at or allocated on the word of an untrusted file. Older versions stay readable; a newer one
 is refused.
+
+The calibration of a model as JSON: the method, its numbers, and what it was learnt from.
+
+A rule for decisions as JSON, under the key `decisions` of a model (since version 7): only what is asked for.
+
+`costs` [true][decision]; `threshold` {value, chosen}; `abstain_below`; `sets` {alpha, by}; `held_out` {split,
+probabilities, weights}, a list a label.
+
+The families of a model as JSON: which attributes each of its tables is over, and how it sees them.
+
+    {"attributes": ["pulse", "age"], "child": "pulse", "merges": [null, [0, 0, 1, 1, 2]]}
+
+The child, if there is one, is the first attribute, else null. `merges` is there only where a family joins codes: for
+each attribute null or the coarse code of every code. Intervals are joined with their neighbours, levels with any, and a
+missing level, the last code, with none.
+
+A model of many such families (`are_many`) says the same in fewer numbers, under `groups` in place of `merges`: of
+intervals the last code of every group but the last, of levels the coarse code of each; a missing level goes without
+saying.
+
+    {"attributes": ["pulse", "age", "colour"], "child": null, "groups": [null, [1], [0, 1, 0]]}
+
+Quantiles of ln P(x) of training rows as JSON, in model files and in monitors.
+
+The schema of a model as JSON: class, labels, attributes with the frequency of every code, reading policies.
 """
 
 from __future__ import annotations
@@ -63,9 +88,6 @@ from bncli.files.artifacts.recipes import read_recipe, recipe_json
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
 from bncli.files.exports.structure_json import graph_json, read_graph
-
-# The calibration of a model as JSON: the method, its numbers, and what it was learnt from.
-
 
 CALIBRATION = "calibration"
 """The key in a model file."""
@@ -140,12 +162,6 @@ def _knots(node: Node) -> Knots:
     if not values[0] > 0 or not values[-1] < 1 or any(b < a for a, b in pairwise(values)):
         fields["values"].fail("values are between 0 and 1 and never fall")
     return Knots(at, values)
-
-
-# A rule for decisions as JSON, under the key `decisions` of a model (since version 7): only what is asked for.
-#
-# `costs` [true][decision]; `threshold` {value, chosen}; `abstain_below`; `sets` {alpha, by}; `held_out` {split,
-# probabilities, weights}, a list a label.
 
 
 DECISIONS = "decisions"
@@ -233,22 +249,6 @@ def _share(node: Node) -> float:
     if not 0 <= number <= 1:
         node.fail("the number lies between 0 and 1")
     return number
-
-
-# The families of a model as JSON: which attributes each of its tables is over, and how it sees them.
-#
-#     {"attributes": ["pulse", "age"], "child": "pulse", "merges": [null, [0, 0, 1, 1, 2]]}
-#
-# The child, if there is one, is the first attribute, else null. `merges` is there only where a family joins codes: for
-# each attribute null or the coarse code of every code. Intervals are joined with their neighbours, levels with any,
-# and a
-# missing level, the last code, with none.
-#
-# A model of many such families (`are_many`) says the same in fewer numbers, under `groups` in place of `merges`: of
-# intervals the last code of every group but the last, of levels the coarse code of each; a missing level goes without
-# saying.
-#
-#     {"attributes": ["pulse", "age", "colour"], "child": null, "groups": [null, [1], [0, 1, 0]]}
 
 
 MANY = 256
@@ -366,9 +366,6 @@ def _read_groups(node: Node, attribute: Attribute) -> Grouping:
     return (*values, *missing)
 
 
-# Quantiles of ln P(x) of training rows as JSON, in model files and in monitors.
-
-
 TRAINING_LOG_P = "training_log_p"
 """The key."""
 
@@ -387,9 +384,6 @@ def read_training_log_p(node: Node) -> TrainingLogP:
     if any(b < a for a, b in pairwise(quantiles)):
         fields["quantiles"].fail("quantiles do not fall")
     return TrainingLogP(fields["rows"].integer(1), fields["mean"].number(), quantiles)
-
-
-# The schema of a model as JSON: class, labels, attributes with the frequency of every code, reading policies.
 
 
 _SCHEMAS_FREQUENCIES = "label_frequencies"

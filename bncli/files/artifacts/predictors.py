@@ -9,6 +9,25 @@ The key of its codec marks the kind; tables have none. `bias.npy` and `tables/<f
 
 Conventions: a codec is read in two steps, so that the shape of every array is known before a byte of one is read:
 first the description, then, by the function that this leaves behind, the arrays.
+
+An ensemble in a model file, under the key `blend`: how its tables are shared out, and what was tried.
+
+    {"members": [{"name": "pairs", "weight": 0.7, "families": 12}, ...],
+     "trials": [{"name": "pairs", "lambda": 3.0, "log_loss": 0.31, "error": 0.14, "weight": 0.7}, ...]}
+
+With `"pool": "logarithmic"`, since version 5, log-odds are added up with the weights in place of probabilities, and the
+weights have any sum; models without the key are linear pools, whose weights sum to 1.
+
+The tables of the components (`members`) follow one another in the file, so many families each; `bias.npy` has a row for
+each. The heaviest component comes first. Trials are all candidates, those without a weight included.
+
+The steps of a path of regions in a model file.
+
+    {"steps": [{"region": [], "changes": [[-1, 1]], ...}, {"region": ["age"], "changes": [[-1, -1], [0, 1]], ...}]}
+
+Every step has the attributes that it adds, the changes of counting numbers (family of the model, -1 for the class
+alone, and by how much), degrees of freedom, log-likelihood, log posterior (null: minus infinity) and its weight in the
+average. A step changes only families inside its region, and weights sum to 1.
 """
 
 from __future__ import annotations
@@ -26,20 +45,6 @@ from bncli.engine.model import Component, Ensemble, Path, PathStep, Pool, Predic
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.files.documents import Node
 from bncli.files.exports.structure_json import posterior_json
-
-# An ensemble in a model file, under the key `blend`: how its tables are shared out, and what was tried.
-#
-#     {"members": [{"name": "pairs", "weight": 0.7, "families": 12}, ...],
-#      "trials": [{"name": "pairs", "lambda": 3.0, "log_loss": 0.31, "error": 0.14, "weight": 0.7}, ...]}
-#
-# With `"pool": "logarithmic"`, since version 5, log-odds are added up with the weights in place of probabilities, and
-# the
-# weights have any sum; models without the key are linear pools, whose weights sum to 1.
-#
-# The tables of the components (`members`) follow one another in the file, so many families each; `bias.npy` has a row
-# for
-# each. The heaviest component comes first. Trials are all candidates, those without a weight included.
-
 
 _ENSEMBLES_ROUNDING = 1e-9
 _POOL = "pool"
@@ -127,16 +132,6 @@ def _share(node: Node, least: float = 0.0) -> float:
     if not least <= number <= 1.0 + _ENSEMBLES_ROUNDING:
         node.fail("a share lies between 0 and 1")
     return number
-
-
-# The steps of a path of regions in a model file.
-#
-#     {"steps": [{"region": [], "changes": [[-1, 1]], ...}, {"region": ["age"], "changes": [[-1, -1], [0, 1]], ...}]}
-#
-# Every step has the attributes that it adds, the changes of counting numbers (family of the model, -1 for the class
-# alone, and by how much), degrees of freedom, log-likelihood, log posterior (null: minus infinity) and its weight in
-# the
-# average. A step changes only families inside its region, and weights sum to 1.
 
 
 _STEPS_JSON_ROUNDING = 1e-9

@@ -3,6 +3,31 @@
 Columns, in order: the input columns carried through, `prediction`, for each label y a column `p_y`, where something is
 decided those of `bncli.files.exports.score_layout`, and where rows are explained those of
 `bncli.files.exports.score_layout`; last what was asked beyond the prediction.
+
+Decisions as columns: `decision` (missing where there is none), `expected_cost`, `set` (labels joined by `|`).
+
+Only those that the rule asks for: `decision` with costs, a threshold or a bound to abstain below, `expected_cost` with
+costs, `set` with prediction sets.
+
+Numbers as text, a whole column at a time.
+
+`shortest` prints the shortest text that reads back as the same float64 (70 ns a number). `Decimals` prints
+probabilities with a fixed number of decimals several times faster: the digits of the rounded number are looked up in
+groups, and a group is a machine word of eight bytes,
+
+    0.123456  =  "0.123..." from a table of 1001 words  |  ".....456" from a table of 1000 words   (. = a zero byte).
+
+Conventions: at most 14 decimals, which a float64 between 0 and 1 always has; who wants more wants `shortest`.
+
+Explanations of predictions as columns.
+
+    log_odds = base + explain_1 + ... + explain_N + rest
+
+`explain_k` is text, `size=large:+1.23`, `age<=27.5&colour=red:-0.4`, or in JSON lines an object `{"attributes":
+["size"], "values": ["large"], "contribution": 1.23}`; missing in a row with fewer contributions.
+
+Conventions: with fewer decimals every number is rounded for itself but `rest`, which takes what rounding leaves, so
+that the printed numbers add up as well.
 """
 
 from __future__ import annotations
@@ -23,12 +48,6 @@ from bncli.engine.model import Rule
 from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decided, Decider
 from bncli.errors import UsageError
-
-# Decisions as columns: `decision` (missing where there is none), `expected_cost`, `set` (labels joined by `|`).
-#
-# Only those that the rule asks for: `decision` with costs, a threshold or a bound to abstain below, `expected_cost`
-# with
-# costs, `set` with prediction sets.
 
 
 def decided_names(rule: Rule | None) -> tuple[str, ...]:
@@ -56,17 +75,6 @@ def _sets(members: Mask | None, labels: tuple[str, ...]) -> pa.Array:
     distinct, place = np.unique(members, axis=1, return_inverse=True)
     texts = ["|".join(label for label, is_in in zip(labels, one, strict=True) if is_in) for one in distinct.T]
     return pa.array(texts, pa.string()).take(pa.array(place.ravel()))
-
-
-# Numbers as text, a whole column at a time.
-#
-# `shortest` prints the shortest text that reads back as the same float64 (70 ns a number). `Decimals` prints
-# probabilities with a fixed number of decimals several times faster: the digits of the rounded number are looked up
-# in groups, and a group is a machine word of eight bytes,
-#
-#     0.123456  =  "0.123..." from a table of 1001 words  |  ".....456" from a table of 1000 words   (. = a zero byte).
-#
-# Conventions: at most 14 decimals, which a float64 between 0 and 1 always has; who wants more wants `shortest`.
 
 
 MOST_DIGITS = 14
@@ -120,17 +128,6 @@ class Decimals:
 def _words(texts: Iterable[str]) -> Words:
     """Texts of eight bytes each, read as words in the machine's own order."""
     return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
-
-
-# Explanations of predictions as columns.
-#
-#     log_odds = base + explain_1 + ... + explain_N + rest
-#
-# `explain_k` is text, `size=large:+1.23`, `age<=27.5&colour=red:-0.4`, or in JSON lines an object
-# `{"attributes": ["size"], "values": ["large"], "contribution": 1.23}`; missing in a row with fewer contributions.
-#
-# Conventions: with fewer decimals every number is rounded for itself but `rest`, which takes what rounding leaves, so
-# that the printed numbers add up as well.
 
 
 def explanation_names(most: int) -> tuple[str, ...]:

@@ -22,6 +22,13 @@
 
 Stages are taken `STAGES` at a time, from `added` to `mixed`, so that no layer is wide. For two labels there is one
 score, the second's less the first's.
+
+A portable model as one array of numbers, which a query adds up without knowing of averages or missing tables.
+
+    S[r] of a stage = shift[r] + sum over its terms of numbers[r, base + sum over the axes of stride * digit]
+
+Tables are expanded ("unobserved" has entries of its own), those of one stage over one input are added into one over its
+codes, and those of one stage over the same digits into one.
 """
 
 from __future__ import annotations
@@ -41,15 +48,6 @@ if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
     from bncli.engine.prediction.portable import Input, PortableLine, PortableScorer, PortableStage, PortableTable
     from bncli.files.exports.programs import ProgramTarget
-
-
-# A portable model as one array of numbers, which a query adds up without knowing of averages or missing tables.
-#
-#     S[r] of a stage = shift[r] + sum over its terms of numbers[r, base + sum over the axes of stride * digit]
-#
-# Tables are expanded ("unobserved" has entries of its own), those of one stage over one input are added into one over
-# its
-# codes, and those of one stage over the same digits into one.
 
 
 MOST_NUMBERS = 5_000_000

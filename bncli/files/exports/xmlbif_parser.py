@@ -1,4 +1,11 @@
-"""The reader of XMLBIF (`bncli.files.exports.xmlbif`): elements in, a network by the names in the file out."""
+"""The reader of XMLBIF (`bncli.files.exports.xmlbif`): elements in, a network by the names in the file out.
+
+XML from unknown sources as a small tree that knows its lines; nothing in a document can make it grow.
+
+Conventions: a document type may declare elements and attributes, as those of XMLBIF files do, but no entities, and
+nothing outside the document is read: entities that stand for one another are how a kilobyte becomes a gigabyte
+("billion laughs"), and external ones read files.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +20,6 @@ from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 from bncli.files.exports.names import EscapedNetwork, EscapedNode, parse_property
 from bncli.files.exports.tokens import NUMBER
-
-# XML from unknown sources as a small tree that knows its lines; nothing in a document can make it grow.
-#
-# Conventions: a document type may declare elements and attributes, as those of XMLBIF files do, but no entities, and
-# nothing outside the document is read: entities that stand for one another are how a kilobyte becomes a gigabyte
-# ("billion laughs"), and external ones read files.
-
 
 MAX_DEPTH = 64
 """So deep may elements be nested."""

@@ -2,6 +2,25 @@
 
 Both axes of every panel run from 0 to 1. The dashed line is what a classifier does that knows nothing (on the ROC and
 precision-recall curves) or that is right about itself (reliability). Words stand outside the frames.
+
+Comparative scatter plots: a panel a learner, a point per data set, the baseline's figure across and its own upwards.
+
+All panels have the same axes, logarithmic where that is asked for, or all figures are positive and the largest is more
+than four times the smallest. On the dashed diagonal both are equal; over the frame, where no point lies, the data sets
+on either side of it are counted.
+
+One frame with the curve of every label in it, of which a page shows one at a time.
+
+One number over time: a dot and a line from file to file, and a dashed line of what it is compared with.
+
+Files have the same room each and are numbered from 1; the axis upwards begins at 0 where no number is below. Where a
+number is unknown the line is broken.
+
+Learning curves: a panel a figure, the rows learnt from across on a logarithmic axis, the figure upwards.
+
+A dot a size, with a bar of one standard deviation to either side; a bar ends at 0, below which no such figure goes. All
+panels have the same axis across, whose numbers are sizes that were learnt from, as many as find room. Words stand
+outside the frames.
 """
 
 from __future__ import annotations
@@ -11,15 +30,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bncli.files.pictures.drawing import Axis, Drawing, Line, axis_of, shortened, text_width
-
-# Comparative scatter plots: a panel a learner, a point per data set, the baseline's figure across and its own upwards.
-#
-# All panels have the same axes, logarithmic where that is asked for, or all figures are positive and the largest is
-# more
-# than four times the smallest. On the dashed diagonal both are equal; over the frame, where no point lies, the data
-# sets
-# on either side of it are counted.
-
 
 SIDE = 200.0
 """Pixels of the square of a panel."""
@@ -144,9 +154,6 @@ def _curve_plots_place(left: float, top: float, point: tuple[float, float]) -> t
     return left + SIDE * x, top + SIDE * (1 - y)
 
 
-# One frame with the curve of every label in it, of which a page shows one at a time.
-
-
 WIDTH, UNIT_CURVES_SIDE, LEFT, TOP = 340.0, 240.0, 56.0, 26.0
 Points = Sequence[tuple[float, float]]
 _UNIT_CURVES_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
@@ -207,12 +214,6 @@ def _unit_curves_draw_frame(drawing: Drawing, across: str, up: str, upwards: Axi
         drawing.text(LEFT - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
 
 
-# One number over time: a dot and a line from file to file, and a dashed line of what it is compared with.
-#
-# Files have the same room each and are numbered from 1; the axis upwards begins at 0 where no number is below. Where a
-# number is unknown the line is broken.
-
-
 SERIES_WIDTH = 340.0
 _SERIES_LEFT, _TOP, _WIDE, _HIGH = 56.0, 26.0, 270.0, 130.0
 Series = Sequence[float | None]
@@ -262,14 +263,6 @@ def _unbroken(values: Series) -> list[list[tuple[int, float]]]:
         else:
             runs[-1].append((i, value))
     return [run for run in runs if run]
-
-
-# Learning curves: a panel a figure, the rows learnt from across on a logarithmic axis, the figure upwards.
-#
-# A dot a size, with a bar of one standard deviation to either side; a bar ends at 0, below which no such figure goes.
-# All
-# panels have the same axis across, whose numbers are sizes that were learnt from, as many as find room. Words stand
-# outside the frames.
 
 
 WIDE, HIGH = 360.0, 240.0

@@ -3,6 +3,8 @@
 Conventions: no fonts are measured. Words are taken to be as wide as in a common sans-serif font, generously, so that
 what is laid out by `text_width` does not overlap where another font stands in. Words out of files lose control
 characters and what XML 1.0 cannot hold.
+
+Axes with round numbers: linear, or logarithmic where the values span enough.
 """
 
 from __future__ import annotations
@@ -220,9 +222,6 @@ def _clean(text: str) -> str:
 
 def _clean_text(text: str) -> str:
     return re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text))
-
-
-# Axes with round numbers: linear, or logarithmic where the values span enough.
 
 
 _LOG_SPAN = 4.0

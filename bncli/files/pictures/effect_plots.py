@@ -3,6 +3,8 @@
 Every value has the same room, for intervals of numbers differ in width by powers of ten; the numbers under the steps
 are the cuts between them. Around the steps lies a band, on the bars a thin line, from `low` to `high`. All classes of a
 model share the axis of an effect, so that they can be compared.
+
+A nomogram: points for every value, read off by hand, and a probability for their sum (Lubsen et al. 1978).
 """
 
 from __future__ import annotations
@@ -154,9 +156,6 @@ def _fitted(parts: Sequence[str], width: float) -> str:
         return whole
     room = max((width - (len(parts) - 1) * text_width(" & ", 11)) / len(parts), 24.0)
     return shortened(" & ".join(shortened(part, room, 11) for part in parts), width, 11)
-
-
-# A nomogram: points for every value, read off by hand, and a probability for their sum (Lubsen et al. 1978).
 
 
 NOMOGRAM_WIDTH, _NAMES, _RIGHT = 760.0, 150.0, 24.0

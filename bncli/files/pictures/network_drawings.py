@@ -1,4 +1,12 @@
-"""A network, or regions, as a drawing: arcs as thick as what they tell, and a link from each to the table behind it."""
+"""A network, or regions, as a drawing: arcs as thick as what they tell, and a link from each to the table behind it.
+
+Where the nodes of a graph lie: tidy trees, layers with few crossings. Depth runs across, breadth downwards.
+
+Trees are laid out after Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
+stands at the middle of its children, and equal subtrees look alike. Other graphs after Sugiyama, Tagawa & Toda (1981):
+a node's layer is the longest way to it, arcs over several layers bend at points of their own, and the order within the
+layers follows the mean place of the neighbours, to and fro. Units are nodes: one step across or down.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +17,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bncli.files.pictures.drawing import Drawing, shortened, text_width
-
-# Where the nodes of a graph lie: tidy trees, layers with few crossings. Depth runs across, breadth downwards.
-#
-# Trees are laid out after Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
-# stands at the middle of its children, and equal subtrees look alike. Other graphs after Sugiyama, Tagawa & Toda
-# (1981):
-# a node's layer is the longest way to it, arcs over several layers bend at points of their own, and the order within
-# the
-# layers follows the mean place of the neighbours, to and fro. Units are nodes: one step across or down.
-
 
 _SWEEPS = 12
 

@@ -1,6 +1,10 @@
 """The whole file: nothing is fetched, and the page forbids itself to fetch anything.
 
 The content security policy names the one style and the scripts by their SHA-256; nothing else is run or loaded.
+
+What a page is made of: sections of blocks, which know nothing of HTML.
+
+Text as HTML: here alone blocks become markup, and everything out of a file is escaped.
 """
 
 from __future__ import annotations
@@ -18,8 +22,6 @@ from typing import Any, Literal
 
 from bncli.errors import printable
 from bncli.files.pictures.drawing import DARK, STYLE, Drawing
-
-# What a page is made of: sections of blocks, which know nothing of HTML.
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,6 @@ class Page:
     summary: str
     sections: Sequence[Section]
     program: str = ""
-
-
-# Text as HTML: here alone blocks become markup, and everything out of a file is escaped.
 
 
 def text(words: str) -> str:

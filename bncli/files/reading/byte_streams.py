@@ -2,6 +2,11 @@
 
 Stdin is never seeked. Where the table may have to be read twice its bytes are kept in a temporary file as they come,
 which a second `open` reads; the same goes for pipes that have a name.
+
+Text in another encoding than UTF-8, turned into it as it is read, a piece at a time.
+
+UTF-16 and UTF-32 are known by their byte-order mark. A byte that stands for no character goes on as it is, which makes
+its row malformed; where the encoding is so wide that nothing after such a fault can be trusted, reading ends.
 """
 
 from __future__ import annotations
@@ -22,13 +27,6 @@ import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import cannot_read, check_data
-
-# Text in another encoding than UTF-8, turned into it as it is read, a piece at a time.
-#
-# UTF-16 and UTF-32 are known by their byte-order mark. A byte that stands for no character goes on as it is, which
-# makes
-# its row malformed; where the encoding is so wide that nothing after such a fault can be trusted, reading ends.
-
 
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with

@@ -7,6 +7,17 @@ in the narrowest type that holds them exactly, text as codes.
 Conventions: a column is numeric when every value that is present is a finite decimal number and there are more than
 two different ones, unless all are digits only and some, as 01234, have leading zeros: these are codes. It is one of
 dates when the file says so and there are more than two. A column all empty is categorical, without levels.
+
+Columns of text as codes: the texts of a row block once each, and per row which one it is.
+
+Texts are kept raw (blanks and all) until all rows are read; stripping, missing tokens and the final order of levels
+then cost a pass over the distinct texts, not over the rows.
+
+A column of numbers that a few non-numeric values turn into text, most often by a slip of the pen.
+
+One `1.2x` among thousands of numbers makes a column categorical, or lets it look like an identifier. That is what the
+file says, so it is done; but hardly ever is it meant, so the user is told. Only columns whose type nobody has named are
+looked at. Conventions: at least 90 % of the values that are present, and at least 20 of them, must be numbers.
 """
 
 from __future__ import annotations
@@ -26,12 +37,6 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.numbers import FEW, has_leading_zeros, to_numbers
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
-
-# Columns of text as codes: the texts of a row block once each, and per row which one it is.
-#
-# Texts are kept raw (blanks and all) until all rows are read; stripping, missing tokens and the final order of levels
-# then cost a pass over the distinct texts, not over the rows.
-
 
 MAX_SHARED = 4096
 """More distinct texts than that are not looked up but encoded anew in every block."""
@@ -115,14 +120,6 @@ def codes_of(
     codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
     codes[is_missing] = MISSING
     return codes
-
-
-# A column of numbers that a few non-numeric values turn into text, most often by a slip of the pen.
-#
-# One `1.2x` among thousands of numbers makes a column categorical, or lets it look like an identifier. That is what the
-# file says, so it is done; but hardly ever is it meant, so the user is told. Only columns whose type nobody has named
-# are
-# looked at. Conventions: at least 90 % of the values that are present, and at least 20 of them, must be numbers.
 
 
 _LEAST_SHARE = 0.9

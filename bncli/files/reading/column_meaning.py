@@ -2,6 +2,19 @@
 
 A column that nobody has named is left out where more than half of its rows, and more than 20, have a value of their
 own. All that is guessed is told.
+
+Columns of text that a few values keep from being numbers or dates, and marks that usually mean a missing value.
+
+They stay what they are, for that is what the file says; the user is told what else they might be. Conventions: at least
+90 % of the different values, and at least 20 of them, must be numbers or dates.
+
+Whether a column of text holds dates, or numbers in a national form: what every one of its values agrees on.
+
+Conventions: more than two different values are needed, as for numbers; dates with day, month and year in three numbers
+are day first if every value can be read so, whatever parts the numbers, else month first; one column has one shape of
+dates, the zone and the time of the day apart, unless the user names the order of day and month.
+
+What is said of the columns of a table to learn from: a note for each kind of guess, however many columns.
 """
 
 from __future__ import annotations
@@ -27,13 +40,6 @@ from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source, ValueKind
 from bncli.files.reading.values import parts_of_dates, read_distinct
 from bncli.watch import Note, Watch
-
-# Columns of text that a few values keep from being numbers or dates, and marks that usually mean a missing value.
-#
-# They stay what they are, for that is what the file says; the user is told what else they might be. Conventions: at
-# least
-# 90 % of the different values, and at least 20 of them, must be numbers or dates.
-
 
 _LEAST_SHARE = 0.9
 _LEAST_NUMBER = 20
@@ -99,14 +105,6 @@ def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> Suspe
     other = next((text for text in texts if shape_of(text) != first), texts[-1])
     note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
     return SuspectedFormat("dates in several forms", note)
-
-
-# Whether a column of text holds dates, or numbers in a national form: what every one of its values agrees on.
-#
-# Conventions: more than two different values are needed, as for numbers; dates with day, month and year in three
-# numbers
-# are day first if every value can be read so, whatever parts the numbers, else month first; one column has one shape of
-# dates, the zone and the time of the day apart, unless the user names the order of day and month.
 
 
 _RECOGNITION_N_TRIED = 64
@@ -192,9 +190,6 @@ def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognized
     other = {".": ",", ",": "."}[form.decimal]
     words = f"decimal {mark}" + (f", {form.affix}" if form.affix else "")
     return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
-
-
-# What is said of the columns of a table to learn from: a note for each kind of guess, however many columns.
 
 
 _MAX_CODES = 10

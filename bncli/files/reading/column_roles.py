@@ -3,6 +3,8 @@
 What the user says comes from flags and from a small JSON file, NAME.schema.json beside the data or the one given by
 name: `{"class", "categorical": [...], "numeric": [...], "ignore": [...], "weights"}`. Flags win over the file.
 Cuts that are given fix the attributes and their types.
+
+A `.codes` file as a table: whatever else can be said of how a table is read was settled when it was encoded.
 """
 
 from __future__ import annotations
@@ -258,9 +260,6 @@ def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAtt
             if isinstance(form, NumberForm) or column == form.source:
                 found[column] = (*found.get(column, ()), attribute)
     return found
-
-
-# A `.codes` file as a table: whatever else can be said of how a table is read was settled when it was encoded.
 
 
 _FLAGS = {

@@ -6,6 +6,23 @@ column is a `Tally` of its values against the class. Two columns are the same wh
 
 Conventions: of text files every column is read as text, since its type may still change; of columnar files numbers are
 read as such. A class of more than 256 labels is no class: then only the values themselves are counted.
+
+The values of one column counted against the class, in bounded memory, while its rows come by once.
+
+Up to a cap every distinct value has its exact counts. Beyond it a value stays only if its hash, a fixed function of the
+value that spreads evenly over 64 bits, begins with as many zero bits as the column's `level` says; the level rises by
+one whenever too many values stay. A value that stays at the end has stayed from its first row on, so its counts are
+exact, and each stands for 2^level values: sums over values times 2^level are unbiased estimates. The values that were
+most frequent when the cap was reached, and those named in `always`, are kept whatever their hash, and stand for
+themselves, so that what is common and what is missing stay exact.
+
+Cost: O(1) a row; memory O(cap x classes), and as much again for rows that wait to be counted in.
+
+One column of a table that is described, while its rows come by once: its values counted, its type at the end.
+
+The type is found by the rules of learning (`growing`, `findings`). They see the distinct values of every row block, and
+at the end the kept values as often as they occur; what a date or a number in a national form would be is also asked of
+the values that were not kept.
 """
 
 from __future__ import annotations
@@ -40,19 +57,6 @@ from bncli.files.reading.source import BLANKS, BadRow, MissingTokens, Source, Va
 from bncli.files.reading.training_rows import start_columns
 from bncli.files.reading.values import read_distinct
 from bncli.watch import Watch, silent
-
-# The values of one column counted against the class, in bounded memory, while its rows come by once.
-#
-# Up to a cap every distinct value has its exact counts. Beyond it a value stays only if its hash, a fixed function of
-# the
-# value that spreads evenly over 64 bits, begins with as many zero bits as the column's `level` says; the level rises by
-# one whenever too many values stay. A value that stays at the end has stayed from its first row on, so its counts are
-# exact, and each stands for 2^level values: sums over values times 2^level are unbiased estimates. The values that were
-# most frequent when the cap was reached, and those named in `always`, are kept whatever their hash, and stand for
-# themselves, so that what is common and what is missing stay exact.
-#
-# Cost: O(1) a row; memory O(cap x classes), and as much again for rows that wait to be counted in.
-
 
 Hashes = NDArray[np.uint64]
 _BASE, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
@@ -221,15 +225,6 @@ def mixed(bits: NDArray[Any]) -> Hashes:
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     spread: Hashes = bits ^ (bits >> np.uint64(31))
     return spread
-
-
-# One column of a table that is described, while its rows come by once: its values counted, its type at the end.
-#
-# The type is found by the rules of learning (`growing`, `findings`). They see the distinct values of every row block,
-# and
-# at the end the kept values as often as they occur; what a date or a number in a national form would be is also asked
-# of
-# the values that were not kept.
 
 
 _MOST_SHOWN = 10**6

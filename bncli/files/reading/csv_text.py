@@ -2,6 +2,21 @@
 
 A quote that is never closed would swallow the rest of the file: a row that is still open at the end, or after
 64 MB, is malformed; what is dropped is the line on which it begins, and reading goes on with the next line.
+
+Arrow's CSV parser, asked for some columns of some whole rows, on the calling thread.
+
+Where rows begin and end in delimited text, exactly.
+
+A quote opens a quoted section only at the start of a field; inside it a doubled quote is a quote, and delimiters and
+line ends are data. After the section the field goes on to the next delimiter or line end. Elsewhere a quote is a
+character like any other. A row ends at a line feed, a carriage return, or the two together; an empty line is no row.
+
+Quoted sections are found without a loop when quotes alternate between field starts and section ends (nearly every
+file); otherwise one regular expression walks from section to section. Both give the same answer.
+
+The header row of a text file: its delimiter and its column names.
+
+What happens to malformed rows: the run stops, or they are skipped and counted, or a file collects them.
 """
 
 from __future__ import annotations
@@ -24,9 +39,6 @@ from bncli.files.atomic import atomic_writer
 from bncli.files.reading.byte_streams import Stream
 from bncli.files.reading.source import BLANKS, NOT_UTF8, BadRow, ValueKind
 from bncli.watch import Note, Watch
-
-# Arrow's CSV parser, asked for some columns of some whole rows, on the calling thread.
-
 
 _TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
 
@@ -63,16 +75,6 @@ def read_texts(data: bytes, n_columns: int, delimiter: bytes) -> list[pa.Array]:
     """All columns as text."""
     arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
     return list(arrays.values())
-
-
-# Where rows begin and end in delimited text, exactly.
-#
-# A quote opens a quoted section only at the start of a field; inside it a doubled quote is a quote, and delimiters and
-# line ends are data. After the section the field goes on to the next delimiter or line end. Elsewhere a quote is a
-# character like any other. A row ends at a line feed, a carriage return, or the two together; an empty line is no row.
-#
-# Quoted sections are found without a loop when quotes alternate between field starts and section ends (nearly every
-# file); otherwise one regular expression walks from section to section. Both give the same answer.
 
 
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
@@ -202,9 +204,6 @@ def _blank_out(text: NDArray[np.uint8], sections: Sections) -> NDArray[np.uint8]
     change[sections.starts] += 1
     change[sections.ends] -= 1
     return np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
-
-
-# The header row of a text file: its delimiter and its column names.
 
 
 _DELIMITERS = b",\t;|"
@@ -445,9 +444,6 @@ def _line_end(data: bytes, start: int) -> int:
     if line_feed < 0:
         line_feed = data.find(b"\r", start)
     return line_feed + 1 if line_feed >= 0 else len(data)
-
-
-# What happens to malformed rows: the run stops, or they are skipped and counted, or a file collects them.
 
 
 class BadRows:

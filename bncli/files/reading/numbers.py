@@ -2,6 +2,15 @@
 
 Arrow's parsers also take `inf`, `nan` and hexadecimal; here these are text. A number too large for a double (1e400)
 is not finite and so is text as well.
+
+Numbers in national forms: 1.234,56 1,234.56 1 234,56 1'234.56 € 60,93 12 % (5.00) 5-
+
+Once the decimal mark is known every other mark can only part thousands, so a form is the decimal mark and the sign.
+Thousands are groups of three digits, all parted by the same mark, the first of one to three digits and not 0.
+
+Conventions: where a mark may be either, as in `1,234` and in all that stands beside it, it is the decimal mark if there
+are numbers of four digits and more without it; else it parts thousands if some numbers do without it; else, every
+number having it, a comma is the decimal mark in a file whose fields are separated by semicolons and no other.
 """
 
 from __future__ import annotations
@@ -148,16 +157,6 @@ def are_codes(texts: pa.Array, counts: Integers) -> bool:
         return False
     is_zero = pc.match_substring_regex(texts, "^0+$").to_numpy(zero_copy_only=False)
     return bool(counts[is_zero].sum() <= counts[~is_zero].max(initial=0))
-
-
-# Numbers in national forms: 1.234,56  1,234.56  1 234,56  1'234.56  € 60,93  12 %  (5.00)  5-
-#
-# Once the decimal mark is known every other mark can only part thousands, so a form is the decimal mark and the sign.
-# Thousands are groups of three digits, all parted by the same mark, the first of one to three digits and not 0.
-#
-# Conventions: where a mark may be either, as in `1,234` and in all that stands beside it, it is the decimal mark if
-# there are numbers of four digits and more without it; else it parts thousands if some numbers do without it; else,
-# every number having it, a comma is the decimal mark in a file whose fields are separated by semicolons and no other.
 
 
 _CODES = (

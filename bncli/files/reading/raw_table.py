@@ -1,6 +1,22 @@
 """A table opened for reading: one or several files with the same columns, as row blocks in order.
 
 The columns of the files are matched by name; their order is that of the first file.
+
+From a block of text to a row block: the columns that are wanted, typed, and the malformed rows told apart.
+
+The quick way is one call of Arrow's parser. Only when that fails, or the bytes are foul (NUL, not UTF-8), the rows of
+this one block are looked at one by one: ragged and foul rows go, and a column that is not all numbers is read as text.
+
+Numbers with leading zeros, as 01234, in a block of text whose columns are read as numbers: these are codes.
+
+A parser of numbers does not tell 01234 from 1234, so the bytes are looked at: a zero at the start of a field, followed
+by digits to its end. Which column it stands in follows from the number of delimiters before it, unless there are
+quotes, blanks or rows that are malformed; then the columns in question are parsed as text. Cost: a few per cent of
+parsing, and nothing where no column may still turn out to be codes.
+
+What the heads and footers of a table's files say: its columns, and how many rows there are, without reading them.
+
+Work done ahead of time on several threads, its results taken in order.
 """
 
 from __future__ import annotations
@@ -50,12 +66,6 @@ from bncli.files.reading.source import (
 )
 from bncli.files.reading.values import find_faults, resolve
 from bncli.watch import Progress, Watch
-
-# From a block of text to a row block: the columns that are wanted, typed, and the malformed rows told apart.
-#
-# The quick way is one call of Arrow's parser. Only when that fails, or the bytes are foul (NUL, not UTF-8), the rows of
-# this one block are looked at one by one: ragged and foul rows go, and a column that is not all numbers is read as
-# text.
 
 
 @dataclass(frozen=True)
@@ -371,15 +381,6 @@ def parse(raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) 
     return parse_block(raw, wants, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, wants, tokens)
 
 
-# Numbers with leading zeros, as 01234, in a block of text whose columns are read as numbers: these are codes.
-#
-# A parser of numbers does not tell 01234 from 1234, so the bytes are looked at: a zero at the start of a field,
-# followed
-# by digits to its end. Which column it stands in follows from the number of delimiters before it, unless there are
-# quotes, blanks or rows that are malformed; then the columns in question are parsed as text. Cost: a few per cent of
-# parsing, and nothing where no column may still turn out to be codes.
-
-
 _ZERO, _LINE_FEED, _RETURN, _QUOTE = b'0\n\r"'
 _SLICE = 1 << 16
 
@@ -428,9 +429,6 @@ def _fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: in
         return None
     n_before = np.searchsorted(delimiters, starts)
     return np.where(is_first, 0, (n_before - 1) % max(n_columns - 1, 1) + 1)
-
-
-# What the heads and footers of a table's files say: its columns, and how many rows there are, without reading them.
 
 
 _HEAD = 1 << 16
@@ -484,9 +482,6 @@ def _rows(one: Input, width: float | None) -> tuple[int, bool]:
         pass  # reading it will say what is wrong
     size = path.stat().st_size * (_EXPANSION if path.suffix.lower() in COMPRESSED_SUFFIXES else 1)
     return round(size / (width or 100.0)), False
-
-
-# Work done ahead of time on several threads, its results taken in order.
 
 
 T = TypeVar("T")

@@ -2,6 +2,23 @@
 
 Only the columns that the model uses must be there, and not even they where that is allowed. Text in a column of numbers
 makes its row malformed; a value that the model never saw is coded UNSEEN.
+
+Columns of a row block as a model's schema reads them: types and levels are the schema's, never guessed.
+
+Columns that a test set is asked for beside those of its model: their values as they stand in the table.
+
+They become numbers as in a table to learn from: where all values are numbers, and more than two different ones.
+
+A test set, read whole as a model reads it: its attributes coded by the schema, its class into the model's labels.
+
+A labelled table read in batches of bounded size under given cuts: codes, classes and weights, in the order of rows.
+
+The batches are a context, which closes the table.
+
+Rows of weight 0 do not exist. The labels are numbered as they are met, since no batch knows those of the next.
+
+Conventions: a text that means a missing value among numbers only, as NA, is a label until all rows are read; if the
+other labels turn out to be numbers, as many rows have no class, which is an error.
 """
 
 from __future__ import annotations
@@ -31,8 +48,6 @@ from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, Values
 from bncli.files.reading.values import column_read, in_form, want_in_form
 from bncli.watch import Run, Watch, silent
-
-# Columns of a row block as a model's schema reads them: types and levels are the schema's, never guessed.
 
 
 @dataclass(frozen=True)
@@ -283,11 +298,6 @@ def read_batches(
     yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)
 
 
-# Columns that a test set is asked for beside those of its model: their values as they stand in the table.
-#
-# They become numbers as in a table to learn from: where all values are numbers, and more than two different ones.
-
-
 def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
     """How those of the names are asked for that the table has and that are not read anyway."""
     return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
@@ -304,9 +314,6 @@ def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
     levels = sort_levels(distinct_levels(texts, tokens.text))
     codes = codes_of(texts, levels, tokens.text)[rows]
     return CategoricalColumn(narrow_codes(codes, len(levels)), levels)
-
-
-# A test set, read whole as a model reads it: its attributes coded by the schema, its class into the model's labels.
 
 
 def read_labelled(
@@ -426,16 +433,6 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 def _numbers(column: Column) -> np.ndarray:
     return column.codes if isinstance(column, CategoricalColumn) else column.values
-
-
-# A labelled table read in batches of bounded size under given cuts: codes, classes and weights, in the order of rows.
-#
-# The batches are a context, which closes the table.
-#
-# Rows of weight 0 do not exist. The labels are numbered as they are met, since no batch knows those of the next.
-#
-# Conventions: a text that means a missing value among numbers only, as NA, is a label until all rows are read; if the
-# other labels turn out to be numbers, as many rows have no class, which is an error.
 
 
 class CodedBatch(NamedTuple):

@@ -1,4 +1,10 @@
-"""What a user can say of DATA, as one frozen value: which files, how to read them, what the columns are."""
+"""What a user can say of DATA, as one frozen value: which files, how to read them, what the columns are.
+
+A row block: some consecutive rows of a table as typed arrays, whatever file they came from.
+
+Text files and columnar files alike are cut into raw blocks that are parsed one by one, on any thread, into row blocks;
+all that follows (learning types, coding rows for a model) sees row blocks only.
+"""
 
 from __future__ import annotations
 
@@ -81,13 +87,6 @@ class MissingTokens:
 
 def _is_more(token: str) -> bool:
     return len(token) > 1 and token.startswith("+")
-
-
-# A row block: some consecutive rows of a table as typed arrays, whatever file they came from.
-#
-# Text files and columnar files alike are cut into raw blocks that are parsed one by one, on any thread, into row
-# blocks;
-# all that follows (learning types, coding rows for a model) sees row blocks only.
 
 
 Values = Any

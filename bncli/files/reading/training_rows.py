@@ -2,6 +2,24 @@
 
 One pass with types guessed from the first rows, which hold for nearly every file; then the columns that turned out to
 be text are read again where they had been read as numbers. Rows of weight 0 do not exist.
+
+Whether the files of one table agree on what its columns are.
+
+Types are found over all rows, so a column of numbers in one file and of names in the next would be one of names, or be
+left out for its many values, and nobody would know which file is at fault. So that is an error, which names the file.
+Only columns whose type nobody has said are looked at; whole and broken numbers are no difference, nor is a column that
+is empty in a file.
+
+Conventions: columnar files are compared by the types that they declare. In text, a file with more than two different
+numbers and nothing else in a column has numbers, and one without any number has names; a file after one of numbers has
+nothing else, and none after one of names has numbers. What turns out to be dates, numbers in a national form or codes
+with leading zeros is no difference either: `findings` raises the error, when it comes to names.
+
+A table larger than memory, read in two rounds.
+
+The first reads all rows, finds types, levels and missing values, and keeps the values while they fit a budget, then a
+sample of the rows (`sampling`). On these cuts are learnt. The second reads the table again and keeps one code a value.
+A file that is another than in the first round is an error.
 """
 
 from __future__ import annotations
@@ -47,22 +65,6 @@ from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
 from bncli.files.reading.values import want_in_form
 from bncli.watch import Note, Run, Watch, silent
-
-# Whether the files of one table agree on what its columns are.
-#
-# Types are found over all rows, so a column of numbers in one file and of names in the next would be one of names, or
-# be
-# left out for its many values, and nobody would know which file is at fault. So that is an error, which names the file.
-# Only columns whose type nobody has said are looked at; whole and broken numbers are no difference, nor is a column
-# that
-# is empty in a file.
-#
-# Conventions: columnar files are compared by the types that they declare. In text, a file with more than two different
-# numbers and nothing else in a column has numbers, and one without any number has names; a file after one of numbers
-# has
-# nothing else, and none after one of names has numbers. What turns out to be dates, numbers in a national form or codes
-# with leading zeros is no difference either: `findings` raises the error, when it comes to names.
-
 
 _NUMBERS, _NAMES = "numbers", "names"
 _N_SHOWN = 40
@@ -392,14 +394,6 @@ def _read_again(
 
 def _numbered(i: int, raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> tuple[int, RowBlock]:
     return i, parse(raw, wants, tokens)
-
-
-# A table larger than memory, read in two rounds.
-#
-# The first reads all rows, finds types, levels and missing values, and keeps the values while they fit a budget, then a
-# sample of the rows (`sampling`). On these cuts are learnt. The second reads the table again and keeps one code a
-# value.
-# A file that is another than in the first round is an error.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""From the values that a file holds to the values that are wanted, and what is wrong with those that do not fit."""
+"""From the values that a file holds to the values that are wanted, and what is wrong with those that do not fit.
+
+Columns that are written in a form: their text as numbers, and the columns that the parts of a date make.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from bncli.files.reading.column_builder import narrow_numbers, strip
 from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.numbers import to_numbers, to_numbers_by
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
-
-# Columns that are written in a form: their text as numbers, and the columns that the parts of a date make.
 
 
 def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:

@@ -8,6 +8,12 @@ Conventions: all that is asked of a cluster ends in bounded time. Who answers no
 a cluster without workers for ALONE_SECONDS is given up (a worker that died may be started again by its nanny). A task
 whose worker dies is run again elsewhere, and what it needs is made again; after RETRIES workers died with it, it is
 blamed. Dask's warnings and logs are kept off the standard error: what matters is said as a note or an error.
+
+Whether what is waited for can still come: who has nothing done looks at the workers, again and again.
+
+A worker near its limit of memory is paused by Dask and takes no more tasks; where what fills it are the mapped pages of
+its own row blocks, nothing ever frees it. A worker beyond it is ended by its nanny and started anew, as another worker
+to the scheduler, and no task is blamed.
 """
 
 from __future__ import annotations
@@ -29,15 +35,6 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from bncli.errors import BncliError, UsageError
-
-# Whether what is waited for can still come: who has nothing done looks at the workers, again and again.
-#
-# A worker near its limit of memory is paused by Dask and takes no more tasks; where what fills it are the mapped pages
-# of
-# its own row blocks, nothing ever frees it. A worker beyond it is ended by its nanny and started anew, as another
-# worker
-# to the scheduler, and no task is blamed.
-
 
 ALONE_SECONDS = 20.0
 STUCK_SECONDS = 20.0

@@ -3,6 +3,12 @@
 Conventions: any other table is encoded first, on the cluster too, into a file beside the model that goes when the fit
 ends, however it ends. What needs single rows, or keeps more of each row than codes, is refused with its reason before
 anything is read; the choice of the penalty, on at most 50,000 rows, is made by this process.
+
+The rows of a `.codes` file as row blocks on workers, each of which maps the file by itself.
+
+A block is a task (never data that is sent once): where a worker is lost, blocks and the row state made of them are made
+again elsewhere. A round is one task per thread: it runs the kernel over the blocks that it stands for and returns the
+partial result of each, which are added here in block order.
 """
 
 from __future__ import annotations
@@ -33,14 +39,6 @@ from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster, Future, Los
 from bncli.steps.encode import encode
 from bncli.steps.inputs import SuppliedFiles, read_supplied
 from bncli.watch import Note, Run, Watch
-
-# The rows of a `.codes` file as row blocks on workers, each of which maps the file by itself.
-#
-# A block is a task (never data that is sent once): where a worker is lost, blocks and the row state made of them are
-# made
-# again elsewhere. A round is one task per thread: it runs the kernel over the blocks that it stands for and returns the
-# partial result of each, which are added here in block order.
-
 
 _ATTEMPTS = 4
 SECONDS_THAT_PAY = 1.0

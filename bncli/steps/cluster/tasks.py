@@ -2,6 +2,11 @@
 
 A worker makes what serves the tasks (a Runner, which remembers the table in hand) once for each of its threads, and
 keeps that of the last command alone.
+
+Reading on a cluster: a file of a table is a task, whose worker parses it, or codes it, by itself.
+
+What a worker has made stays with it until the rows of its file are next: here is one file's at a time. Workers read
+files by their whole paths; errors name them as they were typed.
 """
 
 from __future__ import annotations
@@ -103,12 +108,6 @@ def _served(serve: Serve, command: str, shared: Any, task: Any) -> Any:
         _here.serving = None  # lets go of the table of another command before the next is read
         _here.serving, _here.command = serve(shared), command
     return _here.serving(task)
-
-
-# Reading on a cluster: a file of a table is a task, whose worker parses it, or codes it, by itself.
-#
-# What a worker has made stays with it until the rows of its file are next: here is one file's at a time. Workers read
-# files by their whole paths; errors name them as they were typed.
 
 
 @contextmanager

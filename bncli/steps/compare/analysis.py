@@ -6,6 +6,21 @@ Conventions:
 - Of the best learner on a data set and another one, the folds that both have are compared by the corrected resampled
   t-test (Nadeau & Bengio 2003), two-sided at 5 %.
 - Bias and variance have one figure a data set, of all repeats together: no folds, no test. Costs are not tested either.
+
+What a comparison concludes: figures on every data set, ranks and tests over all of them, and the seconds they took.
+
+`as_json` has them under stable keys; tables, LaTeX and drawings are made from the same records. A figure is None where
+it is not defined, and so is what would follow from it.
+
+One metric over all data sets: average ranks, Friedman's test, and every pair of learners beside each other.
+
+Conventions:
+- Learners that have a figure nowhere are left out, then the data sets where any of the others has none: all tests are
+  over the same data sets. With fewer than two learners or data sets left there is no summary; in a group of data sets
+  one is enough.
+- A pair with the baseline has the baseline as its second; of other pairs the learner typed first comes first.
+- Costs are not tested, and one data set alone, in a group, is not either: ranks, counts and ratios stand alone.
+- An infinite loss is worse than any other in ranks and counts; the t-test and the ratio over it are not defined.
 """
 
 from __future__ import annotations
@@ -33,13 +48,6 @@ from bncli.engine.evaluation.significance import (
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import UsageError
 from bncli.steps.compare.entries import COSTS, ComparisonRun, Groups, Outcome
-
-# What a comparison concludes: figures on every data set, ranks and tests over all of them, and the seconds they took.
-#
-# `as_json` has them under stable keys; tables, LaTeX and drawings are made from the same records. A figure is None
-# where
-# it is not defined, and so is what would follow from it.
-
 
 HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll", "balanced_accuracy", "mcc"))
 """Of all other figures less is better."""
@@ -216,17 +224,6 @@ class CompareReport:
 
 def _figure_json(figures: Mapping[str, ComparedFigure], metric: str) -> dict[str, Any] | None:
     return asdict(figures[metric]) if metric in figures else None
-
-
-# One metric over all data sets: average ranks, Friedman's test, and every pair of learners beside each other.
-#
-# Conventions:
-# - Learners that have a figure nowhere are left out, then the data sets where any of the others has none: all tests are
-#   over the same data sets. With fewer than two learners or data sets left there is no summary; in a group of data sets
-#   one is enough.
-# - A pair with the baseline has the baseline as its second; of other pairs the learner typed first comes first.
-# - Costs are not tested, and one data set alone, in a group, is not either: ranks, counts and ratios stand alone.
-# - An infinite loss is worse than any other in ranks and counts; the t-test and the ratio over it are not defined.
 
 
 _BEYOND_ALL = 1e100

@@ -1,6 +1,14 @@
 """Compares learners over data sets: the same folds for all, every figure, and which differences are real.
 
 Every data set is read once before the work begins, and every output is checked, so that what must fail fails at once.
+
+A comparison is run: every learner on every fold of every data set, in this process, in several, or on a cluster.
+
+The largest data sets come first, so that no process is left alone with a long task at the end. What is found is put in
+order afterwards, so neither the number of processes nor who was first can change it.
+
+Conventions: a learner that fails on a fold is not tried on the other folds of that data set; it has a gap there, no
+outcomes, and the reason is that of its first fold that failed.
 """
 
 from __future__ import annotations
@@ -43,15 +51,6 @@ from bncli.steps.compare.pool import Result, in_processes
 from bncli.steps.compare.runner import Failure, Runner, RunPlan, Task
 from bncli.steps.run import free_memory
 from bncli.watch import Note, Progress, Run, Stage, Watch
-
-# A comparison is run: every learner on every fold of every data set, in this process, in several, or on a cluster.
-#
-# The largest data sets come first, so that no process is left alone with a long task at the end. What is found is put
-# in
-# order afterwards, so neither the number of processes nor who was first can change it.
-#
-# Conventions: a learner that fails on a fold is not tried on the other folds of that data set; it has a gap there, no
-# outcomes, and the reason is that of its first fold that failed.
 
 
 def run_plan(

@@ -6,6 +6,18 @@ need it) and a digest of all values, by which a run that goes on later knows its
 Conventions: a data set is called after its file, without folder and endings; where two would be called the same, as
 much of the path is added as tells them apart. What cannot be read twice (the standard input, a pipe) is refused, for
 every process reads its data itself.
+
+Data sets in groups by their number of rows: everything over all of them is then told of each group too.
+
+Conventions: bounds b_1 < b_2 < ... make the groups `rows<b_1`, `b_1<=rows<b_2`, ..., `rows>=b_n`; the rows are those of
+the whole table. A group without a data set is refused, for a bound outside the tables is most likely a slip.
+
+Who takes part in a comparison: a name and the learning options behind it.
+
+What a comparison finds before anything is concluded from it: an outcome for every fold of every learner.
+
+A trial holds them all in one order, that of the data sets, learners, repeats and folds, whatever finished first. A
+learner that failed on a data set has no outcome there: a gap, with its reason.
 """
 
 from __future__ import annotations
@@ -150,13 +162,6 @@ def _entries_digest(columns: Columns) -> str:
     return digest.hexdigest()
 
 
-# Data sets in groups by their number of rows: everything over all of them is then told of each group too.
-#
-# Conventions: bounds b_1 < b_2 < ... make the groups `rows<b_1`, `b_1<=rows<b_2`, ..., `rows>=b_n`; the rows are those
-# of
-# the whole table. A group without a data set is refused, for a bound outside the tables is most likely a slip.
-
-
 Groups = Mapping[str, tuple[str, ...]]
 """The data sets of each group, by its name."""
 
@@ -199,9 +204,6 @@ def _span(sizes: Mapping[str, int]) -> str:
 _FEW = 4
 
 
-# Who takes part in a comparison: a name and the learning options behind it.
-
-
 @dataclass(frozen=True)
 class Learner:
     """A recipe with a name; `options` is what was typed for it; what is supplied stands in for methods."""
@@ -237,12 +239,6 @@ def check_names(learners: Sequence[Learner]) -> None:
             hint = "it is given twice" if same else "put NAME= before its options"
             raise UsageError(f"two learners are called {learner.name!r}", hint=hint)
         seen[learner.name] = learner
-
-
-# What a comparison finds before anything is concluded from it: an outcome for every fold of every learner.
-#
-# A trial holds them all in one order, that of the data sets, learners, repeats and folds, whatever finished first. A
-# learner that failed on a data set has no outcome there: a gap, with its reason.
 
 
 COSTS = ("fit_seconds", "iterations", "passes")

@@ -1,6 +1,8 @@
 """What a comparison writes beside its report: outcomes as CSV, tables as LaTeX, drawings as SVG.
 
 Drawings are of the first metric asked for.
+
+A comparison as tables for a paper: the figures on every data set, average ranks, and all pairs of learners.
 """
 
 from __future__ import annotations
@@ -20,9 +22,6 @@ from bncli.files.pictures.drawing import Drawing
 from bncli.files.pictures.rank_diagram import critical_difference_diagram
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, ComparedFigure, CompareReport, LearnerPair, Summary, told
 from bncli.steps.compare.entries import COSTS, COUNTS
-
-# A comparison as tables for a paper: the figures on every data set, average ranks, and all pairs of learners.
-
 
 _MOST_WITH_SPREAD = 5
 """Learners up to which means stand with their standard deviations: a page has no room for more."""

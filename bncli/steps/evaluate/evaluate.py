@@ -4,6 +4,8 @@ Three protocols: cross-validation of the learning options on one table; learning
 testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold; what
 needs all rows at once (curves, figures of every label) comes from the predictions of all folds together. With samples
 of the rows to learn from, a learning curve stands beside it all.
+
+A model on a test table: its rows as read, what it says of them, and the report of that.
 """
 
 from __future__ import annotations
@@ -46,8 +48,6 @@ from bncli.steps.inputs import SuppliedFiles, refuse_scores
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.score import rule_to_score
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
-
-# A model on a test table: its rows as read, what it says of them, and the report of that.
 
 
 class TestedRows(NamedTuple):

@@ -1,4 +1,9 @@
-"""The figures of an evaluation, as records and as JSON."""
+"""The figures of an evaluation, as records and as JSON.
+
+What came of decisions in an evaluation: means over the folds, and how every threshold would have done.
+
+The figures of groups as a report, and as JSON.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +23,6 @@ from bncli.engine.evaluation.reliability import CalibrationFigures
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
 from bncli.engine.prediction.decision_rules import table
-
-# What came of decisions in an evaluation: means over the folds, and how every threshold would have done.
-
 
 Figure = float | None
 
@@ -87,9 +89,6 @@ def _decided_rows(folds: Sequence[DecisionFigures], places: Sequence[Index], n_r
     values = [one.rule.threshold.value for one in found if one.rule.threshold is not None]
     threshold = None if rule.threshold is None else rule.threshold._replace(value=fmean(values))
     return DecidedRows(replace(rule, threshold=threshold), codes)
-
-
-# The figures of groups as a report, and as JSON.
 
 
 @dataclass(frozen=True)

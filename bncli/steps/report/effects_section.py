@@ -3,6 +3,8 @@
 Intervals: a value that N training rows have is taken as known to twice the standard error of log-odds counted from so
 many rows, 1 / sqrt(N p (1 - p)), p being what the model says of an otherwise average row with this value. They say how
 much so many rows can tell, not how the model was learnt.
+
+The nomogram of a model of two classes: its effects of single attributes as points that are added up by hand.
 """
 
 from __future__ import annotations
@@ -35,9 +37,6 @@ from bncli.files.pictures.heat_maps import HeatAxis, heat_map
 from bncli.files.pictures.page import Block, Grid, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.model_views import EffectsReport, NamedEffect
 from bncli.steps.report.page_text import percent, times
-
-# The nomogram of a model of two classes: its effects of single attributes as points that are added up by hand.
-
 
 MOST_SCALES = 15
 _LEAST_POINTS = 0.5

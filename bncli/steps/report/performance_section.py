@@ -1,4 +1,7 @@
-"""Is it any good? What a model says of rows that it has not seen, beside the class frequencies."""
+"""Is it any good? What a model says of rows that it has not seen, beside the class frequencies.
+
+What the model's own rule decides, where it has one; for two classes the thresholds to choose from.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,6 @@ from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.other_models import ComparedModel, beside_sentence
 from bncli.steps.report.page_text import count, figure, percent
-
-# What the model's own rule decides, where it has one; for two classes the thresholds to choose from.
-
 
 MOST_CELLS = 12
 """Labels whose confusion is told as numbers too."""

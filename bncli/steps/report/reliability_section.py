@@ -1,6 +1,8 @@
 """Can I rely on it? Missing and unseen values, drift, groups of rows that fare badly, values with few rows behind them.
 
 Drift is that of a monitor (`bncli.engine.prediction.monitoring`): the stability index, and whether chance can tell.
+
+The groups of rows that were asked for: how well the model does for each, against all rows.
 """
 
 from __future__ import annotations
@@ -20,9 +22,6 @@ from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.pictures.page import Block, Grid, Paragraph, Section
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.page_text import count, figure, listed, percent
-
-# The groups of rows that were asked for: how well the model does for each, against all rows.
-
 
 GROUPS_MOST_GROUPS = 40
 _LEAST = 30

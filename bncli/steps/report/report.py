@@ -1,4 +1,7 @@
-"""Gathers what there is to say of a model, and of its predictions for a table, and writes it as one page to look at."""
+"""Gathers what there is to say of a model, and of its predictions for a table, and writes it as one page to look at.
+
+Whole pages: of a model, of what came of learning one, of an evaluation.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,6 @@ from bncli.steps.report.structure_section import construction_section, evaluatio
 from bncli.steps.report.what_if_section import MOST_BYTES, trying_sections
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
-
-# Whole pages: of a model, of what came of learning one, of an evaluation.
-
 
 _MOST_FOLDS = 50
 

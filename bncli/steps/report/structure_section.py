@@ -2,6 +2,8 @@
 
 Information is counted from the data of the report: of an arc between attributes I(child; parent | class), of a column
 I(column; class), of a region I(its columns together; class). Counts of few rows make it look larger than it is.
+
+How was it made? The recipe, fingerprints of the files, versions, and the command lines that make it again.
 """
 
 from __future__ import annotations
@@ -223,9 +225,6 @@ def _table(model: Model, family: Family, table: Array) -> Grid:
     more += "" if len(labels) == len(model.schema.labels) else f", the first {len(labels)} labels"
     headings = (*(attributes[a].name for a in family.attributes), *labels)
     return Grid(kind + more, headings, rows, tuple(range(len(names), len(headings))))
-
-
-# How was it made? The recipe, fingerprints of the files, versions, and the command lines that make it again.
 
 
 MAKING_QUESTION = "How was it made?"
