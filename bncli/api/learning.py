@@ -65,6 +65,29 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
         return Model(read_model(path), told)
 
 
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is said of the table, as fields of a source, and the options of learning."""
+    of_table = (*COLUMNS, *FILES)
+    said = {key: value for key, value in options.items() if key in of_table}
+    return said_of(said), {key: value for key, value in options.items() if key not in of_table}
+
+
+def _learning(words: Mapping[str, Any]) -> Learning:
+    """Return the recipe that the options mean."""
+    known = typed_options()
+    for word in words:
+        if word not in known and word != "seed":
+            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMNS, *FILES], 1)
+            hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
+            raise TypeError(f"there is no option {word!r}; {hint}")
+    files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
+    if words.get("class_weights") is not None:
+        files["class_weights"] = numbers_stated(words["class_weights"])
+    if words.get("costs") is not None:
+        files["costs"] = costs_stated(words["costs"])
+    return learning({**known, "seed": 0, **words, **files}, settings={})
+
+
 @in_python()
 def evaluate(
     table: Any,
@@ -125,6 +148,15 @@ def compare(
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), unseen=unseen, run=run).as_json()
 
 
+def _path(table: Any) -> str:
+    """Comparisons name their tables by their files."""
+    if not isinstance(table, (str, os.PathLike)):
+        raise UsageError(
+            f"a table to compare on is a path, and not a {type(table).__name__}", hint="write it to a file"
+        )
+    return os.fspath(table)
+
+
 @in_python()
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
@@ -146,35 +178,3 @@ def simulate(
         except BncliError as error:
             raise type(error)(error.what, where=error.where.replace(folder, "").lstrip("/"), hint=error.hint) from error
         return parquet.read_table(drawn, memory_map=False)
-
-
-def _path(table: Any) -> str:
-    """Comparisons name their tables by their files."""
-    if not isinstance(table, (str, os.PathLike)):
-        raise UsageError(
-            f"a table to compare on is a path, and not a {type(table).__name__}", hint="write it to a file"
-        )
-    return os.fspath(table)
-
-
-def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is said of the table, as fields of a source, and the options of learning."""
-    of_table = (*COLUMNS, *FILES)
-    said = {key: value for key, value in options.items() if key in of_table}
-    return said_of(said), {key: value for key, value in options.items() if key not in of_table}
-
-
-def _learning(words: Mapping[str, Any]) -> Learning:
-    """Return the recipe that the options mean."""
-    known = typed_options()
-    for word in words:
-        if word not in known and word != "seed":
-            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMNS, *FILES], 1)
-            hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
-            raise TypeError(f"there is no option {word!r}; {hint}")
-    files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
-    if words.get("class_weights") is not None:
-        files["class_weights"] = numbers_stated(words["class_weights"])
-    if words.get("costs") is not None:
-        files["costs"] = costs_stated(words["costs"])
-    return learning({**known, "seed": 0, **words, **files}, settings={})

@@ -58,6 +58,42 @@ _OTHERS = (
     "allow_missing_columns",
 )
 _FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.+-]*[\w+]))?""")
+Told = Callable[[Event], None] | bool | None
+"""What `progress=` takes."""
+_PAUSE = 0.1
+"""Seconds between two pictures of a bar in a notebook."""
+
+
+class NotebookBars:
+    """A bar of HTML that is drawn anew in its place, at most ten times a second."""
+
+    def __init__(self, html: Callable[[str], Any], display: Callable[..., Any]) -> None:
+        self._html = html
+        self._shown = display(html(""), display_id=True)
+        self._name, self._drawn = "starting", -_PAUSE
+
+    def stage(self, name: str) -> None:
+        """Show another stage from now on."""
+        self._name = name
+        self._draw("<progress></progress>", "")
+
+    def progress(self, done: float, total: float | None, detail: str) -> None:
+        """So much of the stage is done; without a total the bar only moves."""
+        if time.monotonic() >= self._drawn + _PAUSE:
+            reached = "" if total is None else f' value="{done:g}" max="{total:g}"'
+            self._draw(f"<progress{reached}></progress>", detail)
+
+    def _draw(self, bar: str, detail: str) -> None:
+        self._drawn = time.monotonic()
+        self._shown.update(self._html(f"{bar} {escape(self._name)} {escape(detail[:200])}"))
+
+    def print(self, text: str) -> None:
+        """Print a line in place of the bar."""
+        self._draw("", text)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._shown.update(self._html(""))
 
 
 @contextmanager
@@ -112,12 +148,6 @@ def _is_value(flag: str, word: str) -> bool:
     return word in getattr(entry.kind, "words", ())
 
 
-Told = Callable[[Event], None] | bool | None
-"""What `progress=` takes."""
-_PAUSE = 0.1
-"""Seconds between two pictures of a bar in a notebook."""
-
-
 def run_of(threads: int, watch: Watch = silent) -> Run:
     """How a computation is carried out; UsageError for a number of threads that cannot be."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
@@ -140,11 +170,6 @@ def watching(progress: Told) -> Iterator[Watch]:
         raise UsageError(what, hint="leave it out for warnings alone")
 
 
-def _warn(event: Event) -> None:
-    if isinstance(event, Note):
-        warnings.warn(in_keywords(event.text), UserWarning, stacklevel=2)
-
-
 def _notebook_bars() -> NotebookBars | None:
     """Those of the notebook that this runs in; None elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -155,33 +180,6 @@ def _notebook_bars() -> NotebookBars | None:
     return NotebookBars(HTML, display)
 
 
-class NotebookBars:
-    """A bar of HTML that is drawn anew in its place, at most ten times a second."""
-
-    def __init__(self, html: Callable[[str], Any], display: Callable[..., Any]) -> None:
-        self._html = html
-        self._shown = display(html(""), display_id=True)
-        self._name, self._drawn = "starting", -_PAUSE
-
-    def stage(self, name: str) -> None:
-        """Show another stage from now on."""
-        self._name = name
-        self._draw("<progress></progress>", "")
-
-    def progress(self, done: float, total: float | None, detail: str) -> None:
-        """So much of the stage is done; without a total the bar only moves."""
-        if time.monotonic() >= self._drawn + _PAUSE:
-            reached = "" if total is None else f' value="{done:g}" max="{total:g}"'
-            self._draw(f"<progress{reached}></progress>", detail)
-
-    def _draw(self, bar: str, detail: str) -> None:
-        self._drawn = time.monotonic()
-        self._shown.update(self._html(f"{bar} {escape(self._name)} {escape(detail[:200])}"))
-
-    def print(self, text: str) -> None:
-        """Print a line in place of the bar."""
-        self._draw("", text)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._shown.update(self._html(""))
+def _warn(event: Event) -> None:
+    if isinstance(event, Note):
+        warnings.warn(in_keywords(event.text), UserWarning, stacklevel=2)

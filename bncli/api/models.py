@@ -339,15 +339,15 @@ class Model:
         return ", ".join(arcs[: _SHOWN * 4]) + more
 
 
+def load(path: str | os.PathLike[str]) -> Model:
+    """Return the model in a file; ModelError where it is damaged or none."""
+    return Model(read_model(os.fspath(path)))
+
+
 def _bar(effect: NamedEffect) -> str:
     width = max(1, round(200 * effect.share))
     bar = f'<svg width="{width}" height="10"><rect width="{width}" height="10" fill="#0072b2"/></svg>'
     return f"<tr><td>{escape(' × '.join(effect.attributes))}</td><td>{effect.share:.1%}</td><td>{bar}</td></tr>"
-
-
-def load(path: str | os.PathLike[str]) -> Model:
-    """Return the model in a file; ModelError where it is damaged or none."""
-    return Model(read_model(os.fspath(path)))
 
 
 def _restored(content: bytes, report: dict[str, Any] | None) -> Model:

@@ -31,13 +31,12 @@ from bncli.files.reading.source import Source
 NAME = "the table"
 """What errors call a table that is no file."""
 _ARROW = (pa.Table, pa.RecordBatch)
-
-
 LABELLED = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_row", *FILES)
 """What can be said of a labelled table whose columns a model knows."""
 SCORED = ("missing", "on_bad_row", *FILES)
 """What can be said of rows for a model."""
 _SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
+_HOLDERS = (Mapping, list, set, tuple, np.ndarray, complex)
 
 
 def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES)) -> dict[str, Any]:
@@ -62,17 +61,17 @@ def _field(key: str, value: Any) -> Any:
     return (value,) if _is_name(key, value) else one_of(key, value)
 
 
+def _is_name(key: str, value: Any) -> bool:
+    """One name where a list of them is wanted."""
+    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+
+
 def one_of(key: str, value: Any) -> Any:
     """Return the value; UsageError where it should be one of some words and is none."""
     words = words_of_data().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}, and should be one of {', '.join(map(repr, words))}")
     return value
-
-
-def _is_name(key: str, value: Any) -> bool:
-    """One name where a list of them is wanted."""
-    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
 
 
 @contextmanager
@@ -94,6 +93,17 @@ def source_of(data: Any, **options: Any) -> Iterator[Source]:
             yield replace(source, categorical=(*source.categorical, *_categories(table, source)))
         except BncliError as error:
             raise type(error)(error.what, where=error.where.replace(path, NAME), hint=error.hint) from None
+
+
+def _names(value: Any) -> Any:
+    """Return lists as the tuples that a source holds."""
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _categories(table: pa.Table, source: Source) -> list[str]:
+    """Columns of categories of which nothing else is said."""
+    known = {*source.categorical, *source.numeric, *source.ignore, source.weights}
+    return [f.name for f in table.schema if pa.types.is_dictionary(f.type) and f.name not in known]
 
 
 def table_of(data: Any) -> pa.Table:
@@ -121,6 +131,24 @@ def _check_names(data: Any) -> None:
         raise UsageError(f"two columns are called {twice!r}, {NAME}", hint="rename one of them")
 
 
+def _plain(table: pa.Table) -> pa.Table:
+    """Texts that are views, as Polars has them, and types that others made up, as Arrow can sort and take them."""
+    kinds = [_plain_kind(field.type) for field in table.schema]
+    return table.cast(pa.schema([pa.field(f.name, kind) for f, kind in zip(table.schema, kinds, strict=True)]))
+
+
+def _plain_kind(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_kind(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain_kind(kind.value_type), kind.ordered)
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
+
+
+def _columns(columns: Mapping[Any, Any]) -> dict[str, pa.Array]:
+    return {str(name): column_of(values, str(name)) for name, values in columns.items()}
+
+
 def _frame(data: Any) -> pa.Table:
     """Return a table of Arrow, or of another library; column by column where Arrow does not know one of its types."""
     if hasattr(data, "columns") and not isinstance(data, _ARROW):
@@ -141,8 +169,11 @@ def _is_strange(kind: pa.DataType) -> bool:
     return isinstance(kind.value_type if pa.types.is_dictionary(kind) else kind, pa.BaseExtensionType)
 
 
-def _columns(columns: Mapping[Any, Any]) -> dict[str, pa.Array]:
-    return {str(name): column_of(values, str(name)) for name, values in columns.items()}
+def _without_index(table: pa.Table) -> pa.Table:
+    """Return the table without the index of a pandas data frame that came along as columns."""
+    told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    index = [name for name in told.get("index_columns", ()) if isinstance(name, str) and name in table.column_names]
+    return table.drop_columns(index) if index else table
 
 
 def column_of(values: Any, name: str) -> pa.Array:
@@ -179,38 +210,3 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # NA of pandas is neither equal nor unequal to anything; an array has no one answer
         return not isinstance(value, _HOLDERS)
-
-
-_HOLDERS = (Mapping, list, set, tuple, np.ndarray, complex)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Texts that are views, as Polars has them, and types that others made up, as Arrow can sort and take them."""
-    kinds = [_plain_kind(field.type) for field in table.schema]
-    return table.cast(pa.schema([pa.field(f.name, kind) for f, kind in zip(table.schema, kinds, strict=True)]))
-
-
-def _plain_kind(kind: pa.DataType) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain_kind(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _plain_kind(kind.value_type), kind.ordered)
-    return pa.large_string() if pa.types.is_string_view(kind) else kind
-
-
-def _without_index(table: pa.Table) -> pa.Table:
-    """Return the table without the index of a pandas data frame that came along as columns."""
-    told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    index = [name for name in told.get("index_columns", ()) if isinstance(name, str) and name in table.column_names]
-    return table.drop_columns(index) if index else table
-
-
-def _categories(table: pa.Table, source: Source) -> list[str]:
-    """Columns of categories of which nothing else is said."""
-    known = {*source.categorical, *source.numeric, *source.ignore, source.weights}
-    return [f.name for f in table.schema if pa.types.is_dictionary(f.type) and f.name not in known]
-
-
-def _names(value: Any) -> Any:
-    """Return lists as the tuples that a source holds."""
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

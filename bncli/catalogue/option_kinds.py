@@ -209,41 +209,6 @@ class ClassNumbers(NamedTuple):
         return {"type": "string"}
 
 
-def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
-    """Return the numbers in `label=number,...`.
-
-    A field with a comma in its label stands in double quotes, as in CSV.
-    """
-    found: dict[str, float] = {}
-    fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
-    for field, following in itertools.zip_longest(fields, fields[1:]):
-        label, equals, number = (part.strip() for part in field.rpartition("="))
-        value = decimal(number)
-        if not equals or value is None:
-            other = "".join(f", nor {word}" for word in words)
-            quoted = "" if equals or following is None else _quoting(field, following, text)
-            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{quoted}")
-        if label in found:
-            raise ValueError(f"{label!r} stands there twice")
-        found[label] = value
-    if not found:
-        raise ValueError("no label has a number")
-    return found
-
-
-def _quoting(field: str, following: str, text: str) -> str:
-    """How a pair is typed whose label may have been cut at its comma, these being the halves."""
-    bare = f"{field}{', ' if f'{field}, {following}' in text else ','}{following}".replace('"', "")
-    return f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
-
-
-def written_numbers(numbers: Mapping[str, float]) -> str:
-    """Return what `label_numbers` reads, labels in order."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([f"{label}={written(numbers[label])}" for label in sorted(numbers)])
-    return line.getvalue()
-
-
 class CostNumbers(NamedTuple):
     """What decisions cost: `true:decision=cost,...`, numbers of at least 0."""
 
@@ -307,10 +272,43 @@ class Criterion(NamedTuple):
 
 
 Kind = Whole | Real | Word | Number | Switch | Prior | Names | Label | ClassNumbers | CostNumbers | Criterion
-
-
 Pairs = tuple[tuple[str, str], ...]
 """Flags with the values they have."""
+
+
+def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
+    """Return the numbers in `label=number,...`.
+
+    A field with a comma in its label stands in double quotes, as in CSV.
+    """
+    found: dict[str, float] = {}
+    fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
+    for field, following in itertools.zip_longest(fields, fields[1:]):
+        label, equals, number = (part.strip() for part in field.rpartition("="))
+        value = decimal(number)
+        if not equals or value is None:
+            other = "".join(f", nor {word}" for word in words)
+            quoted = "" if equals or following is None else _quoting(field, following, text)
+            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{quoted}")
+        if label in found:
+            raise ValueError(f"{label!r} stands there twice")
+        found[label] = value
+    if not found:
+        raise ValueError("no label has a number")
+    return found
+
+
+def _quoting(field: str, following: str, text: str) -> str:
+    """How a pair is typed whose label may have been cut at its comma, these being the halves."""
+    bare = f"{field}{', ' if f'{field}, {following}' in text else ','}{following}".replace('"', "")
+    return f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
+
+
+def written_numbers(numbers: Mapping[str, float]) -> str:
+    """Return what `label_numbers` reads, labels in order."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([f"{label}={written(numbers[label])}" for label in sorted(numbers)])
+    return line.getvalue()
 
 
 def decimal(text: str) -> float | None:

@@ -28,9 +28,7 @@ bncli compare sets/*.csv --preset papers --metric log-loss --metric fit-seconds 
 bncli compare a.csv b.csv c.csv --learner "--structure tan" \\
     --learner "best=--structure kdb --k 2 --param map --smoothing hdp" --metric log-loss --json
 """
-
 _LEARNERS, _PROTOCOL, _CONCLUSIONS, _OUTPUT = "Learners", "Protocol", "Conclusions", "Output"
-
 WHO = (
     flag(
         "--learner",
@@ -119,6 +117,7 @@ JOBS = flag(
     stands_for="all cores",
     help="Processes; never change a result.",
 )
+_ROWS = Whole(1)
 
 
 @declare(
@@ -179,12 +178,6 @@ def command(**typed: Any) -> None:
         raise BncliError(f"{learner} failed on {data}{more}: {reason}")
 
 
-def _page(report: CompareReport) -> Page:
-    from bncli.steps.report.table_pages import comparison_page
-
-    return comparison_page(report)
-
-
 def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
     """Numbers of rows out of rows:N,N; UsageError for what is no such list, or does not rise."""
     bounds: list[int] = []
@@ -204,9 +197,6 @@ def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(bounds)
 
 
-_ROWS = Whole(1)
-
-
 def _show(console: Console, report: CompareReport) -> None:
     if console.as_json:
         console.json(report)
@@ -214,3 +204,9 @@ def _show(console: Console, report: CompareReport) -> None:
     from bncli.cli.comparison_tables import tables
 
     console.tables(*tables(report))
+
+
+def _page(report: CompareReport) -> Page:
+    from bncli.steps.report.table_pages import comparison_page
+
+    return comparison_page(report)

@@ -20,7 +20,6 @@ from bncli.steps.compare.entries import COSTS, COUNTS
 if TYPE_CHECKING:
     from rich.table import Table
 
-
 _MOST_WITH_SPREAD = 6
 """Learners up to which means stand with their standard deviations: a line has no room for more."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -80,6 +79,24 @@ def _one_set(report: CompareReport) -> Iterator[Table]:
     yield from fitted_tables(data, TextColumn("learner", learners), columns, "further figures")
 
 
+def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
+    """Return the mean, its mark, and the standard deviation."""
+    if figure is None:
+        return "-"
+    mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
+    std = f" ±{_number(figure.std, metric)}" if spread and figure.std is not None else ""
+    return f"{_number(figure.mean, metric)}{std} {mark}"
+
+
+def _number(value: float | None, metric: str = "") -> str:
+    """Four decimals, fewer for large numbers and for counts."""
+    if value is None:
+        return "-"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.1f}" if abs(value) >= 100 or metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
+
+
 def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[str | Table]:
     """One metric: the figures, and where there is a summary, ranks and tests; their legend if it is the first time."""
     shown: list[str | Table] = [*_figure_tables(report, metric)]
@@ -93,25 +110,6 @@ def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[s
     return shown
 
 
-def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = "") -> list[str | Table]:
-    """Ranks and tests, and remarks below them."""
-    remarks = _remarks(report, summary, metric)
-    return [*_rank_tables(report, summary, metric, group), *remarks, *([""] if remarks else [])]
-
-
-def _legend(report: CompareReport) -> list[str]:
-    """Return what the columns answer that some table has."""
-    summaries = [report.summaries, *(group.summaries for group in report.groups)]
-    headings = {heading for ones in summaries for metric, one in ones.items() for heading in _headings(one, metric)}
-    return [f"{heading:<10}{answer}" for heading, answer in _LEGEND if heading in headings]
-
-
-def _headings(summary: Summary, metric: str) -> list[str]:
-    if metric in COSTS:
-        return ["rank", "mean", "W-D-L", "ratio"]
-    return [heading for heading, _ in _LEGEND if heading != "mean" and (summary.friedman or heading in _UNTESTED)]
-
-
 def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     """Yield a line per data set, a column per learner."""
     data, learners = report.trial.data, report.trial.learners
@@ -122,13 +120,40 @@ def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     yield from fitted_tables(told(metric), TextColumn("data", data), columns, "further learners")
 
 
-def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
-    """Return the mean, its mark, and the standard deviation."""
-    if figure is None:
+def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = "") -> list[str | Table]:
+    """Ranks and tests, and remarks below them."""
+    remarks = _remarks(report, summary, metric)
+    return [*_rank_tables(report, summary, metric, group), *remarks, *([""] if remarks else [])]
+
+
+def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str | Table]:
+    """Return the tests of all learners together, and who is not in them."""
+    lines, test = [], summary.friedman
+    if test is not None:
+        lines += [
+            f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
+            f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
+            f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
+        ]
+    if summary.left_out:
+        lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
+    if summary.without_figures:
+        why = f"parameters in closed form have no {told(metric)}" if metric in COSTS else "they have no figures"
+        lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
+        if report.baseline in summary.without_figures:
+            lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
+    return [*lines]
+
+
+def _statistic(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.2f}"
+
+
+def _p(p: float | None) -> str:
+    """Four decimals; what would be rounded to 0 is told as a bound."""
+    if p is None:
         return "-"
-    mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
-    std = f" ±{_number(figure.std, metric)}" if spread and figure.std is not None else ""
-    return f"{_number(figure.mean, metric)}{std} {mark}"
+    return f"{p:.4f}" if p >= _LEAST_P else "<0.0001"
 
 
 def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: str) -> Iterator[Table]:
@@ -167,23 +192,17 @@ def _pair(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, 
     return cells | {"W-D-L": counts, "ratio": ratio} | {heading: _p(p) for heading, p in ps.items()}
 
 
-def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str | Table]:
-    """Return the tests of all learners together, and who is not in them."""
-    lines, test = [], summary.friedman
-    if test is not None:
-        lines += [
-            f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
-            f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
-            f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
-        ]
-    if summary.left_out:
-        lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
-    if summary.without_figures:
-        why = f"parameters in closed form have no {told(metric)}" if metric in COSTS else "they have no figures"
-        lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
-        if report.baseline in summary.without_figures:
-            lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
-    return [*lines]
+def _headings(summary: Summary, metric: str) -> list[str]:
+    if metric in COSTS:
+        return ["rank", "mean", "W-D-L", "ratio"]
+    return [heading for heading, _ in _LEGEND if heading != "mean" and (summary.friedman or heading in _UNTESTED)]
+
+
+def _legend(report: CompareReport) -> list[str]:
+    """Return what the columns answer that some table has."""
+    summaries = [report.summaries, *(group.summaries for group in report.groups)]
+    headings = {heading for ones in summaries for metric, one in ones.items() for heading in _headings(one, metric)}
+    return [f"{heading:<10}{answer}" for heading, answer in _LEGEND if heading in headings]
 
 
 def _pace_tables(report: CompareReport) -> Iterator[Table]:
@@ -198,23 +217,3 @@ def _pace_tables(report: CompareReport) -> Iterator[Table]:
 
 def _ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
-
-
-def _number(value: float | None, metric: str = "") -> str:
-    """Four decimals, fewer for large numbers and for counts."""
-    if value is None:
-        return "-"
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:.1f}" if abs(value) >= 100 or metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
-
-
-def _statistic(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.2f}"
-
-
-def _p(p: float | None) -> str:
-    """Four decimals; what would be rounded to 0 is told as a bound."""
-    if p is None:
-        return "-"
-    return f"{p:.4f}" if p >= _LEAST_P else "<0.0001"

@@ -22,7 +22,6 @@ bncli describe data.csv
 bncli describe data.csv --class churn --schema-out data.schema.json    a file to edit
 bncli describe big.parquet --json
 """
-
 SCHEMA_OUT = flag(
     "--schema-out",
     group="Output",
@@ -98,6 +97,24 @@ def _heading(report: DescribeReport) -> list[str]:
     return [size, *_wrapped(f"Class {_short(known.name)}: {', '.join(parts)}; {known.bits:.3f} bits")]
 
 
+def _short(text: str, most: int = _NAME) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _percent(part: int, whole: int) -> str:
+    """Return a share that is neither 0 nor 1 is never rounded to it."""
+    share = 100 * part / whole
+    if 0 < share < 0.1:
+        return "<0.1 %"
+    return ">99.9 %" if 99.9 < share < 100 else f"{share:.1f} %"
+
+
+def _wrapped(text: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, _WIDTH, subsequent_indent="  ") or [""]
+
+
 def _overview(columns: list[ColumnReport], report: DescribeReport) -> Table:
     """Return the type of each column, how many values it has and lacks, what it tells, whether `fit` uses it."""
     from bncli.cli.tables import add_row, plain_table
@@ -148,21 +165,3 @@ def _verdicts(columns: list[ColumnReport]) -> Iterator[str]:
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         listed = ", ".join(names[:_MOST_NAMED]) + more
         yield from _wrapped(f"{'uses' if use else 'leaves out'} {listed}: {reason}")
-
-
-def _wrapped(text: str) -> list[str]:
-    from textwrap import wrap
-
-    return wrap(text, _WIDTH, subsequent_indent="  ") or [""]
-
-
-def _short(text: str, most: int = _NAME) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-def _percent(part: int, whole: int) -> str:
-    """Return a share that is neither 0 nor 1 is never rounded to it."""
-    share = 100 * part / whole
-    if 0 < share < 0.1:
-        return "<0.1 %"
-    return ">99.9 %" if 99.9 < share < 100 else f"{share:.1f} %"

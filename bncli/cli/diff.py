@@ -21,7 +21,6 @@ EXAMPLES = """\
 bncli diff old.bnc new.bnc
 bncli diff old.bnc new.bnc --data last_month.csv
 """
-
 A = click.argument("a", metavar="A", cls=Paths)
 B = click.argument("b", metavar="B", cls=Paths)
 DATA = flag(
@@ -109,6 +108,12 @@ def _listed(mark: str, names: Sequence[str]) -> list[str]:
     return [f"{mark}{', '.join(names[:_SHOWN])}{more}"] if names else []
 
 
+def _direction_lines(report: DiffReport) -> list[str]:
+    """Columns whose direction changed, and the label that directions are about."""
+    labels = [] if report.towards is None else [" -> ".join(label or "no label named" for label in report.towards)]
+    return [*_listed("", report.directions_changed), *(f"towards {text}" for text in labels)]
+
+
 def _table_lines(report: DiffReport) -> list[str]:
     tables = report.tables
     counts = {"added": tables.added, "removed": tables.removed, "over other values": tables.recut}
@@ -118,10 +123,8 @@ def _table_lines(report: DiffReport) -> list[str]:
     return [f"{', '.join(told)}; {tables.same:,} the same"] if told else []
 
 
-def _direction_lines(report: DiffReport) -> list[str]:
-    """Columns whose direction changed, and the label that directions are about."""
-    labels = [] if report.towards is None else [" -> ".join(label or "no label named" for label in report.towards)]
-    return [*_listed("", report.directions_changed), *(f"towards {text}" for text in labels)]
+def _text(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _weight_lines(report: DiffReport) -> list[str]:
@@ -130,15 +133,6 @@ def _weight_lines(report: DiffReport) -> list[str]:
     told = [None if one is None else [f"{label} {w:.4g}" for label, w in one.items()] for one in report.class_weights]
     texts = ["alike" if one is None else "".join(_listed("", one)) for one in told]
     return [f"weigh {' -> '.join(texts)}"] if texts[0] != texts[1] else [f"weigh otherwise beyond {texts[0]}"]
-
-
-def _log_p_lines(report: DiffReport) -> list[str]:
-    if report.training_log_p is None:
-        return []
-    told = [None if one is None else f"mean {one.mean:.4g} of {one.rows:,} rows" for one in report.training_log_p]
-    if told[0] == told[1]:
-        return [f"{told[0]}, other quantiles"]
-    return [" -> ".join(map(_text, told))]
 
 
 def _calibration_lines(report: DiffReport) -> list[str]:
@@ -160,5 +154,10 @@ def _rule_lines(report: DiffReport) -> list[str]:
     return [" -> ".join(one or "the most probable label" for one in told)]
 
 
-def _text(value: object) -> str:
-    return "none" if value is None else str(value)
+def _log_p_lines(report: DiffReport) -> list[str]:
+    if report.training_log_p is None:
+        return []
+    told = [None if one is None else f"mean {one.mean:.4g} of {one.rows:,} rows" for one in report.training_log_p]
+    if told[0] == told[1]:
+        return [f"{told[0]}, other quantiles"]
+    return [" -> ".join(map(_text, told))]

@@ -33,10 +33,8 @@ bncli evaluate train.csv --test test.csv --param map        learn on one table, 
 bncli evaluate test.csv --model data.bnc                    test a model
 bncli evaluate data.csv --ignore sex --by sex,age           figures by group
 """
-
 _PROTOCOL = "Protocol"
 _LABELS_SHOWN = 12
-
 PROTOCOL = (
     flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
     flag(
@@ -89,7 +87,6 @@ PICTURES = flag(
 CURVE = flag(
     "--csv", group="Output", metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold."
 )
-
 FIGURES = (
     ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),
     ("log-loss", "Mean of -ln P(true class), in nats."),
@@ -178,54 +175,6 @@ def command(**typed: Any) -> None:
             console.tables(*tables)
 
 
-def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
-    """Return the page, with what other models say of the rows tested."""
-    from bncli.steps.report.other_models import models_beside
-    from bncli.steps.report.report import evaluation_page
-    from bncli.watch import Run
-
-    run = Run(options.threads(typed), watch=console.watch)
-    beside = models_beside(typed["beside"], tested.class_name, report.labels, tested, run)
-    return evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
-
-
-def _decisions_of_model(typed: Mapping[str, Any]) -> DecisionOptions | None:
-    """Return what is typed of decisions instead of those that the model of --model records; None without --model."""
-    if not typed["model"]:
-        return None
-    from bncli.cli.settings import settings_of_run
-    from bncli.engine.prediction.decision_rules import DecisionOptions
-
-    settings = settings_of_run()  # what is set rather than typed is for learning
-    return DecisionOptions(*(None if key in settings else typed[key] for key in DECISION_KEYS))
-
-
-def _outputs(typed: Mapping[str, Any]) -> EvaluateOutputs:
-    from bncli.steps.evaluate.evaluate import EvaluateOutputs
-
-    return EvaluateOutputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
-
-
-def _measured(
-    typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
-) -> EvaluateReport:
-    from dataclasses import replace
-
-    from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.evaluate.evaluate import evaluate, evaluate_on
-    from bncli.steps.evaluate.learning_curve import Samples
-    from bncli.watch import Run
-
-    run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
-    samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
-    outputs = replace(_outputs(typed), samples=samples, csv=options.named(typed["csv"]))
-    how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
-    if test is not None:
-        return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
-    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], typed["scores"])
-    return evaluate(source, chosen.recipe, protocol, supplied=chosen.supplied, **how)
-
-
 def _refuse_idle(typed: Mapping[str, Any]) -> None:
     """UsageError for options that the protocol does not use."""
     from bncli.cli.settings import settings_of_run
@@ -273,6 +222,17 @@ def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
     check_beside(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
 
 
+def _decisions_of_model(typed: Mapping[str, Any]) -> DecisionOptions | None:
+    """Return what is typed of decisions instead of those that the model of --model records; None without --model."""
+    if not typed["model"]:
+        return None
+    from bncli.cli.settings import settings_of_run
+    from bncli.engine.prediction.decision_rules import DecisionOptions
+
+    settings = settings_of_run()  # what is set rather than typed is for learning
+    return DecisionOptions(*(None if key in settings else typed[key] for key in DECISION_KEYS))
+
+
 def _test_source(typed: Mapping[str, Any]) -> Source | None:
     """Return the table of --test, read like DATA."""
     if typed["test"] is None:
@@ -282,6 +242,43 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
     if typed["on_bad_row"] not in ("fail", "skip"):
         raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
     return options.source(typed, (typed["test"],))
+
+
+def _outputs(typed: Mapping[str, Any]) -> EvaluateOutputs:
+    from bncli.steps.evaluate.evaluate import EvaluateOutputs
+
+    return EvaluateOutputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
+
+
+def _measured(
+    typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
+) -> EvaluateReport:
+    from dataclasses import replace
+
+    from bncli.engine.evaluation.validate import Protocol
+    from bncli.steps.evaluate.evaluate import evaluate, evaluate_on
+    from bncli.steps.evaluate.learning_curve import Samples
+    from bncli.watch import Run
+
+    run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
+    samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
+    outputs = replace(_outputs(typed), samples=samples, csv=options.named(typed["csv"]))
+    how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
+    if test is not None:
+        return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
+    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], typed["scores"])
+    return evaluate(source, chosen.recipe, protocol, supplied=chosen.supplied, **how)
+
+
+def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
+    """Return the page, with what other models say of the rows tested."""
+    from bncli.steps.report.other_models import models_beside
+    from bncli.steps.report.report import evaluation_page
+    from bncli.watch import Run
+
+    run = Run(options.threads(typed), watch=console.watch)
+    beside = models_beside(typed["beside"], tested.class_name, report.labels, tested, run)
+    return evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
 
 
 def _figures(report: EvaluateReport) -> Table:
@@ -303,6 +300,13 @@ def _figures(report: EvaluateReport) -> Table:
     return table
 
 
+def _number(value: float | None) -> str:
+    """Four decimals, fewer for large numbers; a dash where the figure is not defined."""
+    if value is None:
+        return "-"
+    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
 def _curve(report: EvaluateReport) -> Iterator[Table]:
     """Yield a line per size, of the figures that are looked at most."""
     from bncli.cli.tables import add_row, plain_table
@@ -316,21 +320,6 @@ def _curve(report: EvaluateReport) -> Iterator[Table]:
         cells = [_number(figures[name]) for name in shown for figures in (point.metrics, point.std)]
         add_row(table, f"{point.rows:,}", *cells)
     yield table
-
-
-def _scores(scored: ScoredNetwork) -> Iterator[str | Table]:
-    """Yield what the networks learnt in the folds are worth on average, in nats."""
-    from bncli.cli.model_tables import acll_error_text
-    from bncli.cli.tables import add_row, plain_table
-
-    title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"
-    table = plain_table(title, "score", "nats", numbers=(1,))
-    for name, value in scored.scores._asdict().items():
-        add_row(table, name, "-" if value is None else f"{value:,.4f}")
-    yield table
-    if scored.acll_relative_error is not None:
-        yield f"acll is {acll_error_text(scored.acll_relative_error)}, on average"
-        yield ""
 
 
 def _per_label(report: EvaluateReport) -> Iterator[Table | str]:
@@ -349,11 +338,19 @@ def _per_label(report: EvaluateReport) -> Iterator[Table | str]:
         yield f"... and {hidden:,} more labels with fewer rows; --json has them"
 
 
-def _number(value: float | None) -> str:
-    """Four decimals, fewer for large numbers; a dash where the figure is not defined."""
-    if value is None:
-        return "-"
-    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+def _scores(scored: ScoredNetwork) -> Iterator[str | Table]:
+    """Yield what the networks learnt in the folds are worth on average, in nats."""
+    from bncli.cli.model_tables import acll_error_text
+    from bncli.cli.tables import add_row, plain_table
+
+    title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"
+    table = plain_table(title, "score", "nats", numbers=(1,))
+    for name, value in scored.scores._asdict().items():
+        add_row(table, name, "-" if value is None else f"{value:,.4f}")
+    yield table
+    if scored.acll_relative_error is not None:
+        yield f"acll is {acll_error_text(scored.acll_relative_error)}, on average"
+        yield ""
 
 
 def _confusion(report: EvaluateReport) -> Iterator[Table]:

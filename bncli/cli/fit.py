@@ -38,7 +38,6 @@ bncli fit train.csv.gz --structure kdb --k 2 --param map -o small.bnc
 bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
-
 TRACE = flag(
     "--trace",
     group="Output",
@@ -116,10 +115,17 @@ def command(**typed: Any) -> None:
             console.json(report)
 
 
-def _page(report: FitReport) -> Page:
-    from bncli.steps.report.report import fit_page
+def _forecast(source: Source | None, chosen: Learning, console: Console) -> None:
+    """Print what would be learned to the standard output."""
+    from bncli.steps.forecast import forecast
 
-    return fit_page(report)
+    if source is None:
+        raise UsageError("--dry-run has no effect with --from-counts, which reads no rows", hint="leave it out")
+    found = forecast(source, chosen.recipe, chosen.supplied)
+    if console.as_json:
+        console.json(found)
+        return
+    console.text("\n".join(forecast_lines(found)) + "\n")
 
 
 def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:
@@ -139,17 +145,10 @@ def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, 
     return address
 
 
-def _forecast(source: Source | None, chosen: Learning, console: Console) -> None:
-    """Print what would be learned to the standard output."""
-    from bncli.steps.forecast import forecast
+def _page(report: FitReport) -> Page:
+    from bncli.steps.report.report import fit_page
 
-    if source is None:
-        raise UsageError("--dry-run has no effect with --from-counts, which reads no rows", hint="leave it out")
-    found = forecast(source, chosen.recipe, chosen.supplied)
-    if console.as_json:
-        console.json(found)
-        return
-    console.text("\n".join(forecast_lines(found)) + "\n")
+    return fit_page(report)
 
 
 def forecast_lines(found: Forecast) -> list[str]:
@@ -212,6 +211,16 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
     ]
 
 
+def _number(value: float) -> str:
+    """Six digits; a zero without a sign."""
+    return f"{value + 0.0:.6g}"
+
+
+def _weighing(weights: Mapping[str, float]) -> str:
+    """By what the rows of each label count, and what comes of it."""
+    return f"{few([f'{label} {weight:.4g}' for label, weight in weights.items()])}; so are probabilities, see --prior"
+
+
 def _calibration(report: FitReport) -> list[str]:
     if report.calibration is None:
         return []
@@ -219,9 +228,21 @@ def _calibration(report: FitReport) -> list[str]:
     return [f"{name:<12}{text}" for name, text in facts.items()]
 
 
-def _weighing(weights: Mapping[str, float]) -> str:
-    """By what the rows of each label count, and what comes of it."""
-    return f"{few([f'{label} {weight:.4g}' for label, weight in weights.items()])}; so are probabilities, see --prior"
+def _missing(report: FitReport) -> str:
+    """How many values are missing, and what comes of it; those of attributes that are left out do not count."""
+    share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
+    of_which = " of the attributes used" if report.uninformative else ""
+    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, marginalized"
+
+
+def _whose(report: FitReport) -> str:
+    """Regions of an ensemble are those of its heaviest component."""
+    return f" in {_heaviest(report)}, the heaviest" if report.trials else ""
+
+
+def _heaviest(report: FitReport) -> str:
+    """Return the name of an ensemble's heaviest component; nothing of other models."""
+    return max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
 
 
 def _shrinkage(report: FitReport) -> Shrinkage | None:
@@ -236,34 +257,6 @@ def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:
     return tried if tried and tried[-1].n_arcs else ()
 
 
-def _whose(report: FitReport) -> str:
-    """Regions of an ensemble are those of its heaviest component."""
-    return f" in {_heaviest(report)}, the heaviest" if report.trials else ""
-
-
-def _heaviest(report: FitReport) -> str:
-    """Return the name of an ensemble's heaviest component; nothing of other models."""
-    return max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
-
-
-def _missing(report: FitReport) -> str:
-    """How many values are missing, and what comes of it; those of attributes that are left out do not count."""
-    share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
-    of_which = " of the attributes used" if report.uninformative else ""
-    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, marginalized"
-
-
-def few(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _number(value: float) -> str:
-    """Six digits; a zero without a sign."""
-    return f"{value + 0.0:.6g}"
-
-
 def _stopping(report: FitReport) -> str:
     from bncli.engine.model import StoppedBy
 
@@ -271,3 +264,9 @@ def _stopping(report: FitReport) -> str:
     if report.stopped_by is StoppedBy.MAX_ITERATIONS and _heaviest(report) == "boosted":
         return f"after {iterations}: the effort, or the time, allowed no more trees; rows held out might gain by more"
     return f"after {iterations}: {report.stopped_by.value}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

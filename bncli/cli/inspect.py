@@ -37,7 +37,6 @@ bncli inspect data.bnc --effects --csv > effects.csv
 bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
-
 FILE = click.argument("file", metavar="FILE", cls=Paths)
 TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
 EFFECTS = flag(
@@ -53,7 +52,6 @@ CSV = flag(
     is_flag=True,
     help="With --effects: their tables as they are, a line a value and label.",
 )
-
 _MANY_TABLES = 100
 """A component of more is told by how many they are."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
@@ -108,6 +106,16 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
     return [title] if perfection is None else [title, f"Perfect graph: {perfection}"]
 
 
+def _perfection(structure: NamedStructure) -> str | None:
+    """Yes, or two parents that would have to be joined; None for regions."""
+    from bncli.engine.structures.named_structure import NamedRegions
+
+    if isinstance(structure, NamedRegions):
+        return None
+    found = structure.unmarried
+    return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
+
+
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
     """Yield a graph as trees, and regions as a table of steps (those of a model, if `param`) or as a list."""
     from bncli.engine.structures.named_structure import NamedRegions
@@ -135,26 +143,6 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
         cuts, gains = [CUTS] if structure.cuts else [], [GAINS] if structure.gains else []
         return [region_table(structure, chosen=param is not None), *bins, *cuts, *gains]
     return [path_table(report.steps, report.best_step), *bins, *meaning(param)]
-
-
-def _tokens(missing: tuple[str, ...] | None) -> str:
-    """Return the texts that mean a missing value besides the empty field; added ones have a plus."""
-    if missing is None:
-        return "as by default"
-    added = [token.removeprefix("+") for token in missing if token.startswith("+")]
-    if len(added) == len(missing):
-        return f"as by default, and {', '.join(added)}"
-    return ", ".join(["the empty field", *missing])
-
-
-def _perfection(structure: NamedStructure) -> str | None:
-    """Yes, or two parents that would have to be joined; None for regions."""
-    from bncli.engine.structures.named_structure import NamedRegions
-
-    if isinstance(structure, NamedRegions):
-        return None
-    found = structure.unmarried
-    return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
@@ -197,6 +185,16 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         *_all_numbers(report),
         *_effect_tables(report),
     ]
+
+
+def _tokens(missing: tuple[str, ...] | None) -> str:
+    """Return the texts that mean a missing value besides the empty field; added ones have a plus."""
+    if missing is None:
+        return "as by default"
+    added = [token.removeprefix("+") for token in missing if token.startswith("+")]
+    if len(added) == len(missing):
+        return f"as by default, and {', '.join(added)}"
+    return ", ".join(["the empty field", *missing])
 
 
 def _decisions(report: step.ModelReport) -> dict[str, str]:

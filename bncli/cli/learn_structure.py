@@ -21,8 +21,6 @@ EXAMPLES = """\
 bncli learn-structure data.csv --structure tan -o tan.json    a file for --structure
 bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
 """
-
-
 BOOTSTRAP = flag(
     "--bootstrap",
     group=catalogue.STRUCTURE,
@@ -66,6 +64,12 @@ def command(**typed: Any) -> None:
             console.text(report.text())
 
 
+def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
+    if resamples is not None and structure != "kikuchi":
+        what = f"--bootstrap has no effect with --structure {structure}"
+        raise UsageError(what, hint="it goes with --structure kikuchi")
+
+
 def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None, run: Run) -> StructureReport:
     from bncli.engine.kikuchi.bootstrap import Resampling
     from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts
@@ -82,12 +86,6 @@ def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None
         scores=typed["scores"],
         run=run,
     )
-
-
-def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
-    if resamples is not None and structure != "kikuchi":
-        what = f"--bootstrap has no effect with --structure {structure}"
-        raise UsageError(what, hint="it goes with --structure kikuchi")
 
 
 def summary(report: StructureReport) -> list[str]:

@@ -74,6 +74,18 @@ def _report(error: BaseException) -> int:
     return _fail(f"internal error: {type(error).__name__}: {error}; run with --debug and report it", 1)
 
 
+def _fail(message: str, code: int) -> int:
+    """Return the one line; a message of several is folded, so that a caller may rely on one."""
+    if sys.stderr is not None:
+        print("Error:", printable(" ".join(message.split())), file=sys.stderr)
+    return code
+
+
+def _memory(error: MemoryError) -> str:
+    detail = f" ({error})" if str(error) else ""
+    return f"not enough memory{detail}; use fewer attributes, values or parents"
+
+
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
     """Whether it, or what it came from, says in a system's or a library's own words that memory ran out.
 
@@ -86,15 +98,3 @@ def _is_for_want_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _memory(error: MemoryError) -> str:
-    detail = f" ({error})" if str(error) else ""
-    return f"not enough memory{detail}; use fewer attributes, values or parents"
-
-
-def _fail(message: str, code: int) -> int:
-    """Return the one line; a message of several is folded, so that a caller may rely on one."""
-    if sys.stderr is not None:
-        print("Error:", printable(" ".join(message.split())), file=sys.stderr)
-    return code

@@ -30,8 +30,23 @@ if TYPE_CHECKING:
     from bncli.steps.model_views import EffectsReport, NamedEffect, NamedStep, RegionsReport
     from bncli.steps.run import NamedMove
 
-
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
+_ARCS = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
+MOST_LISTED = 200
+"""Regions of a model; of more only the numbers are told."""
+CUTS = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
+GAINS = "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
+_LISTED = 30
+_SHOWN = 12
+_STRONGEST = 8
+_MOST_COLUMNS = 8
+_MOST_LINES = 60
+_BAR = 16
+"""Characters on either side of zero."""
+_MOST_SHADED = 26
+"""Columns of a heat map, which are told by a letter each."""
+_ABOVE, _BELOW = " ░▒▓█", " ·∘○●"
+_LEGEND = "Cells of pairs: ░▒▓█ above 0, ·∘○● below, in quarters of the largest number of a table."
 
 
 def move_lines(moves: Sequence[NamedMove]) -> list[str]:
@@ -103,9 +118,6 @@ def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:
     return f"{kept:,} of {every.n_arcs:,} kept, chosen by held-out log-loss: {rivals}"
 
 
-_ARCS = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
-
-
 def arcs_table(arcs: Sequence[TriedArcs]) -> Table:
     """Return the held-out log-loss of every choice of arcs."""
     from bncli.cli.tables import add_row, plain_table
@@ -139,6 +151,11 @@ def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
     ]
 
 
+def _cells(trial: TriedCandidate) -> tuple[str, ...]:
+    weight = f"{trial.weight:.2f}" if trial.weight else "-"
+    return trial.name, f"{trial.penalty:g}", f"{trial.log_loss:.5f}", f"{trial.error:.4f}", weight
+
+
 def trial_table(trials: Sequence[TriedCandidate]) -> Table:
     """Return the same as a table of its own."""
     from bncli.cli.tables import add_row, plain_table
@@ -147,15 +164,6 @@ def trial_table(trials: Sequence[TriedCandidate]) -> Table:
     for trial in trials:
         add_row(table, *_cells(trial))
     return table
-
-
-def _cells(trial: TriedCandidate) -> tuple[str, ...]:
-    weight = f"{trial.weight:.2f}" if trial.weight else "-"
-    return trial.name, f"{trial.penalty:g}", f"{trial.log_loss:.5f}", f"{trial.error:.4f}", weight
-
-
-MOST_LISTED = 200
-"""Regions of a model; of more only the numbers are told."""
 
 
 def regions_text(report: RegionsReport) -> str:
@@ -217,10 +225,6 @@ def region_counts(regions: Sequence[tuple[str, ...]]) -> Table:
     return table
 
 
-CUTS = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
-GAINS = "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
-
-
 def meaning(param: str | None) -> list[str]:
     """Return what the path says of P(class | attributes); `param` None: no parameters are there yet."""
     use = {
@@ -235,19 +239,6 @@ def bins_text(bins: Sequence[int | None]) -> str:
     *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
     kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
     return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."
-
-
-_LISTED = 30
-_SHOWN = 12
-_STRONGEST = 8
-_MOST_COLUMNS = 8
-_MOST_LINES = 60
-_BAR = 16
-"""Characters on either side of zero."""
-_MOST_SHADED = 26
-"""Columns of a heat map, which are told by a letter each."""
-_ABOVE, _BELOW = " ░▒▓█", " ·∘○●"
-_LEGEND = "Cells of pairs: ░▒▓█ above 0, ·∘○● below, in quarters of the largest number of a table."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
@@ -280,9 +271,30 @@ def _preface(report: EffectsReport, labels: Sequence[str]) -> list[str]:
     return lines
 
 
+def _signed(number: float) -> str:
+    return f"{number + 0.0:+.3f}"
+
+
 def _shares(effects: Sequence[NamedEffect]) -> Table:
     rows = ((_percent(e.share), ", ".join(e.attributes), "█" * round(2 * _BAR * e.share)) for e in effects[:_LISTED])
     return _table("Shares of the score's variance", ("share", "effect", ""), rows, (0,))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> Table:
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table(title, *headings, numbers=numbers)
+    for row in rows:
+        add_row(table, *row)
+    return table
+
+
+def _largest(values: Array) -> float:
+    return float(abs(values).max(initial=0.0))
 
 
 def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> list[str | Table]:
@@ -309,6 +321,11 @@ def _bar(share: float) -> str:
     length = round(_BAR * abs(share))
     left, right = (0, length) if share >= 0 else (length, 0)
     return " " * (_BAR - left) + "█" * left + "|" + "█" * right
+
+
+def _title(effect: NamedEffect) -> str:
+    averaged = ", averages" if effect.averaged else ""
+    return f"{' by '.join(effect.attributes)} ({_percent(effect.share)}{averaged})"
 
 
 def _grid(effect: NamedEffect, values: Array, columns: Sequence[str]) -> Table:
@@ -341,6 +358,20 @@ def _mark(share: float) -> str:
     return (_ABOVE if share >= 0 else _BELOW)[math.ceil(4 * abs(share) - 0.5)]
 
 
+def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:
+    """Return the entries of largest absolute size, ties to the first; of two classes the second alone."""
+    hidden = int(len(labels) == 2)
+    values = effect.values[..., hidden:]
+    cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))
+    axes = (*effect.names, labels[hidden:])
+    rows = (
+        (*(names[code] for names, code in zip(axes, cell, strict=True)), _signed(float(values[cell])))
+        for cell in cells[:_STRONGEST]
+    )
+    headings = (*effect.attributes, "class", "log-odds")
+    return _table(f"{_title(effect)}, strongest", headings, rows, (len(headings) - 1,))
+
+
 def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
     """Return the points of each value, and the probability of the label by their sum."""
     from bncli.steps.report.effects_section import nomogram_points, nomogram_scales
@@ -356,46 +387,6 @@ def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
     sums = [(f"{sum_:.0f}", f"{p:g}") for p, sum_ in points.sums if 0 <= sum_ <= points.total]
     tables: list[str | Table] = [_table("Nomogram: points to add up", ("attribute", "points of its values"), rows, ())]
     return tables + ([_table("", ("sum of points", f"P({label})"), sums, (0, 1))] if sums else [])
-
-
-def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:
-    """Return the entries of largest absolute size, ties to the first; of two classes the second alone."""
-    hidden = int(len(labels) == 2)
-    values = effect.values[..., hidden:]
-    cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))
-    axes = (*effect.names, labels[hidden:])
-    rows = (
-        (*(names[code] for names, code in zip(axes, cell, strict=True)), _signed(float(values[cell])))
-        for cell in cells[:_STRONGEST]
-    )
-    headings = (*effect.attributes, "class", "log-odds")
-    return _table(f"{_title(effect)}, strongest", headings, rows, (len(headings) - 1,))
-
-
-def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> Table:
-    from bncli.cli.tables import add_row, plain_table
-
-    table = plain_table(title, *headings, numbers=numbers)
-    for row in rows:
-        add_row(table, *row)
-    return table
-
-
-def _title(effect: NamedEffect) -> str:
-    averaged = ", averages" if effect.averaged else ""
-    return f"{' by '.join(effect.attributes)} ({_percent(effect.share)}{averaged})"
-
-
-def _largest(values: Array) -> float:
-    return float(abs(values).max(initial=0.0))
-
-
-def _signed(number: float) -> str:
-    return f"{number + 0.0:+.3f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
 
 
 def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:

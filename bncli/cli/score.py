@@ -35,7 +35,6 @@ bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
 bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
 bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
-
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
 DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 WRITING = (
@@ -172,12 +171,6 @@ def closing_line(report: ScoreReport) -> str:
     return f"{_count(report.rows, 'row')} scored; {unseen}; {missing}{_absent(report.absent_columns)}{skipped}"
 
 
-def _absent(names: tuple[str, ...]) -> str:
-    """How many columns are not there, and which."""
-    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"; {_count(len(names), 'column')} absent ({listed})" if names else ""
-
-
 def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:
     """How many values, and of which attributes, the most frequent first."""
     text = f"{_count(total, 'value')} {what}"
@@ -188,3 +181,9 @@ def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _absent(names: tuple[str, ...]) -> str:
+    """How many columns are not there, and which."""
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"; {_count(len(names), 'column')} absent ({listed})" if names else ""

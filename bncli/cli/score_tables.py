@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bncli.steps.score import MonitorSummary
     from bncli.steps.what_if import WhatIfQuestions
 
-
 _GROUP = "What if"
 WHAT_IF = (
     flag(
@@ -63,6 +62,20 @@ WHAT_IF = (
         help="How improbable the row is, whatever its class: -ln P(x) in nats (surprise); of networks.",
     ),
 )
+MONITORING = (
+    flag(
+        "--monitor",
+        group="Monitoring",
+        metavar="FILE",
+        help="Count values, predictions and confidence beside those of training; FILE gets them as JSON.",
+    ),
+    flag(
+        "--fail-on-drift",
+        group="Monitoring",
+        is_flag=True,
+        help="Exit with code 4, after all is written, where values have drifted from those of training.",
+    ),
+)
 
 
 def refuse_idle_questions(typed: Mapping[str, Any]) -> None:
@@ -93,22 +106,6 @@ def _changes(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
         if not equals or not name.strip():
             raise UsageError(f"--set takes COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
         yield name.strip(), value
-
-
-MONITORING = (
-    flag(
-        "--monitor",
-        group="Monitoring",
-        metavar="FILE",
-        help="Count values, predictions and confidence beside those of training; FILE gets them as JSON.",
-    ),
-    flag(
-        "--fail-on-drift",
-        group="Monitoring",
-        is_flag=True,
-        help="Exit with code 4, after all is written, where values have drifted from those of training.",
-    ),
-)
 
 
 def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:

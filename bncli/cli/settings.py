@@ -45,113 +45,6 @@ class Setting(NamedTuple):
     where: str
 
 
-def is_setting(flag: Any) -> bool:
-    """Whether an option may be set: those that name files of this run, or what comes out of it, may not."""
-    names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
-    return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
-
-
-def setting_key(flag: Flag) -> str:
-    """Return the key of an option in the file."""
-    return max(flag.opts, key=len).removeprefix("--")
-
-
-def variable_of(flag: Flag) -> str:
-    """Return the name of its variable."""
-    return PREFIX + setting_key(flag).upper().replace("-", "_")
-
-
-def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
-    """Put settings in the place of options that were not typed, and remembers which these are."""
-    if "config" not in ctx.params:
-        return
-    path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
-    file = ctx.meta[_FILE] = SettingsFile() if not path else read_settings(path)
-    table = {**file.shared, **file.tables.get(ctx.command.name or "", {})}
-    found: dict[str, Setting] = {}
-    for flag in filter(is_setting, flags):
-        name = flag.name or ""
-        if ctx.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
-            continue
-        setting = _setting(flag, table, file.path)
-        if setting is not None:
-            value = converted(flag, setting, ctx)
-            ctx.params[name] = value
-            found[name] = Setting(value, setting.where)
-    ctx.meta[_META] = found
-
-
-def settings_of_run() -> Mapping[str, Setting]:
-    """Return the options that were set, by the name of their parameter; none outside a command."""
-    ctx = click.get_current_context(silent=True)
-    return {} if ctx is None else ctx.meta.get(_META, {})
-
-
-def settings_file() -> SettingsFile:
-    """Return the configuration file of the command that runs."""
-    file: SettingsFile = click.get_current_context().meta[_FILE]
-    return file
-
-
-def blamed(error: BncliError) -> BncliError:
-    """Return the error, with the place where the value was set that it speaks of."""
-    places = [
-        setting.where
-        for name, setting in settings_of_run().items()
-        for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
-        if isinstance(text, str)
-        and (repr(text) in error.what or text == error.where or error.what.startswith(f"{flag_of(name)} "))
-    ]
-    if not places or places[0] in error.where:
-        return error
-    where = ", ".join(filter(None, (error.where, places[0])))
-    return type(error)(error.what, where=where, hint=error.hint)
-
-
-def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
-    text = os.environ.get(variable_of(flag))
-    if text:
-        return Setting(text.split(",") if flag.lists else text, variable_of(flag))
-    value = file.get(setting_key(flag))
-    return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
-
-
-def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
-    """Return the value as if it had been typed; UsageError that says where it was set."""
-    value = setting.value
-    try:
-        if isinstance(value, list) and not flag.lists:
-            raise ValueError(f"{setting_key(flag)} takes one value, no list")
-        if flag.is_flag:
-            # A switch that is off is as good as not typed.
-            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
-            if isinstance(value, bool):
-                return value or None
-            if str(value).lower() not in words:
-                raise ValueError(f"{str(value)!r} is neither true nor false")
-            return words[str(value).lower()]
-        members = value if isinstance(value, list) else [value]
-        texts = [_text(member) for member in members]
-        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
-    except click.BadParameter as error:
-        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
-    except ValueError as error:
-        raise UsageError(clipped(str(error)), where=setting.where) from error
-
-
-def clipped(text: str) -> str:
-    """Return the text, at most a few lines of it."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("this is neither a text nor a number")
-    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
 def read_settings(path: str) -> SettingsFile:
     """Return what the file sets; UsageError for a file that cannot be read, and for names that do not exist."""
     content = _content(path)
@@ -200,6 +93,113 @@ def _check_table(word: str, table: Mapping[str, Any], path: str) -> None:
             raise UsageError(
                 f"{word} has no option {clipped(repr(key))} to set", where=f"[{word}] in {path}", hint=hint
             )
+
+
+def is_setting(flag: Any) -> bool:
+    """Whether an option may be set: those that name files of this run, or what comes out of it, may not."""
+    names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
+    return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
+
+
+def setting_key(flag: Flag) -> str:
+    """Return the key of an option in the file."""
+    return max(flag.opts, key=len).removeprefix("--")
+
+
+def variable_of(flag: Flag) -> str:
+    """Return the name of its variable."""
+    return PREFIX + setting_key(flag).upper().replace("-", "_")
+
+
+def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
+    """Put settings in the place of options that were not typed, and remembers which these are."""
+    if "config" not in ctx.params:
+        return
+    path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
+    file = ctx.meta[_FILE] = SettingsFile() if not path else read_settings(path)
+    table = {**file.shared, **file.tables.get(ctx.command.name or "", {})}
+    found: dict[str, Setting] = {}
+    for flag in filter(is_setting, flags):
+        name = flag.name or ""
+        if ctx.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
+            continue
+        setting = _setting(flag, table, file.path)
+        if setting is not None:
+            value = converted(flag, setting, ctx)
+            ctx.params[name] = value
+            found[name] = Setting(value, setting.where)
+    ctx.meta[_META] = found
+
+
+def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
+    text = os.environ.get(variable_of(flag))
+    if text:
+        return Setting(text.split(",") if flag.lists else text, variable_of(flag))
+    value = file.get(setting_key(flag))
+    return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
+
+
+def settings_of_run() -> Mapping[str, Setting]:
+    """Return the options that were set, by the name of their parameter; none outside a command."""
+    ctx = click.get_current_context(silent=True)
+    return {} if ctx is None else ctx.meta.get(_META, {})
+
+
+def settings_file() -> SettingsFile:
+    """Return the configuration file of the command that runs."""
+    file: SettingsFile = click.get_current_context().meta[_FILE]
+    return file
+
+
+def blamed(error: BncliError) -> BncliError:
+    """Return the error, with the place where the value was set that it speaks of."""
+    places = [
+        setting.where
+        for name, setting in settings_of_run().items()
+        for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
+        if isinstance(text, str)
+        and (repr(text) in error.what or text == error.where or error.what.startswith(f"{flag_of(name)} "))
+    ]
+    if not places or places[0] in error.where:
+        return error
+    where = ", ".join(filter(None, (error.where, places[0])))
+    return type(error)(error.what, where=where, hint=error.hint)
+
+
+def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
+    """Return the value as if it had been typed; UsageError that says where it was set."""
+    value = setting.value
+    try:
+        if isinstance(value, list) and not flag.lists:
+            raise ValueError(f"{setting_key(flag)} takes one value, no list")
+        if flag.is_flag:
+            # A switch that is off is as good as not typed.
+            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
+            if isinstance(value, bool):
+                return value or None
+            if str(value).lower() not in words:
+                raise ValueError(f"{str(value)!r} is neither true nor false")
+            return words[str(value).lower()]
+        members = value if isinstance(value, list) else [value]
+        texts = [_text(member) for member in members]
+        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
+    except click.BadParameter as error:
+        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
+    except ValueError as error:
+        raise UsageError(clipped(str(error)), where=setting.where) from error
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("this is neither a text nor a number")
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def clipped(text: str) -> str:
+    """Return the text, at most a few lines of it."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def settings_of(word: str) -> dict[str, Flag]:

@@ -25,16 +25,6 @@ _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP")
 _PR_SET_PDEATHSIG, _M_ARENA_MAX = 1, -8
 
 
-def address_space_limit() -> int | None:
-    """Bytes, as `ulimit -v` sets them; None without a limit."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return None if limit == resource.RLIM_INFINITY else limit
-
-
 def supervised(work: Callable[[], int]) -> int:
     """Return the exit code of `work`, which a child does where there is a limit.
 
@@ -127,3 +117,13 @@ def _is_in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+def address_space_limit() -> int | None:
+    """Bytes, as `ulimit -v` sets them; None without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit

@@ -33,12 +33,32 @@ if TYPE_CHECKING:
     from bncli.engine.evaluation.reliability import CalibrationFigures
     from bncli.steps.evaluate.report import EvaluateReport
 
-
 _SHOWN = 12
 _MOST_NODES = 200
 _MOST_LEVELS = 16
 _GAP = 3
 """Blanks between two columns."""
+
+
+class TextColumn(NamedTuple):
+    """A heading and the cells below it; aligned to the right unless `number` is False."""
+
+    heading: str
+    cells: Sequence[str]
+    number: bool = True
+
+
+_EVERY = 10
+"""Of the lines of thresholds that are shown, which JSON has all of."""
+MOST_LABELS = 4
+MOST_SHOWN = 12
+_NAMES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "true positives",
+    "false_positive_rate": "false positives",
+    "equalized_odds": "equalized odds",
+}
+_FIGURES = ("log_loss", "auc", "ece")
 
 
 def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Table:
@@ -52,14 +72,6 @@ def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Tabl
 def add_row(table: Table, *cells: str) -> None:
     """Add a row to the table; control characters in names are escaped."""
     table.add_row(*map(printable, cells))
-
-
-class TextColumn(NamedTuple):
-    """A heading and the cells below it; aligned to the right unless `number` is False."""
-
-    heading: str
-    cells: Sequence[str]
-    number: bool = True
 
 
 def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
@@ -89,22 +101,13 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
         title = f"{title}, {further}" if further and not title.endswith(further) else title
 
 
-def shortened(text: str, width: int) -> str:
-    """Return the text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
-
-    An ellipsis stands where they were. Where not even the first word has room, letters do.
-    """
-    if cell_len(text) <= width:
-        return text
-    words = text.split()
-    if len(words) > width:  # a word and its blank take two letters: what is beyond has no room, nor time
-        words = [*words[: width - 1], words[-1]]
-    told = [
-        " ".join([*words[:first], "…", *words[last:]])
-        for first in range(1, len(words))
-        for last in range(first + 1, len(words) + 1)
-    ]
-    return max((each for each in told if cell_len(each) <= width), key=cell_len, default=_cut(text, width))
+def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
+    """Return the texts shortened, so that those that differ still do; whole where that cannot be."""
+    for shorten in (shortened, _cut):
+        told = [shorten(text, width) for text in texts]
+        if len(set(told)) == len(set(texts)):
+            return told
+    return list(texts)
 
 
 def _cut(text: str, width: int) -> str:
@@ -115,15 +118,6 @@ def _cut(text: str, width: int) -> str:
     while head and cell_len(f"{head}…{tail}") > width:
         head, tail = head[:-1], tail[1:]
     return f"{head}…{tail}"
-
-
-def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
-    """Return the texts shortened, so that those that differ still do; whole where that cannot be."""
-    for shorten in (shortened, _cut):
-        told = [shorten(text, width) for text in texts]
-        if len(set(told)) == len(set(texts)):
-            return told
-    return list(texts)
 
 
 def _width(column: TextColumn) -> int:
@@ -143,6 +137,24 @@ def _runs(columns: Sequence[TextColumn], room: int, most: int) -> list[list[Text
     return runs
 
 
+def shortened(text: str, width: int) -> str:
+    """Return the text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
+
+    An ellipsis stands where they were. Where not even the first word has room, letters do.
+    """
+    if cell_len(text) <= width:
+        return text
+    words = text.split()
+    if len(words) > width:  # a word and its blank take two letters: what is beyond has no room, nor time
+        words = [*words[: width - 1], words[-1]]
+    told = [
+        " ".join([*words[:first], "…", *words[last:]])
+        for first in range(1, len(words))
+        for last in range(first + 1, len(words) + 1)
+    ]
+    return max((each for each in told if cell_len(each) <= width), key=cell_len, default=_cut(text, width))
+
+
 def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Table:
     """One line an attribute: type, number of values, and its cuts or levels.
 
@@ -159,12 +171,6 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
     return table
 
 
-def _way(attribute: Attribute) -> str:
-    """In which direction the log-odds of a label go along it, where that was asked for."""
-    direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
-    return {1: ", increasing", -1: ", decreasing"}.get(direction, "")
-
-
 def _kind(attribute: Attribute) -> str:
     """Return the type; of a part of dates also the column that it is made from, of a number how it is written."""
     if not isinstance(attribute, NumericAttribute):
@@ -176,6 +182,12 @@ def _kind(attribute: Attribute) -> str:
         mark = "comma" if form.decimal == "," else "point"
         return f"numeric, decimal {mark}" + (f", {form.affix}" if form.affix else "")
     return "numeric"
+
+
+def _way(attribute: Attribute) -> str:
+    """In which direction the log-odds of a label go along it, where that was asked for."""
+    direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
+    return {1: ", increasing", -1: ", decreasing"}.get(direction, "")
 
 
 def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:
@@ -275,10 +287,6 @@ def _value_texts(attribute: Attribute) -> list[str]:
     return [*texts, "missing"]
 
 
-_EVERY = 10
-"""Of the lines of thresholds that are shown, which JSON has all of."""
-
-
 def decision_tables(report: EvaluateReport) -> Iterator[Table]:
     """Figures of the decisions where there were any, and with a threshold or costs what other thresholds give."""
 
@@ -311,9 +319,6 @@ def _decision_tables_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-MOST_LABELS = 4
-
-
 def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
     """Yield a table per label, of many labels the first; then the figures of all."""
     labels = list(dict.fromkeys(one.label for one in figures.bins))
@@ -333,15 +338,6 @@ def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
         add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
     add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
     yield table
-
-
-MOST_SHOWN = 12
-_NAMES = {
-    "selection_rate": "selected",
-    "true_positive_rate": "true positives",
-    "false_positive_rate": "false positives",
-    "equalized_odds": "equalized odds",
-}
 
 
 def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
@@ -389,7 +385,17 @@ def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Ite
     yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, shown)
 
 
-_FIGURES = ("log_loss", "auc", "ece")
+def _group_tables_number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _interval(group: Group) -> str:
+    bounds = group.intervals["error"]
+    return "-" if bounds is None else f"{bounds[0]:.4f} - {bounds[1]:.4f}"
+
+
+def _share(rate: Rate | None) -> str:
+    return "-" if rate is None else f"{rate.share:.4f}"
 
 
 def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
@@ -405,16 +411,3 @@ def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
 
 def _gap(gap: GroupGap | None, name: str) -> str:
     return "-" if gap is None else _group_tables_number(getattr(gap, name))
-
-
-def _share(rate: Rate | None) -> str:
-    return "-" if rate is None else f"{rate.share:.4f}"
-
-
-def _interval(group: Group) -> str:
-    bounds = group.intervals["error"]
-    return "-" if bounds is None else f"{bounds[0]:.4f} - {bounds[1]:.4f}"
-
-
-def _group_tables_number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

@@ -61,67 +61,6 @@ FAR = 50
 NOISE = 1e-3
 
 
-def doubts_about(model: Model, parameters: Parameters) -> Iterator[str]:
-    """Every doubt in a line, the gravest first."""
-    if not model.attributes:
-        yield _uses_nothing(model)
-    elif parameters.held_out is not None and gains_nothing(parameters.held_out):
-        yield _gains_nothing(model, parameters.held_out)
-    if model.attributes and not isinstance(model.predictor, Ensemble) and parameters.n_parameters > model.n_rows:
-        yield from _exceed(model, parameters.n_parameters)
-
-
-def gains_nothing(held_out: HeldOut) -> bool:
-    """Whether the class frequencies do as well."""
-    return held_out.log_loss >= held_out.base_log_loss * (1 - NOISE)
-
-
-def _uses_nothing(model: Model) -> str:
-    schema = model.schema
-    n = len(schema.attributes)
-    which = "the only attribute" if n == 1 else f"any of the {n:,} attributes"
-    what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
-    if any(a.informative for a in schema.attributes):
-        return f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
-    uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
-    cut = (
-        "--discretize equal-frequency cuts numbers all the same; " if uncut and model.recipe.discretize == "mdl" else ""
-    )
-    return f"{what}; {cut}is it the class that you mean (--class)?"
-
-
-def _gains_nothing(model: Model, held_out: HeldOut) -> str:
-    losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
-    other = "" if isinstance(model.predictor, Ensemble) else "try --structure auto, or "
-    return (
-        f"on rows held out the model is no better than the class frequencies alone ({losses}); "
-        f"{other}look for attributes that tell more about {model.schema.class_name!r}"
-    )
-
-
-def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
-    """Names the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
-    families, schema = model.predictor.families, model.schema
-    cells = [0] * len(schema.attributes)
-    for family in families:  # not attribute by attribute: there may be very many
-        for i in family.attributes:
-            cells[i] += family.n_cells
-    most = max(range(len(cells)), key=cells.__getitem__)
-    share = cells[most] / sum(family.n_cells for family in families)
-    what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
-    nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
-    is_category = isinstance(schema.attributes[most], CategoricalAttribute)
-    if is_category and schema.cardinalities[most] > MANY and 2 * share > 1:
-        name, n_values = schema.attributes[most].name, schema.cardinalities[most]
-        advice = f"leave it out (--ignore {name!r}){',' if nb else ' or'} pool its values (--group-levels){nb}"
-        yield f"{what}: {100 * share:.0f} % of them are about {name!r} and its {n_values:,} values; {advice}"
-    elif n_parameters > FAR * model.n_rows and not model.penalty:
-        largest = max(families, key=lambda f: f.n_cells).attributes
-        names = ", ".join(repr(schema.attributes[i].name) for i in largest)
-        held_down = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
-        yield f"{what}, and no penalty: the largest table is over {names}; learn with {held_down}{nb}"
-
-
 @dataclass(frozen=True)
 class SuppliedParts:
     """What is supplied instead of being learnt; None: it is learnt.
@@ -143,6 +82,11 @@ class FittedModel:
     model: Model
     parameters: Parameters
     missing: int
+
+
+_FOUND_ONCE = ("gbn", "kikuchi", "auto")
+CAPPED = 100
+"""Who allows fewer iterations asks for those of a path, and not for the optimum."""
 
 
 def learn(
@@ -238,52 +182,6 @@ def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
     return None if columns.origin is None else columns.origin.sampled_rows
 
 
-def learn_from_counts(
-    tables: StoredTables, recipe: Recipe, *, given: SuppliedParts = SuppliedParts(), run: Run = Run()
-) -> FittedModel:
-    """Return the model that `learn` makes of the rows behind these tables, under the same recipe and structure.
-
-    Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
-    """
-    counts = Counts(tables)
-    run.watch(Stage("structure"))
-    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
-    refuse_large(structure, tables.schema, recipe, run.memory)
-    sampled = None if given.cuts is None else given.cuts.sampled_rows
-    learnt = _learnt(counts, structure, recipe, None, sampled, run.watch)
-    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
-    rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
-    return replace(learnt, model=replace(learnt.model, rule=rule))
-
-
-def _learnt(
-    counts: Counts,
-    structure: Structure,
-    recipe: Recipe,
-    penalty: ChosenPenalty | None,
-    sampled: int | None,
-    watch: Watch,
-) -> FittedModel:
-    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
-    found, n_rows = parameters.predictor, counts.source.n_rows
-    model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
-
-
-def _given(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
-    """Return the structure that was given.
-
-    Regions that no search on these rows finds are handwork, whatever they began as.
-    """
-    assert given.structure is not None
-    structure = given.structure.resolve(counts.schema)
-    if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
-        return structure
-    found = learn_structure(counts, recipe)
-    same = isinstance(found, Regions) and found.regions == structure.regions and found.binnings == structure.binnings
-    return structure if same else replace(structure, method="file")
-
-
 def _doubted(learnt: FittedModel, watch: Watch) -> FittedModel:
     check_directions(learnt.model)
     for doubt in doubts_about(learnt.model, learnt.parameters):
@@ -295,16 +193,6 @@ def _recorded(model: Model, sampled: int | None) -> Model:
     """Return the model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
     recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
     return replace(model, recipe=recipe, sampled_rows=sampled)
-
-
-def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
-    """Return the structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
-    refuse_wide(counts.schema, recipe, run.memory)
-    method = _method(STRUCTURES, recipe.structure)
-    options = recipe.options(method)
-    if options.get("max_seconds") is not None:
-        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
-    return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
 
 
 def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
@@ -321,6 +209,20 @@ def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | No
 def _drawn(origin: Origin, seed: int) -> Columns | None:
     rows = origin.drawn(seed)
     return rows if rows is None or origin.seed is not None else sample_of(rows, seed)
+
+
+def _given(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
+    """Return the structure that was given.
+
+    Regions that no search on these rows finds are handwork, whatever they began as.
+    """
+    assert given.structure is not None
+    structure = given.structure.resolve(counts.schema)
+    if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
+        return structure
+    found = learn_structure(counts, recipe)
+    same = isinstance(found, Regions) and found.regions == structure.regions and found.binnings == structure.binnings
+    return structure if same else replace(structure, method="file")
 
 
 def _folds(
@@ -360,6 +262,16 @@ def _choose(
     return structure, path(folds, space_of)
 
 
+def _method(choice: Choice, word: str) -> Method:
+    method = choice.method(word)
+    assert method is not None, f"{choice.flag} {word}"
+    return method
+
+
+def _module(choice: Choice, word: str) -> Any:
+    return importlib.import_module(choice.module_of(word))
+
+
 def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
     """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long.
 
@@ -371,7 +283,107 @@ def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts]
     return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
 
 
-_FOUND_ONCE = ("gbn", "kikuchi", "auto")
+def _learnt(
+    counts: Counts,
+    structure: Structure,
+    recipe: Recipe,
+    penalty: ChosenPenalty | None,
+    sampled: int | None,
+    watch: Watch,
+) -> FittedModel:
+    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
+    found, n_rows = parameters.predictor, counts.source.n_rows
+    model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
+    return _doubted(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
+
+
+def doubts_about(model: Model, parameters: Parameters) -> Iterator[str]:
+    """Every doubt in a line, the gravest first."""
+    if not model.attributes:
+        yield _uses_nothing(model)
+    elif parameters.held_out is not None and gains_nothing(parameters.held_out):
+        yield _gains_nothing(model, parameters.held_out)
+    if model.attributes and not isinstance(model.predictor, Ensemble) and parameters.n_parameters > model.n_rows:
+        yield from _exceed(model, parameters.n_parameters)
+
+
+def _uses_nothing(model: Model) -> str:
+    schema = model.schema
+    n = len(schema.attributes)
+    which = "the only attribute" if n == 1 else f"any of the {n:,} attributes"
+    what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
+    if any(a.informative for a in schema.attributes):
+        return f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
+    uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
+    cut = (
+        "--discretize equal-frequency cuts numbers all the same; " if uncut and model.recipe.discretize == "mdl" else ""
+    )
+    return f"{what}; {cut}is it the class that you mean (--class)?"
+
+
+def _gains_nothing(model: Model, held_out: HeldOut) -> str:
+    losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
+    other = "" if isinstance(model.predictor, Ensemble) else "try --structure auto, or "
+    return (
+        f"on rows held out the model is no better than the class frequencies alone ({losses}); "
+        f"{other}look for attributes that tell more about {model.schema.class_name!r}"
+    )
+
+
+def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
+    """Names the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
+    families, schema = model.predictor.families, model.schema
+    cells = [0] * len(schema.attributes)
+    for family in families:  # not attribute by attribute: there may be very many
+        for i in family.attributes:
+            cells[i] += family.n_cells
+    most = max(range(len(cells)), key=cells.__getitem__)
+    share = cells[most] / sum(family.n_cells for family in families)
+    what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
+    nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
+    is_category = isinstance(schema.attributes[most], CategoricalAttribute)
+    if is_category and schema.cardinalities[most] > MANY and 2 * share > 1:
+        name, n_values = schema.attributes[most].name, schema.cardinalities[most]
+        advice = f"leave it out (--ignore {name!r}){',' if nb else ' or'} pool its values (--group-levels){nb}"
+        yield f"{what}: {100 * share:.0f} % of them are about {name!r} and its {n_values:,} values; {advice}"
+    elif n_parameters > FAR * model.n_rows and not model.penalty:
+        largest = max(families, key=lambda f: f.n_cells).attributes
+        names = ", ".join(repr(schema.attributes[i].name) for i in largest)
+        held_down = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
+        yield f"{what}, and no penalty: the largest table is over {names}; learn with {held_down}{nb}"
+
+
+def gains_nothing(held_out: HeldOut) -> bool:
+    """Whether the class frequencies do as well."""
+    return held_out.log_loss >= held_out.base_log_loss * (1 - NOISE)
+
+
+def learn_from_counts(
+    tables: StoredTables, recipe: Recipe, *, given: SuppliedParts = SuppliedParts(), run: Run = Run()
+) -> FittedModel:
+    """Return the model that `learn` makes of the rows behind these tables, under the same recipe and structure.
+
+    Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
+    """
+    counts = Counts(tables)
+    run.watch(Stage("structure"))
+    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
+    refuse_large(structure, tables.schema, recipe, run.memory)
+    sampled = None if given.cuts is None else given.cuts.sampled_rows
+    learnt = _learnt(counts, structure, recipe, None, sampled, run.watch)
+    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
+    rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
+    return replace(learnt, model=replace(learnt.model, rule=rule))
+
+
+def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
+    """Return the structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
+    refuse_wide(counts.schema, recipe, run.memory)
+    method = _method(STRUCTURES, recipe.structure)
+    options = recipe.options(method)
+    if options.get("max_seconds") is not None:
+        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
+    return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
 
 
 def learn_parameters(
@@ -392,18 +404,6 @@ def learn_parameters(
     if chosen is not None and chosen.shrinkage is not None:
         parameters = shrunk(parameters, counts, chosen.shrinkage)
     return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
-
-
-def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
-    """Return what the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
-    if chosen is None or chosen.log_loss is None:
-        return None
-    base = held_out_base(counts.data, recipe.seed or 0)
-    return None if base is None else HeldOut(chosen.log_loss, base)
-
-
-CAPPED = 100
-"""Who allows fewer iterations asks for those of a path, and not for the optimum."""
 
 
 def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
@@ -431,11 +431,9 @@ def _grows(recipe: Recipe) -> bool:
     return default and not paths and (recipe.max_iterations or 0) >= CAPPED
 
 
-def _method(choice: Choice, word: str) -> Method:
-    method = choice.method(word)
-    assert method is not None, f"{choice.flag} {word}"
-    return method
-
-
-def _module(choice: Choice, word: str) -> Any:
-    return importlib.import_module(choice.module_of(word))
+def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
+    """Return what the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
+    if chosen is None or chosen.log_loss is None:
+        return None
+    base = held_out_base(counts.data, recipe.seed or 0)
+    return None if base is None else HeldOut(chosen.log_loss, base)

@@ -120,16 +120,8 @@ class Node:
         return Node(value, self.source, key, self.kind)
 
 
-def _join(key: str, member: str) -> str:
-    plain = member.isidentifier()
-    return f"{key}.{member}" if key and plain else member if plain else f"{key}[{json.dumps(member)}]"
-
-
-def _describe(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    words = {dict: "an object", list: "a list", str: "a text"}
-    return next((word for kind, word in words.items() if isinstance(value, kind)), "a number")
+class _TooLongError(ValueError):
+    """A number that is JSON, but more than anything here could mean."""
 
 
 def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
@@ -153,15 +145,6 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
     return Node(value, source, "", kind)
 
 
-def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
-    """Return the text in `data`, UTF-8 with or without a byte-order mark."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -169,6 +152,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {json.dumps(twice)} is given twice in one object")
     return members
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _integer(digits: str) -> int:
@@ -179,18 +166,23 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-class _TooLongError(ValueError):
-    """A number that is JSON, but more than anything here could mean."""
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
+def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
+    """Return the text in `data`, UTF-8 with or without a byte-order mark."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
 
 
 def dump(members: Mapping[str, Any]) -> str:
     """Return a JSON object as text: a member a line; in a member that holds lists or objects, an element a line."""
     lines = [f"  {_compact(key)}: {_lay_out(value)}" for key, value in members.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _lay_out(value: Any) -> str:
@@ -202,5 +194,13 @@ def _lay_out(value: Any) -> str:
     return _compact(value)
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def _join(key: str, member: str) -> str:
+    plain = member.isidentifier()
+    return f"{key}.{member}" if key and plain else member if plain else f"{key}[{json.dumps(member)}]"
+
+
+def _describe(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    words = {dict: "an object", list: "a list", str: "a text"}
+    return next((word for kind, word in words.items() if isinstance(value, kind)), "a number")

@@ -18,13 +18,6 @@ from bncli.files.documents import Node, decode, parse
 _MOST_BYTES = 1 << 24
 
 
-def numbers_stated(value: Any) -> Any:
-    """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
-    if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
-        return value
-    return written_numbers(read_label_numbers(os.fspath(value)))
-
-
 def read_label_numbers(path: str) -> dict[str, float]:
     """Return the numbers by label; BncliError with the line for what is no such file."""
     text = small_text(path)
@@ -45,6 +38,20 @@ def read_label_numbers(path: str) -> dict[str, float]:
     if not found:
         raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
     return found
+
+
+def _from_json(document: Node) -> dict[str, float]:
+    found = {label: node.number() for label, node in document.members().items()}
+    if not found:
+        document.fail("there is no label with a number")
+    return found
+
+
+def numbers_stated(value: Any) -> Any:
+    """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
+    if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
+        return value
+    return written_numbers(read_label_numbers(os.fspath(value)))
 
 
 def costs_stated(value: Any) -> Any:
@@ -78,13 +85,6 @@ def costs_stated(value: Any) -> Any:
                 raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
             found[f"{true}:{decision}"] = cost
     return written_numbers(found)
-
-
-def _from_json(document: Node) -> dict[str, float]:
-    found = {label: node.number() for label, node in document.members().items()}
-    if not found:
-        document.fail("there is no label with a number")
-    return found
 
 
 def small_text(path: str) -> str:

@@ -45,30 +45,6 @@ class RowFile(Protocol):
         """In place of `finish`, where something failed: no more bytes."""
 
 
-@contextmanager
-def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile]:
-    """Yield a place to write rows to: the file `output`, whole or not at all, or stdout (None or `-`)."""
-    path = None if output == "-" else output
-    by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
-    chosen = output_format or by_ending
-    if chosen not in FORMATS:
-        raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    with output_stream(path) as file:
-        rows: RowFile = _ParquetRows(file) if chosen == "parquet" else _CsvRows(file)
-        try:
-            yield rows
-            with write_faults():
-                rows.finish()
-        except BaseException:
-            rows.abandon()
-            raise
-
-
-def _named(columns: Columns) -> dict[str, Column]:
-    assert columns.label is not None
-    return {**columns.as_read, columns.class_name: columns.label}
-
-
 class _CsvRows:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -142,6 +118,36 @@ class _ParquetRows:
         self._waiting.clear()
 
 
+@contextmanager
+def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile]:
+    """Yield a place to write rows to: the file `output`, whole or not at all, or stdout (None or `-`)."""
+    path = None if output == "-" else output
+    by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
+    chosen = output_format or by_ending
+    if chosen not in FORMATS:
+        raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
+    with output_stream(path) as file:
+        rows: RowFile = _ParquetRows(file) if chosen == "parquet" else _CsvRows(file)
+        try:
+            yield rows
+            with write_faults():
+                rows.finish()
+        except BaseException:
+            rows.abandon()
+            raise
+
+
+def read_as_numbers(levels: Sequence[str]) -> bool:
+    """Whether a column of these levels would be taken for numbers by whoever reads it."""
+    numbers, other = to_numbers(pa.array(levels, pa.string()), [])
+    return other is None and more_than_two([numbers])
+
+
+def _named(columns: Columns) -> dict[str, Column]:
+    assert columns.label is not None
+    return {**columns.as_read, columns.class_name: columns.label}
+
+
 def _array(column: Column) -> pa.Array:
     if isinstance(column, CategoricalColumn):
         return pa.array(column.levels, pa.string()).take(_indices(column))
@@ -156,9 +162,3 @@ def _numbers(values: Any) -> pa.Array:
     """As float64, NaN as null; + 0.0 makes -0 a 0."""
     floats = values.astype(np.float64) + 0.0
     return pa.array(floats, mask=np.isnan(floats))
-
-
-def read_as_numbers(levels: Sequence[str]) -> bool:
-    """Whether a column of these levels would be taken for numbers by whoever reads it."""
-    numbers, other = to_numbers(pa.array(levels, pa.string()), [])
-    return other is None and more_than_two([numbers])

@@ -24,7 +24,6 @@ from bncli.errors import UsageError
 
 _MOST_ROWS = 1e15
 """Above it, added rows drown all counts in rounding."""
-
 BY_FLAG: dict[str, Choice | Option] = {entry.flag: entry for entry in LEARNING}
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
 _SEED = Whole()
@@ -46,70 +45,6 @@ class SuppliedKinds(NamedTuple):
 
 
 NOTHING = SuppliedKinds()
-
-
-def kind_of(structure: str) -> str:
-    """Return the word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
-    method = STRUCTURES.method(structure)
-    return structure if method is not None and method.params else ""
-
-
-def params_of(kind: str) -> tuple[str, ...]:
-    """Return the parameters that go with a kind of structure, the default first."""
-    method = STRUCTURES.method(kind)
-    if method is not None and method.params:
-        return method.params
-    words = tuple(m.word for m in PARAMETERS.methods if m.networks)
-    return (PARAMETERS.default, *(word for word in words if word != PARAMETERS.default))
-
-
-def read(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was typed, by flag, as the values that it stands for."""
-    typed: dict[str, Any] = {}
-    for key, value in words.items():
-        flag = flag_of(key)
-        if flag != "--seed" and flag not in BY_FLAG:
-            raise UsageError(f"there is no learning option {key!r}", hint=near(key, KEYS))
-        if value is None or (value is False and flag in _SWITCHES):
-            continue
-        entry = BY_FLAG.get(flag)
-        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
-        typed |= {} if found is None else {flag: found}
-    return typed
-
-
-def _value(flag: str, value: object, option: Option | None) -> Any:
-    try:
-        return (_SEED if option is None else option.kind).read(value)
-    except ValueError as error:
-        raise UsageError(f"Invalid value for '{flag}': {error}") from error
-
-
-def rule(text: str, choice: Choice) -> str:
-    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
-    name, colon, number = text.partition(":")
-    method = choice.method(name)
-    if method is None:
-        raise UsageError(f"{choice.flag} knows no {name!r}", hint=near(name, choice.words))
-    if not method.number:
-        if colon:
-            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
-        return name
-    strength = decimal(number if colon else method.number)
-    if strength is None or strength <= 0:
-        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
-    if strength > _MOST_ROWS:
-        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
-    return f"{name}:{written(strength)}"
-
-
-def near(word: str, words: Iterable[str], also: str = "") -> str:
-    """Return the advice after a mistyped word: the nearest one, else all that there are."""
-    from difflib import get_close_matches
-
-    words = list(words)
-    found = get_close_matches(word, words, n=1)
-    return f"did you mean {found[0]}?" if found else f"the choices are {', '.join(words)}{also}"
 
 
 class ChosenMethods(NamedTuple):
@@ -185,6 +120,70 @@ class ChosenMethods(NamedTuple):
         return read({key_of(flag): default})[flag] if default else None
 
 
+def kind_of(structure: str) -> str:
+    """Return the word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
+    method = STRUCTURES.method(structure)
+    return structure if method is not None and method.params else ""
+
+
+def params_of(kind: str) -> tuple[str, ...]:
+    """Return the parameters that go with a kind of structure, the default first."""
+    method = STRUCTURES.method(kind)
+    if method is not None and method.params:
+        return method.params
+    words = tuple(m.word for m in PARAMETERS.methods if m.networks)
+    return (PARAMETERS.default, *(word for word in words if word != PARAMETERS.default))
+
+
+def read(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was typed, by flag, as the values that it stands for."""
+    typed: dict[str, Any] = {}
+    for key, value in words.items():
+        flag = flag_of(key)
+        if flag != "--seed" and flag not in BY_FLAG:
+            raise UsageError(f"there is no learning option {key!r}", hint=near(key, KEYS))
+        if value is None or (value is False and flag in _SWITCHES):
+            continue
+        entry = BY_FLAG.get(flag)
+        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        typed |= {} if found is None else {flag: found}
+    return typed
+
+
+def _value(flag: str, value: object, option: Option | None) -> Any:
+    try:
+        return (_SEED if option is None else option.kind).read(value)
+    except ValueError as error:
+        raise UsageError(f"Invalid value for '{flag}': {error}") from error
+
+
+def rule(text: str, choice: Choice) -> str:
+    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    name, colon, number = text.partition(":")
+    method = choice.method(name)
+    if method is None:
+        raise UsageError(f"{choice.flag} knows no {name!r}", hint=near(name, choice.words))
+    if not method.number:
+        if colon:
+            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
+        return name
+    strength = decimal(number if colon else method.number)
+    if strength is None or strength <= 0:
+        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+    if strength > _MOST_ROWS:
+        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
+    return f"{name}:{written(strength)}"
+
+
+def near(word: str, words: Iterable[str], also: str = "") -> str:
+    """Return the advice after a mistyped word: the nearest one, else all that there are."""
+    from difflib import get_close_matches
+
+    words = list(words)
+    found = get_close_matches(word, words, n=1)
+    return f"did you mean {found[0]}?" if found else f"the choices are {', '.join(words)}{also}"
+
+
 def alone(structure: Method, value: Callable[[str], Any]) -> bool:
     """Whether every family of the structure has a single attribute; `value` tells its options by flag."""
     if structure.alone is None:
@@ -206,12 +205,6 @@ def arcs_of(structure: str, options: Mapping[str, Any], param: str) -> str | Non
     if method.params or alone(method, lambda flag: options[key_of(flag)]):
         return None
     return dict(method.defaults).get("--arcs", "cv")
-
-
-def _method(choice: Choice, word: str) -> Method:
-    method = choice.method(word)
-    assert method is not None, word
-    return method
 
 
 def score(chosen: ChosenMethods) -> str | None:
@@ -262,3 +255,9 @@ def values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
     random = random or taken["restarts"] or held_out or taken["calibrate"]
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}
+
+
+def _method(choice: Choice, word: str) -> Method:
+    method = choice.method(word)
+    assert method is not None, word
+    return method

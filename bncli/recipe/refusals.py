@@ -20,6 +20,12 @@ from bncli.catalogue.option_kinds import decimal, written
 from bncli.errors import UsageError
 from bncli.recipe.defaults import ChosenMethods, SuppliedKinds, alone, optimization, params_of, read, score
 
+_NAMES = {
+    "kikuchi": "regions, which are no Bayesian network",
+    "interactions": "regions that look at attributes through fewer intervals",
+    "auto": "--structure auto, which learns them itself",
+}
+
 
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
     """UsageError for what has no effect, or cannot go together."""
@@ -55,12 +61,14 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
         _refuse_directions(typed)
 
 
-def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
-    """UsageError for two ways to decide at once, and what goes with sets without them (`sets`: a model has them)."""
-    if typed["--costs"] is not None and typed["--threshold"] is not None:
-        raise UsageError("--costs and --threshold both say what to decide", hint="leave one of them out")
-    if typed["--sets-by"] is not None and typed["--sets"] is None and not sets:
-        raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")
+def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:
+    for flag in given:
+        if flag in idle:
+            raise UsageError(f"{flag} has no effect {why}", hint=hint)
+
+
+def _takes_rows(flag: str, value: Any) -> bool:
+    return flag == "--sets" or decimal(value) is None
 
 
 def _refuse_uncounted(chosen: ChosenMethods, choices: Collection[Choice]) -> None:
@@ -72,16 +80,6 @@ def _refuse_uncounted(chosen: ChosenMethods, choices: Collection[Choice]) -> Non
             fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
             what = f"{choice.flag} {method.word} learns from the rows, and counts do not hold them"
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
-
-
-def _takes_rows(flag: str, value: Any) -> bool:
-    return flag == "--sets" or decimal(value) is None
-
-
-def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:
-    for flag in given:
-        if flag in idle:
-            raise UsageError(f"{flag} has no effect {why}", hint=hint)
 
 
 def _refuse_needless(chosen: ChosenMethods) -> None:
@@ -133,13 +131,6 @@ def _text(value: Any) -> str:
     return written(value) if isinstance(value, float) else str(value)
 
 
-_NAMES = {
-    "kikuchi": "regions, which are no Bayesian network",
-    "interactions": "regions that look at attributes through fewer intervals",
-    "auto": "--structure auto, which learns them itself",
-}
-
-
 def _refuse_policy(chosen: ChosenMethods) -> None:
     """UsageError where missing values cannot be what the policy says with these parameters."""
     param, policy = chosen.param, chosen.typed.get("--missing-policy")
@@ -178,3 +169,11 @@ def _refuse_directions(typed: Mapping[str, Any]) -> None:
     if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
         hint = "name a column by one of them, or leave it out"
         raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
+
+
+def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
+    """UsageError for two ways to decide at once, and what goes with sets without them (`sets`: a model has them)."""
+    if typed["--costs"] is not None and typed["--threshold"] is not None:
+        raise UsageError("--costs and --threshold both say what to decide", hint="leave one of them out")
+    if typed["--sets-by"] is not None and typed["--sets"] is None and not sets:
+        raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")

@@ -135,6 +135,20 @@ def _are_training_rows(rows: Columns, weights: Array | None, model: Model) -> bo
     return True
 
 
+def _warn(calibration: Calibration, watch: Watch) -> None:
+    """Warn about a calibration map that should not be trusted."""
+    found = calibration.map
+    if found == Temperature(HOTTEST):
+        what = f"the temperature is at its bound, {HOTTEST:g}: the model tells nothing of these rows"
+        watch(Note(what, warning=True))
+    if found == Temperature(1.0):
+        what = "all rows are predicted right, for which no temperature is sharp enough: it is left at 1"
+        watch(Note(what, warning=True))
+    if isinstance(found, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
+        what = f"{calibration.rows:,} rows are few for isotonic maps, which follow their chances"
+        watch(Note(f"{what}: --method temperature has one number to learn", warning=True))
+
+
 def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
     """Warn if the classes are clearly not as frequent as in training; counts (K,): their weights here."""
     training = np.array(model.schema.label_frequencies)
@@ -154,17 +168,3 @@ def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Wa
         watch(Note(f"{what}, which a temperature cannot follow: {how}", warning=True))
     else:
         watch(Note(f"{what}: probabilities are under the frequencies here, from which --prior reckons"))
-
-
-def _warn(calibration: Calibration, watch: Watch) -> None:
-    """Warn about a calibration map that should not be trusted."""
-    found = calibration.map
-    if found == Temperature(HOTTEST):
-        what = f"the temperature is at its bound, {HOTTEST:g}: the model tells nothing of these rows"
-        watch(Note(what, warning=True))
-    if found == Temperature(1.0):
-        what = "all rows are predicted right, for which no temperature is sharp enough: it is left at 1"
-        watch(Note(what, warning=True))
-    if isinstance(found, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
-        what = f"{calibration.rows:,} rows are few for isotonic maps, which follow their chances"
-        watch(Note(f"{what}: --method temperature has one number to learn", warning=True))

@@ -238,19 +238,6 @@ def _check_alike(runs: Sequence[_Run]) -> None:
             raise UsageError(f"two traces do not maximise the same: {told}", hint="leave one out")
 
 
-def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
-    """Return the traces of a table; the lowest objective is that of them all."""
-    goal = (1 + within) * min(min(run.values) for run in runs.values())
-    found = []
-    for run in runs.values():
-        first, last = run.trace.points[0], run.trace.points[-1]
-        arrived = next((effort for effort, v in zip(run.efforts, run.values, strict=True) if v <= goal), None)
-        likelihood = (run.trace.likelihood, -first.nll, -last.nll, last.penalty)
-        spent = (last.iteration, last.passes, last.flops, arrived)
-        found.append((run, TraceReport(table, run.source.name, run.source.path, *likelihood, *spent)))
-    return found
-
-
 def _lags(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> tuple[Lags, ...]:
     if question.lag is None:
         return ()
@@ -270,6 +257,19 @@ def _lag(table: str, baseline: _Run, other: _Run, at: int) -> TableLag:
     reached = behind.iteration_below(ahead.at(at))
     last = behind.trace.points[-1].iteration if reached is None else reached
     return TableLag(table, (1 if is_behind else -1) * max(0, last - at), reached is not None)
+
+
+def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
+    """Return the traces of a table; the lowest objective is that of them all."""
+    goal = (1 + within) * min(min(run.values) for run in runs.values())
+    found = []
+    for run in runs.values():
+        first, last = run.trace.points[0], run.trace.points[-1]
+        arrived = next((effort for effort, v in zip(run.efforts, run.values, strict=True) if v <= goal), None)
+        likelihood = (run.trace.likelihood, -first.nll, -last.nll, last.penalty)
+        spent = (last.iteration, last.passes, last.flops, arrived)
+        found.append((run, TraceReport(table, run.source.name, run.source.path, *likelihood, *spent)))
+    return found
 
 
 def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> str:

@@ -54,104 +54,6 @@ class CountReport:
         return {"counts": self.counts} | figures(self.counted) | {"seconds": self.seconds}
 
 
-def count(
-    source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
-) -> CountReport:
-    """Count `source` under the supplied cuts for the structure (None: all pairs), and write `output`.
-
-    Without rows the counts are all 0, and a note says so.
-    """
-    path = beside(source.paths, ".counts") if output is None else output
-    for data in source.paths:
-        check_data(data)
-    check_outputs((path,), (*source.paths, source.schema_file, *supplied.paths))
-    stopwatch = Stopwatch(run.watch)
-    run = limited(run._replace(watch=stopwatch))
-    stopwatch(Stage("count"))
-    batches, cuts = _opened(source, supplied, run)
-    with batches:
-        counted = _count_all(batches, cuts, supplied.structure, run, chunk)
-    if not counted.n_rows:
-        run.watch(Note("there are no rows: all counts are 0", warning=True))
-    stopwatch(Stage("write"))
-    write_counts(path, counted)
-    return CountReport(path, counted, stopwatch.seconds())
-
-
-def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
-    """Return the rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
-    if are_codes(source.paths):
-        encoded = EncodedBatches(source)
-        return encoded, encoded.cuts
-    assert supplied.cuts is not None
-    with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
-        return CodedBatches(source, supplied.cuts, run=run), supplied.cuts
-
-
-def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
-    """Return the sets of attributes whose tables the structure's parameters take, ascending.
-
-    None, all pairs, without one.
-    """
-    if structure is None:
-        return None
-    if isinstance(structure, NamedRegions):
-        what = "regions are chosen by what they say of single rows, which counts do not tell"
-        raise UsageError(what, hint="count for a network, or for pairs")
-    # whether an attribute has missing values is not known yet: all of them may be in the structure
-    attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
-    schema = Schema(cuts.class_name, (), attributes)
-    families = structure.resolve(schema).families(schema.cardinalities, whole=True)
-    return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
-
-
-def _count_all(
-    batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
-) -> CountedRows:
-    """Return the counts of all rows, their labels sorted."""
-    wanted = wanted_sets(cuts, structure)
-    n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
-    total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
-    for batch in _chunks(parts, n_rows):
-        labels = batches.labels
-        schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
-        data = Dataset(schema, batch.codes, batch.labels.astype(code_dtype(len(labels))), batch.weights, run.threads)
-        # BncliError where the tables, with so many labels, do not fit.
-        n_labels = len(labels)
-        memory = run.memory
-        entries = replace(total.layout, n_labels=n_labels).n_entries
-        needed = COPIES * 8 * entries
-        if memory is not None and needed > memory:
-            what = (
-                f"the tables would have {entries:,} entries for {n_labels:,} labels: {needed_and_free(needed, memory)}"
-            )
-            raise BncliError(
-                what, hint="count with --structure FILE, or leave columns with many levels out of the cuts"
-            )
-        total = added([total, count_rows(data, total.cuts, wanted)], labels)
-    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts.found(run.watch))
-    return relabelled(total, sorted_texts(batches.labels))
-
-
-def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
-    """Yield the same rows, at least so many at a time but for the last."""
-    waiting: list[CodedBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(len(one.labels) for one in waiting) >= n_rows:
-            yield _joined(waiting)
-            waiting = []
-    if any(len(one.labels) for one in waiting):
-        yield _joined(waiting)
-
-
-def _joined(batches: list[CodedBatch]) -> CodedBatch:
-    codes = tuple(np.concatenate(column) for column in zip(*(one.codes for one in batches), strict=True))
-    weights = [one.weights for one in batches if one.weights is not None]
-    labels = np.concatenate([one.labels for one in batches])
-    return CodedBatch(codes, labels, np.concatenate(weights) if weights else None, batches[0].path)
-
-
 class _Parts:
     """The batches, each file of which is a part of its own: so a merge sees what it would count twice.
 
@@ -211,3 +113,101 @@ class _Fingerprint:
         for column, _ in self._columns:
             whole.update(column.digest())
         return whole.hexdigest()
+
+
+def count(
+    source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
+) -> CountReport:
+    """Count `source` under the supplied cuts for the structure (None: all pairs), and write `output`.
+
+    Without rows the counts are all 0, and a note says so.
+    """
+    path = beside(source.paths, ".counts") if output is None else output
+    for data in source.paths:
+        check_data(data)
+    check_outputs((path,), (*source.paths, source.schema_file, *supplied.paths))
+    stopwatch = Stopwatch(run.watch)
+    run = limited(run._replace(watch=stopwatch))
+    stopwatch(Stage("count"))
+    batches, cuts = _opened(source, supplied, run)
+    with batches:
+        counted = _count_all(batches, cuts, supplied.structure, run, chunk)
+    if not counted.n_rows:
+        run.watch(Note("there are no rows: all counts are 0", warning=True))
+    stopwatch(Stage("write"))
+    write_counts(path, counted)
+    return CountReport(path, counted, stopwatch.seconds())
+
+
+def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
+    """Return the rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
+    if are_codes(source.paths):
+        encoded = EncodedBatches(source)
+        return encoded, encoded.cuts
+    assert supplied.cuts is not None
+    with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
+        return CodedBatches(source, supplied.cuts, run=run), supplied.cuts
+
+
+def _count_all(
+    batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
+) -> CountedRows:
+    """Return the counts of all rows, their labels sorted."""
+    wanted = wanted_sets(cuts, structure)
+    n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
+    total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
+    for batch in _chunks(parts, n_rows):
+        labels = batches.labels
+        schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
+        data = Dataset(schema, batch.codes, batch.labels.astype(code_dtype(len(labels))), batch.weights, run.threads)
+        # BncliError where the tables, with so many labels, do not fit.
+        n_labels = len(labels)
+        memory = run.memory
+        entries = replace(total.layout, n_labels=n_labels).n_entries
+        needed = COPIES * 8 * entries
+        if memory is not None and needed > memory:
+            what = (
+                f"the tables would have {entries:,} entries for {n_labels:,} labels: {needed_and_free(needed, memory)}"
+            )
+            raise BncliError(
+                what, hint="count with --structure FILE, or leave columns with many levels out of the cuts"
+            )
+        total = added([total, count_rows(data, total.cuts, wanted)], labels)
+    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts.found(run.watch))
+    return relabelled(total, sorted_texts(batches.labels))
+
+
+def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
+    """Yield the same rows, at least so many at a time but for the last."""
+    waiting: list[CodedBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(one.labels) for one in waiting) >= n_rows:
+            yield _joined(waiting)
+            waiting = []
+    if any(len(one.labels) for one in waiting):
+        yield _joined(waiting)
+
+
+def _joined(batches: list[CodedBatch]) -> CodedBatch:
+    codes = tuple(np.concatenate(column) for column in zip(*(one.codes for one in batches), strict=True))
+    weights = [one.weights for one in batches if one.weights is not None]
+    labels = np.concatenate([one.labels for one in batches])
+    return CodedBatch(codes, labels, np.concatenate(weights) if weights else None, batches[0].path)
+
+
+def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
+    """Return the sets of attributes whose tables the structure's parameters take, ascending.
+
+    None, all pairs, without one.
+    """
+    if structure is None:
+        return None
+    if isinstance(structure, NamedRegions):
+        what = "regions are chosen by what they say of single rows, which counts do not tell"
+        raise UsageError(what, hint="count for a network, or for pairs")
+    # whether an attribute has missing values is not known yet: all of them may be in the structure
+    attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
+    schema = Schema(cuts.class_name, (), attributes)
+    families = structure.resolve(schema).families(schema.cardinalities, whole=True)
+    return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))

@@ -67,71 +67,6 @@ class DiscretizedAttribute(NamedTuple):
     bits: float
 
 
-def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, DiscretizedAttribute]:
-    """Return the attributes that the column becomes, learnt from its kept values as rows of their weight."""
-    table = of_class.table(summary)
-    value, label = np.nonzero(table)
-    if not len(value):
-        return {}
-    weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
-    if not summary.counted.exact:  # what is learnt must pay on what was kept
-        weights *= table.sum() / weights.sum()
-    columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
-    cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
-    data = learn_dataset(cells, group_levels=_default_rule() if summary.counted.exact else "off")
-    return {
-        attribute.name: DiscretizedAttribute(attribute, _bits(codes, label, weights, len(of_class.labels)))
-        for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
-    }
-
-
-@cache
-def _default_rule() -> Rule:
-    """Return what learning does by default with names of many values."""
-    rule: Rule = Recipe.of().group_levels
-    return rule
-
-
-def information(
-    summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, DiscretizedAttribute] | None
-) -> float:
-    """Of names and few numbers that of the values, else of the cuts, of a date that of its best part."""
-    if isinstance(summary.column, CategoricalColumn):
-        return _bits_of_names(summary, of_class)
-    if not summary.is_date and summary.n_distinct <= FEW_VALUES:
-        table = of_class.table(summary)
-        value, label = np.nonzero(table)
-        assert isinstance(summary.column, NumericColumn)
-        codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
-        return _bits(codes, label, table[value, label], len(of_class.labels))
-    return max((found.bits for found in (learnt or {}).values()), default=0.0)
-
-
-def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
-    assert isinstance(summary.column, CategoricalColumn)
-    table = of_class.table(summary)
-    if summary.counted.exact:
-        value, label = np.nonzero(table)
-        return _bits(summary.column.codes[value] + 1, label, table[value, label], len(of_class.labels))
-    total = of_class.weights.sum()
-    if not total:
-        return 0.0
-    independent = table.sum(axis=1, keepdims=True) * of_class.weights
-    value, label = np.nonzero(table)
-    terms = table[value, label] * np.log2(table[value, label] * total / independent[value, label])
-    return float(np.clip((terms * summary.counted.scale[value]).sum() / total, 0.0, of_class.bits))
-
-
-def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """Return the mutual information of values and labels, both in codes."""
-    if not len(values):
-        return 0.0
-    n_values = int(values.max()) + 1
-    cells = values.astype(np.int64) * n_labels + labels
-    table = np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
-    return float(mutual_information(table)) / math.log(2)
-
-
 _LEAK = 0.99
 """Of the class's entropy."""
 _N_COMMON = 5
@@ -182,6 +117,71 @@ class ColumnReport:
         }
 
 
+def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, DiscretizedAttribute]:
+    """Return the attributes that the column becomes, learnt from its kept values as rows of their weight."""
+    table = of_class.table(summary)
+    value, label = np.nonzero(table)
+    if not len(value):
+        return {}
+    weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
+    if not summary.counted.exact:  # what is learnt must pay on what was kept
+        weights *= table.sum() / weights.sum()
+    columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
+    cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
+    data = learn_dataset(cells, group_levels=_default_rule() if summary.counted.exact else "off")
+    return {
+        attribute.name: DiscretizedAttribute(attribute, _bits(codes, label, weights, len(of_class.labels)))
+        for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
+    }
+
+
+@cache
+def _default_rule() -> Rule:
+    """Return what learning does by default with names of many values."""
+    rule: Rule = Recipe.of().group_levels
+    return rule
+
+
+def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
+    """Return the mutual information of values and labels, both in codes."""
+    if not len(values):
+        return 0.0
+    n_values = int(values.max()) + 1
+    cells = values.astype(np.int64) * n_labels + labels
+    table = np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
+    return float(mutual_information(table)) / math.log(2)
+
+
+def information(
+    summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, DiscretizedAttribute] | None
+) -> float:
+    """Of names and few numbers that of the values, else of the cuts, of a date that of its best part."""
+    if isinstance(summary.column, CategoricalColumn):
+        return _bits_of_names(summary, of_class)
+    if not summary.is_date and summary.n_distinct <= FEW_VALUES:
+        table = of_class.table(summary)
+        value, label = np.nonzero(table)
+        assert isinstance(summary.column, NumericColumn)
+        codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
+        return _bits(codes, label, table[value, label], len(of_class.labels))
+    return max((found.bits for found in (learnt or {}).values()), default=0.0)
+
+
+def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
+    assert isinstance(summary.column, CategoricalColumn)
+    table = of_class.table(summary)
+    if summary.counted.exact:
+        value, label = np.nonzero(table)
+        return _bits(summary.column.codes[value] + 1, label, table[value, label], len(of_class.labels))
+    total = of_class.weights.sum()
+    if not total:
+        return 0.0
+    independent = table.sum(axis=1, keepdims=True) * of_class.weights
+    value, label = np.nonzero(table)
+    terms = table[value, label] * np.log2(table[value, label] * total / independent[value, label])
+    return float(np.clip((terms * summary.counted.scale[value]).sum() / total, 0.0, of_class.bits))
+
+
 def describe_column(name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None) -> ColumnReport:
     """Return a column that may be an attribute."""
     report = _numbers(name, summary) if isinstance(summary.column, NumericColumn) else _names(name, summary)
@@ -207,24 +207,6 @@ def _numbers(name: str, summary: ColumnSummary) -> ColumnReport:
         name, kind, summary.n_distinct, missing, summary.example, None, True, "", summary.counted.exact
     )
     return replace(report, smallest=shown[0], median=shown[1], largest=shown[2])
-
-
-def date_text(seconds: float, form: DateForm) -> str:
-    """Return the date in ISO form, with the time of the day where there is one; of times of the day that alone."""
-    text = str(np.datetime64(int(seconds), "s"))
-    return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
-
-
-def weighted_median(values: Array, weights: Array) -> float | None:
-    """Return the middle value, or midway between the two in the middle, where value i stands weights[i] times."""
-    if not len(values):
-        return None
-    order = np.argsort(values, kind="stable")
-    ends = np.cumsum(weights[order])
-    total = ends[-1]
-    low = values[order][np.searchsorted(ends, np.ceil(total / 2) - 1, side="right")]
-    high = values[order][min(np.searchsorted(ends, np.floor(total / 2), side="right"), len(order) - 1)]
-    return float(low / 2 + high / 2) + 0.0
 
 
 def _names(name: str, summary: ColumnSummary) -> ColumnReport:
@@ -294,6 +276,31 @@ def _made(learnt: Mapping[str, DiscretizedAttribute] | None) -> str:
     return ""
 
 
+def _leak(report: ColumnReport, of_class: ClassCounts | None) -> list[str]:
+    """Whether the column alone tells the class, as one does that is known only afterwards."""
+    if of_class is None or report.bits is None or not of_class.bits or report.bits < _LEAK * of_class.bits:
+        return []
+    return ["it alone tells the class: is it known beforehand?"]
+
+
+def date_text(seconds: float, form: DateForm) -> str:
+    """Return the date in ISO form, with the time of the day where there is one; of times of the day that alone."""
+    text = str(np.datetime64(int(seconds), "s"))
+    return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
+
+
+def weighted_median(values: Array, weights: Array) -> float | None:
+    """Return the middle value, or midway between the two in the middle, where value i stands weights[i] times."""
+    if not len(values):
+        return None
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(weights[order])
+    total = ends[-1]
+    low = values[order][np.searchsorted(ends, np.ceil(total / 2) - 1, side="right")]
+    high = values[order][min(np.searchsorted(ends, np.floor(total / 2), side="right"), len(order) - 1)]
+    return float(low / 2 + high / 2) + 0.0
+
+
 def is_running_number(report: ColumnReport, n_rows: int) -> bool:
     """Whether nearly every whole number from the smallest to the largest is there, in one row each."""
     low, high = report.smallest, report.largest
@@ -302,13 +309,6 @@ def is_running_number(report: ColumnReport, n_rows: int) -> bool:
     # an estimated number of values may be off by a few hundredths
     each = report.distinct == n_rows if report.exact else abs(report.distinct - n_rows) < 0.05 * n_rows
     return low.is_integer() and high.is_integer() and each and high - low < 2 * n_rows
-
-
-def _leak(report: ColumnReport, of_class: ClassCounts | None) -> list[str]:
-    """Whether the column alone tells the class, as one does that is known only afterwards."""
-    if of_class is None or report.bits is None or not of_class.bits or report.bits < _LEAK * of_class.bits:
-        return []
-    return ["it alone tells the class: is it known beforehand?"]
 
 
 def told_same(report: ColumnReport, first: str) -> ColumnReport:

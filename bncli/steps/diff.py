@@ -77,55 +77,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "training_log_p": ("training_log_p",),
 }
 """The fields of a report that speak of a key, or of what brings it with it."""
-
 _DESCRIPTION = "model.json"
 _SPREAD = ("schema", "structure")
-
-
-def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
-    """Return the keys of which two model files hold other values, in the order of the alphabet.
-
-    Bytes of `dump_model`.
-    """
-    (ours, our_attributes), (theirs, their_attributes) = _parts(one), _parts(other)
-    pairs = [(ours, theirs, "")]
-    pairs += [
-        (our_attributes[name], their_attributes[name], "attributes.")
-        for name in our_attributes.keys() & their_attributes
-    ]
-    return tuple(
-        sorted(
-            {
-                f"{prefix}{key}"
-                for a, b, prefix in pairs
-                for key in (key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-            }
-        )
-    )
-
-
-def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys but those of attributes, and these by the attribute's name."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
-        found = json.loads(archive.read(_DESCRIPTION))
-    del found["version"]
-    attributes = {attribute["name"]: attribute for attribute in found["schema"].pop("attributes")}
-    for whole in _SPREAD:
-        found |= {f"{whole}.{key}": value for key, value in found.pop(whole).items()}
-    tested = {name for name in arrays if name.startswith("self_test/")}
-    found["tables"] = {name: array for name, array in arrays.items() if name not in tested}
-    found["self_test"] = {name: arrays[name] for name in tested}
-    return found, attributes
-
-
-def untold(report: object, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that no field of a report speaks of; those that say nothing are false."""
-    return tuple(key for key in keys if not any(getattr(report, field) for field in FIELDS.get(key, ())))
-
-
 _T = TypeVar("_T")
-
 _NUMBERS_PER_BLOCK = 1 << 21
 
 
@@ -205,8 +159,10 @@ class DiffReport:
         return found | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
 
 
-def _pair_json(pair: tuple[Any, Any] | None, as_json: Callable[[Any], dict[str, Any]]) -> list[Any] | None:
-    return None if pair is None else [None if one is None else as_json(one) for one in pair]
+Key = tuple[tuple[str, ...], bool, tuple[Any, ...]]
+"""The attributes of a table by name, whether the first is a child, and how they are regrouped."""
+Scored = tuple[Index, Array]
+"""Of consecutive rows: where the most probable label stands among all labels (rows,), and P(y | x_t) (rows, labels)."""
 
 
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
@@ -246,19 +202,6 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     return replace(report, other_keys=untold(report, differing_keys(*content)))
 
 
-def _pair(one: _T, other: _T) -> tuple[_T, _T] | None:
-    return None if one == other else (one, other)
-
-
-def _direction(attribute: Attribute) -> int:
-    return attribute.direction if isinstance(attribute, NumericAttribute) else 0
-
-
-def _class_weights(model: Model) -> dict[str, float] | None:
-    weights = model.class_weights
-    return None if weights is None else dict(zip(model.schema.labels, weights, strict=True))
-
-
 def _by_name(schema: Schema) -> dict[str, Attribute]:
     return {attribute.name: attribute for attribute in schema.attributes}
 
@@ -275,10 +218,18 @@ def _change(one: Attribute, other: Attribute) -> str | None:
     return "type"
 
 
+def _pair(one: _T, other: _T) -> tuple[_T, _T] | None:
+    return None if one == other else (one, other)
+
+
 def _more(one: Mapping[Any, Any] | Sequence[Any], other: Mapping[Any, Any] | Sequence[Any]) -> tuple[Any, ...]:
     """Return what the one has and the other lacks, in the order of the one."""
     known = set(other)
     return tuple(item for item in one if item not in known)
+
+
+def _direction(attribute: Attribute) -> int:
+    return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
 
 def _graphs(one: NamedStructure, other: NamedStructure) -> dict[str, Any]:
@@ -320,6 +271,11 @@ def _told(value: Any) -> Any:
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
+def _class_weights(model: Model) -> dict[str, float] | None:
+    weights = model.class_weights
+    return None if weights is None else dict(zip(model.schema.labels, weights, strict=True))
+
+
 def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:
     ours, theirs = _entries(one), _entries(other)
     common = [key for key in ours if key in theirs]
@@ -337,14 +293,6 @@ def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:
     )
 
 
-def _over(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
-    return tuple(names for names, *_ in keys)
-
-
-Key = tuple[tuple[str, ...], bool, tuple[Any, ...]]
-"""The attributes of a table by name, whether the first is a child, and how they are regrouped."""
-
-
 def _entries(model: Model) -> dict[Key, Array]:
     """Every table by what it is over, and the bias, which is over no attribute."""
     predictor = model.predictor
@@ -357,8 +305,8 @@ def _entries(model: Model) -> dict[Key, Array]:
     return found
 
 
-Scored = tuple[Index, Array]
-"""Of consecutive rows: where the most probable label stands among all labels (rows,), and P(y | x_t) (rows, labels)."""
+def _over(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
+    return tuple(names for names, *_ in keys)
 
 
 def _decisions(one: Model, other: Model, source: Source, run: Run) -> Decisions:
@@ -402,3 +350,49 @@ def _in_step(ours: Iterator[Scored], theirs: Iterator[Scored]) -> Iterator[tuple
         yield (one[0][:n], one[1][:n]), (other[0][:n], other[1][:n])
         one = (one[0][n:], one[1][n:]) if n < len(one[0]) else next(ours, None)
         other = (other[0][n:], other[1][n:]) if n < len(other[0]) else next(theirs, None)
+
+
+def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
+    """Return the keys of which two model files hold other values, in the order of the alphabet.
+
+    Bytes of `dump_model`.
+    """
+    (ours, our_attributes), (theirs, their_attributes) = _parts(one), _parts(other)
+    pairs = [(ours, theirs, "")]
+    pairs += [
+        (our_attributes[name], their_attributes[name], "attributes.")
+        for name in our_attributes.keys() & their_attributes
+    ]
+    return tuple(
+        sorted(
+            {
+                f"{prefix}{key}"
+                for a, b, prefix in pairs
+                for key in (key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+            }
+        )
+    )
+
+
+def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the values of all keys but those of attributes, and these by the attribute's name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
+        found = json.loads(archive.read(_DESCRIPTION))
+    del found["version"]
+    attributes = {attribute["name"]: attribute for attribute in found["schema"].pop("attributes")}
+    for whole in _SPREAD:
+        found |= {f"{whole}.{key}": value for key, value in found.pop(whole).items()}
+    tested = {name for name in arrays if name.startswith("self_test/")}
+    found["tables"] = {name: array for name, array in arrays.items() if name not in tested}
+    found["self_test"] = {name: arrays[name] for name in tested}
+    return found, attributes
+
+
+def untold(report: object, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys that no field of a report speaks of; those that say nothing are false."""
+    return tuple(key for key in keys if not any(getattr(report, field) for field in FIELDS.get(key, ())))
+
+
+def _pair_json(pair: tuple[Any, Any] | None, as_json: Callable[[Any], dict[str, Any]]) -> list[Any] | None:
+    return None if pair is None else [None if one is None else as_json(one) for one in pair]

@@ -146,6 +146,31 @@ def export(
     return report
 
 
+def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
+    """Return max |dP| of the network read back; BncliError if it is another one or too far from the model."""
+    if not same_nodes(network, again):
+        raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
+    difference = largest_difference(model, again, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
+    _refuse_far(difference, "network", model.recipe)
+    return difference
+
+
+def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
+    """BncliError for a difference above TOLERANCE, or none that is a number."""
+    if not difference <= TOLERANCE:
+        rows = f"{EXPORT_ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
+        message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"
+        hint = f"its probabilities are too small for floating point; learn with {_milder(recipe)}"
+        raise BncliError(message, hint=hint)
+
+
+def _milder(recipe: Recipe) -> str:
+    """Return the option of its parameters that keeps probabilities from 0."""
+    if recipe.penalty is not None:
+        return "a higher --penalty"
+    return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
+
+
 def _program(
     model: Model,
     path: str,
@@ -204,19 +229,6 @@ def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> Rule | Non
     return replace(rule, sets=None, held_out=None)
 
 
-def _refuse_other_decisions(
-    rule: Rule, labels: tuple[str, ...], form: ProgramFormat, text: str | bytes, probes: ProbeRows
-) -> None:
-    """BncliError where the program decides otherwise than `score`, but for rows within TOLERANCE of either decision."""
-    assert form.decide is not None
-    found = form.decide(text, probes.rows())
-    assert found is not None
-    others = Decider.of(rule, labels).disagreements(probes.probabilities, found, labels, TOLERANCE)
-    if others:
-        message = f"the program would decide otherwise than the model in {others:,} of {probes.n_rows:,} made-up rows"
-        raise BncliError(message, hint="this is a fault of bncli: report it")
-
-
 def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> ProgramTarget:
     tokens = MissingTokens.of(model.schema.missing_tokens)
     name = PurePath(path).name.removesuffix(".bnc")
@@ -231,26 +243,14 @@ def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget,
         raise ModelError(error.what, where=path, hint=error.hint) from error
 
 
-def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
-    """Return max |dP| of the network read back; BncliError if it is another one or too far from the model."""
-    if not same_nodes(network, again):
-        raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
-    difference = largest_difference(model, again, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
-    _refuse_far(difference, "network", model.recipe)
-    return difference
-
-
-def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
-    """BncliError for a difference above TOLERANCE, or none that is a number."""
-    if not difference <= TOLERANCE:
-        rows = f"{EXPORT_ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
-        message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"
-        hint = f"its probabilities are too small for floating point; learn with {_milder(recipe)}"
-        raise BncliError(message, hint=hint)
-
-
-def _milder(recipe: Recipe) -> str:
-    """Return the option of its parameters that keeps probabilities from 0."""
-    if recipe.penalty is not None:
-        return "a higher --penalty"
-    return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
+def _refuse_other_decisions(
+    rule: Rule, labels: tuple[str, ...], form: ProgramFormat, text: str | bytes, probes: ProbeRows
+) -> None:
+    """BncliError where the program decides otherwise than `score`, but for rows within TOLERANCE of either decision."""
+    assert form.decide is not None
+    found = form.decide(text, probes.rows())
+    assert found is not None
+    others = Decider.of(rule, labels).disagreements(probes.probabilities, found, labels, TOLERANCE)
+    if others:
+        message = f"the program would decide otherwise than the model in {others:,} of {probes.n_rows:,} made-up rows"
+        raise BncliError(message, hint="this is a fault of bncli: report it")

@@ -187,37 +187,6 @@ def _learnt(
     return replace(learnt, model=replace(learnt.model, log_p=found))
 
 
-def fit_counts(
-    path: str,
-    recipe: Recipe,
-    *,
-    output: str | None = None,
-    supplied: SuppliedFiles = SuppliedFiles(),
-    unseen: Unseen = "average",
-    run: Run = Run(),
-) -> FitReport:
-    """Fit a model to the counts in the file at `path`: the same bytes as `fit` makes from the rows.
-
-    That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
-    """
-    model_path = beside((path,), ".bnc") if output is None else output
-    check_outputs((model_path,), (path, *supplied.paths))
-    stopwatch = Stopwatch(warned := Warnings(run.watch))
-    stopwatch(Stage("read"))
-    counted = read_counts(path)
-    check_labels(counted.cuts.class_name, counted.labels, counted.n_rows, path)
-    tell_numbers(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
-    supplied = replace(supplied, cuts=counted.cuts)
-    recipe = supplied.recipe(recipe)
-    tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
-    del counted
-    learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
-    stopwatch(Stage("write"))
-    write_model(model_path, with_self_test(learnt.model))
-    report = _report(model_path, learnt, supplied.structure)
-    return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
-
-
 def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> Callable[..., FitReport]:
     """Return the report without what was heard while learning: moves, warnings, seconds."""
     model, parameters = learnt.model, learnt.parameters
@@ -259,6 +228,13 @@ def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> 
     )
 
 
+def _weight(schema: Schema, n_rows: int) -> float:
+    """Return the sum of row weights, which every attribute's frequencies and missing values add up to."""
+    if not schema.attributes:
+        return float(n_rows)
+    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))
+
+
 def _after_learning(model: Model) -> dict[str, Any]:
     """Return what was done beside the tables."""
     return {
@@ -272,8 +248,32 @@ def _by_label(schema: Schema, numbers: tuple[float, ...] | None) -> dict[str, fl
     return None if numbers is None else dict(zip(schema.labels, numbers, strict=True))
 
 
-def _weight(schema: Schema, n_rows: int) -> float:
-    """Return the sum of row weights, which every attribute's frequencies and missing values add up to."""
-    if not schema.attributes:
-        return float(n_rows)
-    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))
+def fit_counts(
+    path: str,
+    recipe: Recipe,
+    *,
+    output: str | None = None,
+    supplied: SuppliedFiles = SuppliedFiles(),
+    unseen: Unseen = "average",
+    run: Run = Run(),
+) -> FitReport:
+    """Fit a model to the counts in the file at `path`: the same bytes as `fit` makes from the rows.
+
+    That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
+    """
+    model_path = beside((path,), ".bnc") if output is None else output
+    check_outputs((model_path,), (path, *supplied.paths))
+    stopwatch = Stopwatch(warned := Warnings(run.watch))
+    stopwatch(Stage("read"))
+    counted = read_counts(path)
+    check_labels(counted.cuts.class_name, counted.labels, counted.n_rows, path)
+    tell_numbers(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
+    supplied = replace(supplied, cuts=counted.cuts)
+    recipe = supplied.recipe(recipe)
+    tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
+    del counted
+    learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
+    stopwatch(Stage("write"))
+    write_model(model_path, with_self_test(learnt.model))
+    report = _report(model_path, learnt, supplied.structure)
+    return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())

@@ -103,31 +103,6 @@ def learn_structure(
     return report(moves=moves.named(counts.schema), seconds=stopwatch.seconds(), scored=scored)
 
 
-def learn_structure_from_counts(
-    path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
-) -> StructureReport:
-    """Return the structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
-    check_outputs((output,), (path,))
-    stopwatch = Stopwatch(run.watch)
-    stopwatch(Stage("read"))
-    counted = read_counts(path)
-    recipe = SuppliedFiles(cuts=counted.cuts).recipe(recipe)
-    counts = Counts(counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens)))
-    stopwatch(Stage("structure"))
-    found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
-    return _written(found, counts, output)(moves=(), seconds=stopwatch.seconds())
-
-
-def _written(found: Structure, counts: Counts, output: str | None) -> Callable[..., StructureReport]:
-    """Return the report without the course of the search; the structure is written where asked."""
-    structure = name_structure(found, counts.schema)
-    if output is not None:
-        write_structure(output, structure)
-    arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
-    used = len(set(structure.nodes) - {counts.schema.class_name})
-    return partial(StructureReport, output, counts.source.n_rows, len(counts.schema.attributes), used, arcs, structure)
-
-
 def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Dataset:
     """Return the rows in codes."""
     run.watch(Stage("read"))
@@ -142,3 +117,28 @@ def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> 
         run=run,
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
+
+
+def _written(found: Structure, counts: Counts, output: str | None) -> Callable[..., StructureReport]:
+    """Return the report without the course of the search; the structure is written where asked."""
+    structure = name_structure(found, counts.schema)
+    if output is not None:
+        write_structure(output, structure)
+    arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
+    used = len(set(structure.nodes) - {counts.schema.class_name})
+    return partial(StructureReport, output, counts.source.n_rows, len(counts.schema.attributes), used, arcs, structure)
+
+
+def learn_structure_from_counts(
+    path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
+) -> StructureReport:
+    """Return the structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
+    check_outputs((output,), (path,))
+    stopwatch = Stopwatch(run.watch)
+    stopwatch(Stage("read"))
+    counted = read_counts(path)
+    recipe = SuppliedFiles(cuts=counted.cuts).recipe(recipe)
+    counts = Counts(counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens)))
+    stopwatch(Stage("structure"))
+    found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
+    return _written(found, counts, output)(moves=(), seconds=stopwatch.seconds())

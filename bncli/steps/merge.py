@@ -71,16 +71,6 @@ def merge(
     return MergeReport(output, total, len(paths), decay)
 
 
-def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) -> None:
-    """BncliError that names the file in which a part is counted already; else `counted_in` knows those of `one` too."""
-    twice = [part for part in one.parts if part.fingerprint in counted_in]
-    if twice:
-        rows, first = sum(part.n_rows for part in twice), counted_in[twice[0].fingerprint]
-        what = f"{rows:,} of its {one.n_rows:,} rows are counted already, in {first}"
-        raise BncliError(what, where=path, hint="leave one of the files out; --allow-repeated adds it all the same")
-    counted_in |= {part.fingerprint: path for part in one.parts}
-
-
 def _differences(first: CountedRows, one: CountedRows) -> Iterator[tuple[str, str, str]]:
     """Yield what differs, how it is in `one`, how it is in the first."""
     if one.cuts.class_name != first.cuts.class_name:
@@ -112,13 +102,13 @@ def _described(attribute: Attribute) -> dict[str, Any]:
     return attribute_json(replace(attribute, missing=False))
 
 
-def _made(cuts: Cuts) -> str:
-    return " ".join([cuts.method, *(f"{key}={value}" for key, value in sorted(cuts.options.items()))])
-
-
 def _short(value: object) -> str:
     text = "none" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _made(cuts: Cuts) -> str:
+    return " ".join([cuts.method, *(f"{key}={value}" for key, value in sorted(cuts.options.items()))])
 
 
 def _tokens(counted: CountedRows) -> str:
@@ -134,3 +124,13 @@ def _tables(counted: CountedRows, other: CountedRows) -> str:
     if lacking is None:
         return f"{len(tables_json(counted))} tables"
     return "one over " + ", ".join(f"'{counted.cuts.attributes[i].name}'" for i in lacking)
+
+
+def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) -> None:
+    """BncliError that names the file in which a part is counted already; else `counted_in` knows those of `one` too."""
+    twice = [part for part in one.parts if part.fingerprint in counted_in]
+    if twice:
+        rows, first = sum(part.n_rows for part in twice), counted_in[twice[0].fingerprint]
+        what = f"{rows:,} of its {one.n_rows:,} rows are counted already, in {first}"
+        raise BncliError(what, where=path, hint="leave one of the files out; --allow-repeated adds it all the same")
+    counted_in |= {part.fingerprint: path for part in one.parts}

@@ -86,6 +86,40 @@ class EffectsReport:
         return report
 
 
+class NamedStep(NamedTuple):
+    """One model of a path and the region that it adds to those before it (none in step 0, the class alone).
+
+    It has its degrees of freedom, log-likelihood and log posterior in nats, and its share in the average over the
+    path; where it was asked for, the bootstrap estimate of its log-loss on new rows, in nats.
+    """
+
+    region: tuple[str, ...]
+    df: int
+    log_likelihood: float
+    log_posterior: float
+    weight: float
+    bootstrap_log_loss: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name, those that nobody asked for left out."""
+        fields = self._asdict() | {"region": list(self.region), "log_posterior": posterior_json(self.log_posterior)}
+        return {name: value for name, value in fields.items() if name != "bootstrap_log_loss" or value is not None}
+
+
+@dataclass(frozen=True)
+class RegionsReport:
+    """The regions of the best model, counted by order, which is the number of their attributes and one for the class.
+
+    Where the model has a path: how many steps it has besides the class alone, which of them is the best, and its share
+    in the average; else None.
+    """
+
+    orders: dict[str, int]
+    steps: int | None = None
+    best_step: int | None = None
+    weight: float | None = None
+
+
 def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
     """Return the tables as they are, a line per value (or several together) and label.
 
@@ -130,26 +164,6 @@ def _named(effect: Effect, schema: Schema) -> NamedEffect:
     )
 
 
-class NamedStep(NamedTuple):
-    """One model of a path and the region that it adds to those before it (none in step 0, the class alone).
-
-    It has its degrees of freedom, log-likelihood and log posterior in nats, and its share in the average over the
-    path; where it was asked for, the bootstrap estimate of its log-loss on new rows, in nats.
-    """
-
-    region: tuple[str, ...]
-    df: int
-    log_likelihood: float
-    log_posterior: float
-    weight: float
-    bootstrap_log_loss: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Every field by name, those that nobody asked for left out."""
-        fields = self._asdict() | {"region": list(self.region), "log_posterior": posterior_json(self.log_posterior)}
-        return {name: value for name, value in fields.items() if name != "bootstrap_log_loss" or value is not None}
-
-
 def steps_of_path(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
     """Return the steps of a model's path."""
     names = [attribute.name for attribute in schema.attributes]
@@ -174,20 +188,6 @@ def steps_of_search(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
     return tuple(NamedStep(*values) for values in each)
 
 
-@dataclass(frozen=True)
-class RegionsReport:
-    """The regions of the best model, counted by order, which is the number of their attributes and one for the class.
-
-    Where the model has a path: how many steps it has besides the class alone, which of them is the best, and its share
-    in the average; else None.
-    """
-
-    orders: dict[str, int]
-    steps: int | None = None
-    best_step: int | None = None
-    weight: float | None = None
-
-
 def regions_report(model: Model) -> RegionsReport | None:
     """Return what there is to tell of a model of regions; None for a network."""
     if not isinstance(model.structure, Regions):
@@ -200,6 +200,11 @@ def regions_report(model: Model) -> RegionsReport | None:
     return RegionsReport(_orders(chosen), len(path.steps) - 1, best, path.steps[best].weight)
 
 
+def _orders(regions: Sequence[tuple[object, ...]]) -> dict[str, int]:
+    counts = Counter(len(region) + 1 for region in regions)
+    return {str(order): counts[order] for order in sorted(counts)}
+
+
 def report_of_search(regions: NamedRegions) -> RegionsReport:
     """Return the same of a structure that was found, before there is a model."""
     orders, steps = _orders(regions.chosen), steps_of_search(regions)
@@ -207,8 +212,3 @@ def report_of_search(regions: NamedRegions) -> RegionsReport:
         return RegionsReport(orders)
     best = regions.trace.map_step
     return RegionsReport(orders, len(regions.regions), best, steps[best].weight)
-
-
-def _orders(regions: Sequence[tuple[object, ...]]) -> dict[str, int]:
-    counts = Counter(len(region) + 1 for region in regions)
-    return {str(order): counts[order] for order in sorted(counts)}

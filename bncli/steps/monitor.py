@@ -75,15 +75,6 @@ class MonitorReport:
         }
 
 
-def _figures(content: dict[str, Any]) -> dict[str, Any]:
-    """Of a monitor, what is not about single attributes."""
-    return {key: content[key] for key in (*_ALL, "below_training") if key in content}
-
-
-def _numbered(content: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    return list(enumerate(content["attributes"]))
-
-
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     """Join monitor files, and draws the PSI of the attributes over them to the file `svg`."""
     check_outputs((svg,), paths)
@@ -119,3 +110,12 @@ def _picture(report: MonitorReport) -> str:
     panel = CurvesPanel("PSI", {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()})
     title = f"Drift of {report.whole.model.class_name} over {len(report.files)} monitors"
     return convergence_plots(title, "monitor", "PSI", list(curves), [panel])
+
+
+def _figures(content: dict[str, Any]) -> dict[str, Any]:
+    """Of a monitor, what is not about single attributes."""
+    return {key: content[key] for key in (*_ALL, "below_training") if key in content}
+
+
+def _numbered(content: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    return list(enumerate(content["attributes"]))

@@ -49,46 +49,6 @@ from bncli.steps.score_rows import ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Note, Run, Stage, Watch
 
-
-def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
-    """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
-    if unknown := [word for word in words if word not in DECISION_KEYS]:
-        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
-    typed = {key: value for key, value in words.items() if value is not None}
-    if "costs" in typed:
-        typed["costs"] = costs_stated(typed["costs"])
-    return DecisionOptions(**{key_of(flag): value for flag, value in read(typed).items()})
-
-
-def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:
-    """Return that of the model, with what is wanted instead; None: nothing is decided.
-
-    A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
-    """
-    stored = model.rule
-    has_sets = stored is not None and stored.sets is not None
-    refuse_decisions({flag_of(key): value for key, value in wanted._asdict().items()}, has_sets)
-    rule = rule_of(wanted, model.schema.labels, model.schema.class_name, stored)
-    if rule is None:
-        return None
-    Decider.of(rule, model.schema.labels)  # what cannot be decided is told before a row is read
-    if other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
-        what = "threshold" if rule.sets is None else "prediction sets"
-        text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
-        watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
-    return rule
-
-
-def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
-    """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
-    if rule is None or rule.threshold is None or highest == -math.inf:
-        return
-    value, most = rule.threshold.value, math.exp(highest)
-    if most < value:
-        text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
-        watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
-
-
 _NAMED = 5
 
 
@@ -128,22 +88,6 @@ class MonitorSummary:
         """DriftError where anything has drifted."""
         if self.monitor.drifted:
             raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
-
-
-def _size(psi: float | None) -> str:
-    return "no value of training" if psi is None else f"PSI {psi:.2f}"
-
-
-def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Watch) -> MonitorSummary:
-    """Write what was counted, and notes what it lacks."""
-    assert watcher is not None
-    if model.class_weights is not None and model.plain_frequencies is None:
-        watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
-    if watcher.no_log_p:
-        watch(Note(f"no ln P(x): {watcher.no_log_p}"))
-    monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
-    write_monitor(path, monitor)
-    return MonitorSummary(path, monitor)
 
 
 Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
@@ -284,6 +228,24 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
         yield cluster
 
 
+def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) -> None:
+    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read."""
+
+    def score_batch(batch: Batch) -> None:
+        if rows.strict:
+            rows.refuse_unseen(batch, batches.kept_names)
+        for block, log_p, why, added in rows.score(batch):
+            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why, added))
+
+    with (
+        PipelineStage[Block](lambda block: scores.write(*block)) as writing,
+        PipelineStage(score_batch) as scoring,
+        closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
+    ):
+        for batch in stream:
+            scoring.put(batch)
+
+
 def _plan(model: Model, source: Source, layout: ScoreLayout, output: Output, rows: ScoredRows) -> ScorePlan:
     """Return what the workers must know."""
     path = None if output.path == "-" else output.path
@@ -304,24 +266,6 @@ def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterab
             rows.add(counts)
 
 
-def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) -> None:
-    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read."""
-
-    def score_batch(batch: Batch) -> None:
-        if rows.strict:
-            rows.refuse_unseen(batch, batches.kept_names)
-        for block, log_p, why, added in rows.score(batch):
-            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why, added))
-
-    with (
-        PipelineStage[Block](lambda block: scores.write(*block)) as writing,
-        PipelineStage(score_batch) as scoring,
-        closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
-    ):
-        for batch in stream:
-            scoring.put(batch)
-
-
 def _report(
     model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: MonitorSummary | None
 ) -> Callable[..., ScoreReport]:
@@ -338,3 +282,58 @@ def _report(
         absent_columns=batches.absent,
         monitor=found,
     )
+
+
+def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
+    """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
+    if unknown := [word for word in words if word not in DECISION_KEYS]:
+        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
+    typed = {key: value for key, value in words.items() if value is not None}
+    if "costs" in typed:
+        typed["costs"] = costs_stated(typed["costs"])
+    return DecisionOptions(**{key_of(flag): value for flag, value in read(typed).items()})
+
+
+def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:
+    """Return that of the model, with what is wanted instead; None: nothing is decided.
+
+    A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
+    """
+    stored = model.rule
+    has_sets = stored is not None and stored.sets is not None
+    refuse_decisions({flag_of(key): value for key, value in wanted._asdict().items()}, has_sets)
+    rule = rule_of(wanted, model.schema.labels, model.schema.class_name, stored)
+    if rule is None:
+        return None
+    Decider.of(rule, model.schema.labels)  # what cannot be decided is told before a row is read
+    if other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
+        what = "threshold" if rule.sets is None else "prediction sets"
+        text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
+        watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
+    return rule
+
+
+def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
+    """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
+    if rule is None or rule.threshold is None or highest == -math.inf:
+        return
+    value, most = rule.threshold.value, math.exp(highest)
+    if most < value:
+        text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
+        watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
+
+
+def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Watch) -> MonitorSummary:
+    """Write what was counted, and notes what it lacks."""
+    assert watcher is not None
+    if model.class_weights is not None and model.plain_frequencies is None:
+        watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
+    if watcher.no_log_p:
+        watch(Note(f"no ln P(x): {watcher.no_log_p}"))
+    monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    write_monitor(path, monitor)
+    return MonitorSummary(path, monitor)
+
+
+def _size(psi: float | None) -> str:
+    return "no value of training" if psi is None else f"PSI {psi:.2f}"

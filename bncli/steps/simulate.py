@@ -77,6 +77,40 @@ class SimulateReport:
         return asdict(self)
 
 
+_MISSING = 1
+"""What tells the seed of the missing values from that of the rows."""
+
+
+class _Tally:
+    """How often the rows have each code of each attribute, and how many of its values are missing."""
+
+    def __init__(self, network: Network) -> None:
+        self._names = [attribute.name for attribute in network.schema.attributes]
+        self._counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
+        self.rows = 0
+        self.missing_by_attribute = [0] * len(self._names)
+
+    def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
+        """Yield the blocks, counted as they pass."""
+        for block in blocks:
+            for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
+                column = block.as_read[name]
+                self.missing_by_attribute[i] += count_missing(column)
+                if isinstance(column, CategoricalColumn) and len(counts):
+                    counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
+            yield block
+            self.rows += block.n_rows
+            watch(Progress(self.rows, rows))
+
+    @property
+    def missing(self) -> int:
+        return sum(self.missing_by_attribute)
+
+    @property
+    def frequencies(self) -> list[list[float]]:
+        return [counts.astype(np.float64).tolist() for counts in self._counts]
+
+
 def simulate(
     origin: str | RandomNetworkKind | float,
     rows: int,
@@ -142,40 +176,6 @@ def _missing_values(network: Network, missing: float | Literal["model"] | None, 
     n = len(network.schema.attributes)
     shares = missing_shares(network.schema) if missing == "model" else (missing or 0.0,) * n
     return MissingCompletelyAtRandom(shares, np.random.Generator(np.random.PCG64([seed, _MISSING])))
-
-
-_MISSING = 1
-"""What tells the seed of the missing values from that of the rows."""
-
-
-class _Tally:
-    """How often the rows have each code of each attribute, and how many of its values are missing."""
-
-    def __init__(self, network: Network) -> None:
-        self._names = [attribute.name for attribute in network.schema.attributes]
-        self._counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
-        self.rows = 0
-        self.missing_by_attribute = [0] * len(self._names)
-
-    def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
-        """Yield the blocks, counted as they pass."""
-        for block in blocks:
-            for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
-                column = block.as_read[name]
-                self.missing_by_attribute[i] += count_missing(column)
-                if isinstance(column, CategoricalColumn) and len(counts):
-                    counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
-            yield block
-            self.rows += block.n_rows
-            watch(Progress(self.rows, rows))
-
-    @property
-    def missing(self) -> int:
-        return sum(self.missing_by_attribute)
-
-    @property
-    def frequencies(self) -> list[list[float]]:
-        return [counts.astype(np.float64).tolist() for counts in self._counts]
 
 
 def _report(

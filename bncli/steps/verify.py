@@ -111,10 +111,7 @@ class VerifyReport:
 
 
 _ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
-
-
-def _far(compared: LargestDifference) -> str:
-    return f"max |dP| {compared.max_dp:.1e} on {compared.rows:,} made-up rows"
+_EXPORT = "name an export of this model, or export it again"
 
 
 def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> VerifyReport:
@@ -186,7 +183,22 @@ def _network(
     return LargestDifference(EXPORT_ROWS, largest_difference(model, found, EXPORT_ROWS, rng))
 
 
-_EXPORT = "name an export of this model, or export it again"
+def _text(content: bytes, where: str) -> str:
+    """Of a program; ModelError for bytes that are none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"the program fails to be read: {_reason(error)}", where=where, hint=_EXPORT) from error
+
+
+def _reason(error: Exception) -> str:
+    """In one line; an error of a reader's own without its place and advice."""
+    if isinstance(error, (LookupError, TypeError, ValueError)):
+        return "it is not as bncli writes one, or needs columns that this model does not have"
+    lines = [
+        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
+    ]
+    return lines[-1].strip() if lines else type(error).__name__
 
 
 def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: str) -> LargestDifference:
@@ -201,14 +213,6 @@ def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: s
     return LargestDifference(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
 
 
-def _text(content: bytes, where: str) -> str:
-    """Of a program; ModelError for bytes that are none."""
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ModelError(f"the program fails to be read: {_reason(error)}", where=where, hint=_EXPORT) from error
-
-
 def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
     """Return what a program answers; ModelError where it fails."""
     try:
@@ -220,11 +224,5 @@ def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: s
         raise ModelError(what, where=where, hint=_EXPORT) from error
 
 
-def _reason(error: Exception) -> str:
-    """In one line; an error of a reader's own without its place and advice."""
-    if isinstance(error, (LookupError, TypeError, ValueError)):
-        return "it is not as bncli writes one, or needs columns that this model does not have"
-    lines = [
-        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
-    ]
-    return lines[-1].strip() if lines else type(error).__name__
+def _far(compared: LargestDifference) -> str:
+    return f"max |dP| {compared.max_dp:.1e} on {compared.rows:,} made-up rows"

@@ -32,7 +32,6 @@ from bncli.errors import BncliError
 
 MOST = 2**53
 """Float64 holds every whole number up to here."""
-
 Numbers = NDArray[Any]
 Wanted = tuple[Set, ...] | None
 """The sets of attributes that are counted with the class; None: all pairs."""
@@ -185,6 +184,22 @@ def relabelled(one: CountedRows, labels: tuple[str, ...]) -> CountedRows:
     return replace(one, labels=labels, numbers=_spread(one, one.layout.radices, labels))
 
 
+def _spread(one: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...]) -> Numbers:
+    """Return the numbers where these codes (at least its own) and labels have them."""
+    own = one.layout
+    if own.radices == radices and one.labels == labels:
+        return one.numbers
+    wide = CountsLayout(radices, len(labels), one.wanted)
+    numbers = np.zeros(wide.n_entries, one.numbers.dtype)
+    kept = [k for k, label in enumerate(one.labels) if label in labels]
+    place = [labels.index(one.labels[k]) for k in kept]
+    for s in wide.sets:
+        seen = tuple(own.radices[i] for i in s)
+        table = own.table(one.numbers, own.reduced(s)).reshape(*seen, own.n_labels)
+        wide.table(numbers, s)[tuple(map(slice, seen))][..., place] = table[..., kept]
+    return numbers
+
+
 def added(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float | None = None) -> CountedRows:
     """Return the sum of counts under the same cuts; `labels` has those of all, in the order to be.
 
@@ -218,19 +233,3 @@ def _all_parts(counted: Sequence[CountedRows], decay: float | None) -> tuple[Cou
     factors = [1.0 if decay is None else decay**age for age in range(len(counted))][::-1]
     weighed = (replace(p, weight=p.weight * f) for one, f in zip(counted, factors, strict=True) for p in one.parts)
     return tuple(sorted(weighed, key=lambda part: (part.fingerprint, part.n_rows, part.weight)))
-
-
-def _spread(one: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...]) -> Numbers:
-    """Return the numbers where these codes (at least its own) and labels have them."""
-    own = one.layout
-    if own.radices == radices and one.labels == labels:
-        return one.numbers
-    wide = CountsLayout(radices, len(labels), one.wanted)
-    numbers = np.zeros(wide.n_entries, one.numbers.dtype)
-    kept = [k for k, label in enumerate(one.labels) if label in labels]
-    place = [labels.index(one.labels[k]) for k in kept]
-    for s in wide.sets:
-        seen = tuple(own.radices[i] for i in s)
-        table = own.table(one.numbers, own.reduced(s)).reshape(*seen, own.n_labels)
-        wide.table(numbers, s)[tuple(map(slice, seen))][..., place] = table[..., kept]
-    return numbers

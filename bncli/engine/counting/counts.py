@@ -82,42 +82,6 @@ class StoredTables:
         return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learnt")
 
 
-def stored_tables(
-    bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
-) -> StoredTables:
-    """Return the tables under the policy, with the frequencies that they tell.
-
-    `bare`: its attributes have a missing level where the tables have a code for it, the last; no frequencies are known.
-    n_missing: rows in which each attribute is missing. The table of every attribute and that of the class are there.
-    """
-    marginalized = missing_policy == "marginalize"
-    attributes = []
-    for i, (attribute, n) in enumerate(zip(bare.attributes, n_missing, strict=True)):
-        attributes.append(_counted(attribute, tables[(i,)].sum(axis=-1), marginalized=marginalized, any_missing=n > 0))
-    schema = replace(bare, attributes=tuple(attributes), missing_policy=missing_policy)
-    unobserved = tuple(n if marginalized and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
-    bared = StoredTables(schema, n_rows, unobserved, {})
-    kept = {s: t for s, t in tables.items() if all(attributes[i].informative for i in s)}
-    # a code for missing values that never came is left off where they are marginalized
-    return replace(
-        bared, tables={s: _cut(t, (*(bared.radices[i] for i in s), bared.n_labels)) for s, t in kept.items()}
-    )
-
-
-def _counted(attribute: Attribute, weights: Array, *, marginalized: bool, any_missing: bool) -> Attribute:
-    """Return the attribute with its frequencies; of one that has no missing level, what is missing apart."""
-    frequencies = tuple(weights.tolist())
-    if not marginalized:
-        return replace(attribute, frequencies=frequencies)
-    seen = frequencies[: attribute.n_values]
-    lost = math.fsum(frequencies[attribute.n_values :]) if any_missing else 0.0
-    return replace(attribute, missing=False, frequencies=seen, missing_weight=lost)
-
-
-def _cut(table: Array, shape: tuple[int, ...]) -> Array:
-    return table if table.shape == shape else np.ascontiguousarray(table[tuple(map(slice, shape))])
-
-
 KEPT_PAIRS = 1 << 24
 """Entries of the pair tables that are kept (128 MiB)."""
 
@@ -280,10 +244,6 @@ class Counts:
             )
 
 
-def _bits(s: Set) -> int:
-    return sum(1 << i for i in s)
-
-
 @dataclass
 class _KeptPairs:
     """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
@@ -316,6 +276,46 @@ class _KeptPairs:
         batch = bisect_right(self.ends, place)
         table = self.batches[batch][place - (self.ends[batch - 1] if batch else 0)]
         return table if self.where[i, j] == place else np.ascontiguousarray(table.transpose(1, 0, 2))
+
+
+def stored_tables(
+    bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
+) -> StoredTables:
+    """Return the tables under the policy, with the frequencies that they tell.
+
+    `bare`: its attributes have a missing level where the tables have a code for it, the last; no frequencies are known.
+    n_missing: rows in which each attribute is missing. The table of every attribute and that of the class are there.
+    """
+    marginalized = missing_policy == "marginalize"
+    attributes = []
+    for i, (attribute, n) in enumerate(zip(bare.attributes, n_missing, strict=True)):
+        attributes.append(_counted(attribute, tables[(i,)].sum(axis=-1), marginalized=marginalized, any_missing=n > 0))
+    schema = replace(bare, attributes=tuple(attributes), missing_policy=missing_policy)
+    unobserved = tuple(n if marginalized and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
+    bared = StoredTables(schema, n_rows, unobserved, {})
+    kept = {s: t for s, t in tables.items() if all(attributes[i].informative for i in s)}
+    # a code for missing values that never came is left off where they are marginalized
+    return replace(
+        bared, tables={s: _cut(t, (*(bared.radices[i] for i in s), bared.n_labels)) for s, t in kept.items()}
+    )
+
+
+def _counted(attribute: Attribute, weights: Array, *, marginalized: bool, any_missing: bool) -> Attribute:
+    """Return the attribute with its frequencies; of one that has no missing level, what is missing apart."""
+    frequencies = tuple(weights.tolist())
+    if not marginalized:
+        return replace(attribute, frequencies=frequencies)
+    seen = frequencies[: attribute.n_values]
+    lost = math.fsum(frequencies[attribute.n_values :]) if any_missing else 0.0
+    return replace(attribute, missing=False, frequencies=seen, missing_weight=lost)
+
+
+def _cut(table: Array, shape: tuple[int, ...]) -> Array:
+    return table if table.shape == shape else np.ascontiguousarray(table[tuple(map(slice, shape))])
+
+
+def _bits(s: Set) -> int:
+    return sum(1 << i for i in s)
 
 
 def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:

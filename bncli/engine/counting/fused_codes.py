@@ -41,7 +41,6 @@ from bncli.engine.structures.structure import Family
 
 FusedCodes = Sequence[Integers]
 """The codes of a block's rows, group by group: a list, or an array (groups, rows)."""
-
 MAX_JOINT = 1 << 22
 """Fusion is not tried where more joint configurations are possible; the group is closed instead."""
 WIDE_BYTES = 200 << 20
@@ -111,65 +110,8 @@ class Fusion:
         return np.concatenate([members.ravel() for members in self.members]), np.concatenate(widths)
 
 
-def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
-    """Return groups with at most `max_configurations` observed configurations; a single family may have more.
-
-    Interleaved codes are arrays (groups, rows) that have the codes of a row side by side, in the narrowest type.
-    """
-    offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
-    if 0 < data.n_rows <= max_configurations and families:
-        groups = [_distinct_rows(data, families, offsets)]
-    else:
-        opened = _groups(data, families, max_configurations)
-        groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
-    members = tuple(members for members, _ in groups)
-    states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
-    del groups  # so that interleaving can let the codes of a block go
-    if interleaved:
-        return Fusion(
-            members,
-            data.keep(_interleaved, code_dtype(max(len(of_group) for of_group in members)), states=states),
-            offsets[-1],
-        )
-    # indexing with narrow codes converts them in every pass; wide ones are converted once
-    wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
-    kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
-    return Fusion(members, data.keep(_as_kinds, kinds, states=states), offsets[-1])
-
-
 _Fused = tuple[Index, FusedCodes]
 """The members of a group, and the configuration of each row, block by block."""
-
-
-def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]) -> _Fused:
-    """One group of all families: so few rows cannot have too many configurations, however many families there are.
-
-    The configurations are the different rows, in the order in which `_groups` would number them.
-    """
-    cells = _all_cells(data, families)[_depth_first(families)]
-    order = np.lexsort(cells[::-1])
-    ordered = cells[:, order]
-    is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
-    codes = np.empty(data.n_rows, np.uint32)
-    codes[order] = np.cumsum(is_new) - 1
-    first = np.array(offsets[:-1])[_depth_first(families)]
-    members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
-    members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
-    return members, [codes[a:b] for a, b in data.bounds()]
-
-
-def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
-    """Return the cell of every row in every family, (families, N); families of one size together."""
-    cells = np.zeros((len(families), data.n_rows), np.intp)
-    by_size: dict[int, list[int]] = {}
-    for f, family in enumerate(families):
-        by_size.setdefault(len(family.attributes), []).append(f)
-    for size, alike in by_size.items():
-        for axis in range(size):
-            radices = np.array([families[f].shape[axis] for f in alike])
-            digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
-            cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
-    return cells
 
 
 class _Group:
@@ -224,14 +166,73 @@ class _Group:
         return found
 
 
-def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) -> Iterator[_Group]:
-    group = _Group(data)
-    for f in _depth_first(families):
-        if not group.take(f, families[f], max_configurations):
-            yield group
-            group = _Group(data)
-            group.take(f, families[f], max_configurations)
-    yield group
+MAX_MARKED = 1 << 25
+"""Presence is marked for up to so many possible values (5 bytes each), and sorted out beyond them."""
+
+
+@dataclass(frozen=True)
+class JointCodes:
+    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
+
+    codes: list[NDArray[np.uint32]]
+    size: int
+
+
+def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
+    """Return groups with at most `max_configurations` observed configurations; a single family may have more.
+
+    Interleaved codes are arrays (groups, rows) that have the codes of a row side by side, in the narrowest type.
+    """
+    offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
+    if 0 < data.n_rows <= max_configurations and families:
+        groups = [_distinct_rows(data, families, offsets)]
+    else:
+        opened = _groups(data, families, max_configurations)
+        groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
+    members = tuple(members for members, _ in groups)
+    states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
+    del groups  # so that interleaving can let the codes of a block go
+    if interleaved:
+        return Fusion(
+            members,
+            data.keep(_interleaved, code_dtype(max(len(of_group) for of_group in members)), states=states),
+            offsets[-1],
+        )
+    # indexing with narrow codes converts them in every pass; wide ones are converted once
+    wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
+    kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
+    return Fusion(members, data.keep(_as_kinds, kinds, states=states), offsets[-1])
+
+
+def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]) -> _Fused:
+    """One group of all families: so few rows cannot have too many configurations, however many families there are.
+
+    The configurations are the different rows, in the order in which `_groups` would number them.
+    """
+    cells = _all_cells(data, families)[_depth_first(families)]
+    order = np.lexsort(cells[::-1])
+    ordered = cells[:, order]
+    is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
+    codes = np.empty(data.n_rows, np.uint32)
+    codes[order] = np.cumsum(is_new) - 1
+    first = np.array(offsets[:-1])[_depth_first(families)]
+    members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
+    members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
+    return members, [codes[a:b] for a, b in data.bounds()]
+
+
+def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
+    """Return the cell of every row in every family, (families, N); families of one size together."""
+    cells = np.zeros((len(families), data.n_rows), np.intp)
+    by_size: dict[int, list[int]] = {}
+    for f, family in enumerate(families):
+        by_size.setdefault(len(family.attributes), []).append(f)
+    for size, alike in by_size.items():
+        for axis in range(size):
+            radices = np.array([families[f].shape[axis] for f in alike])
+            digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
+            cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
+    return cells
 
 
 def _depth_first(families: Sequence[Family]) -> list[int]:
@@ -249,12 +250,14 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
     return order
 
 
-def _no_codes(block: RowBlock) -> Codes:
-    return np.zeros(block.n_rows, np.uint8)
-
-
-def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
-    return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
+def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) -> Iterator[_Group]:
+    group = _Group(data)
+    for f in _depth_first(families):
+        if not group.take(f, families[f], max_configurations):
+            yield group
+            group = _Group(data)
+            group.take(f, families[f], max_configurations)
+    yield group
 
 
 def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
@@ -269,31 +272,8 @@ def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
     return codes.T
 
 
-def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Which joint configurations occur in the block (a logical or is the sum of booleans)."""
-    present = np.zeros(size * radix, bool)
-    for rows in block.slices():
-        present[cell_numbers([block.state[rows], block.codes[attribute][rows]], (size, radix))] = True
-    return present
-
-
-def _extend(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Codes:
-    codes = np.empty(block.n_rows, renumber.dtype)
-    for rows in block.slices():
-        codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
-    return codes
-
-
-MAX_MARKED = 1 << 25
-"""Presence is marked for up to so many possible values (5 bytes each), and sorted out beyond them."""
-
-
-@dataclass(frozen=True)
-class JointCodes:
-    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
-
-    codes: list[NDArray[np.uint32]]
-    size: int
+def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
+    return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
 
 
 def no_attributes(data: Dataset) -> JointCodes:
@@ -323,6 +303,10 @@ def _mark(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
     return present
 
 
+def _values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
+    return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))
+
+
 def _look_up(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
     codes = np.empty(block.n_rows, np.uint32)
     for rows in block.slices():
@@ -338,5 +322,20 @@ def _search(block: RowBlock, attribute: int, radix: int, present: Index) -> NDAr
     return np.searchsorted(present, _values(block, attribute, radix, slice(None))).astype(np.uint32)
 
 
-def _values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
-    return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))
+def _no_codes(block: RowBlock) -> Codes:
+    return np.zeros(block.n_rows, np.uint8)
+
+
+def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
+    """Which joint configurations occur in the block (a logical or is the sum of booleans)."""
+    present = np.zeros(size * radix, bool)
+    for rows in block.slices():
+        present[cell_numbers([block.state[rows], block.codes[attribute][rows]], (size, radix))] = True
+    return present
+
+
+def _extend(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Codes:
+    codes = np.empty(block.n_rows, renumber.dtype)
+    for rows in block.slices():
+        codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
+    return codes

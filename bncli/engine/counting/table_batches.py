@@ -95,6 +95,15 @@ class SuperAttribute:
         return np.array(chosen)[:, np.newaxis] + np.arange(cardinality)
 
 
+SWEEP_BLOCK = 1 << 15
+"""Rows that are numbered at a time; more where a table has more cells, which are all added for every block."""
+SWEEP_ROUND = 1 << 17
+"""Cells of the tables (1 MiB) that are counted in one pass over the rows, or one a row if there are more rows.
+
+Fresh memory costs more than counting: with tables that stay in the cache a search is twice as fast.
+"""
+
+
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
     """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
@@ -106,14 +115,77 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
         yield from _margins(supers, pairs, shaped)
 
 
-def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
-    """Yield the same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
-    n_columns = len(columns[0])
-    supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
-    for pairs in _table_batches_rounds(supers, n_columns):
-        summed = data.reduce(_sum, supers, pairs, states=columns)
-        shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
-        yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
+def _table_batches_count_many(
+    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
+) -> list[NDArray[np.int64]]:
+    """Return the same of rows that weigh 1, by sparse matrices."""
+    totals = [np.zeros(supers[p].size * n_labels * (1 if p == q else supers[q].size), np.int64) for p, q in pairs]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in block.slices(MANY_ROWS):
+        fused = {k: _fused(block, supers[k], rows) for k in used}
+        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
+            with_class = fused[p] * np.int32(n_labels)
+            with_class += block.labels[rows]
+            for (_, q), total in group:
+                if p == q:
+                    add_counts(total, with_class, None)
+                else:
+                    add_joint_counts(total, with_class, fused[q], supers[q].size)
+    return totals
+
+
+def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int32]:
+    """Return the joint values of a super-attribute, (rows,)."""
+    fused = np.empty(rows.stop - rows.start, np.int32)
+    for start in range(rows.start, rows.stop, BLOCK):
+        some = slice(start, min(start + BLOCK, rows.stop))
+        fused[start - rows.start : some.stop - rows.start] = cell_numbers(
+            [block.codes[i][some] for i in one.attributes], one.shape
+        )
+    return fused
+
+
+def _table_batches_count(
+    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
+) -> list[NDArray[np.generic]]:
+    """Partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
+    kind = np.int64 if block.weights is None else np.float64
+    sizes = [supers[p].size * n_labels * (1 if p == q else supers[q].size) for p, q in pairs]
+    totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in block.slices(BLOCK):
+        weights = None if block.weights is None else block.weights[rows]
+        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
+        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
+            with_class = fused[p] * n_labels
+            with_class += block.labels[rows]
+            for (_, q), total in group:
+                add_counts(total, with_class if p == q else _join(with_class, fused[q], supers[q].size), weights)
+    return totals
+
+
+def _join(code: Index, other: Index, size: int) -> Index:
+    cells = code * size
+    cells += other
+    return cells
+
+
+def _table_batches_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of super-attributes, and of one that holds several attributes with itself, that are counted in one pass."""
+    pairs: list[tuple[int, int]] = []
+    entries = 0
+    for p, q in itertools.combinations_with_replacement(range(len(supers)), 2):
+        # one attribute has no pair with itself
+        if p == q and len(supers[p].attributes) == 1:
+            continue
+        size = supers[p].size * (1 if p == q else supers[q].size) * n_labels
+        if pairs and entries + size > ROUND:
+            yield pairs
+            pairs, entries = [], 0
+        pairs.append((p, q))
+        entries += size
+    if pairs:
+        yield pairs
 
 
 def _margins(
@@ -134,6 +206,70 @@ def _alike(supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> Iterat
     for place, (p, q) in enumerate(pairs):
         groups.setdefault((p, None if p == q else supers[q].shape), []).append(place)
     return ((p, places) for (p, _), places in groups.items())
+
+
+def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
+    """Yield the pairs inside a super-attribute, from n[u, y]; each once."""
+    of_p = p.margins
+    both = of_p[:, np.newaxis, :] * counted.T
+    for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
+        once = batch.i < batch.j
+        if once.any():
+            yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
+
+
+def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
+    """Yield the tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
+    n_others, _, n_labels, _ = joint.shape
+    for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
+        rows, columns = p.rows(a), others[0].rows(b)
+        tables = joint
+        if tables.shape[1::2] != (rows.size, columns.size):
+            tables = joint[:, rows.reshape(-1, 1, 1), np.arange(n_labels)[:, np.newaxis], columns.ravel()]
+        tables = tables.reshape(n_others, len(rows), a, n_labels, -1, b).transpose(0, 1, 4, 2, 5, 3)
+        i, j = np.array(p.having(a)), np.array([q.having(b) for q in others])
+        every = np.zeros(tables.shape[:3], np.intp)
+        first, second = every + i[:, np.newaxis], every + j[:, np.newaxis, :]
+        yield PairBatch(first.ravel(), second.ravel(), tables.reshape(-1, a, b, n_labels))
+
+
+def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> Iterator[PairBatch]:
+    """Return the pairs between p and others q of one shape, from n[q, u, y, v].
+
+    Of one attribute the margins are known.
+    """
+    n_labels = counted.shape[2]
+    if len(others[0].attributes) > 1:
+        counted = counted @ others[0].margins.T
+    joint = counted.reshape(len(others), p.size, -1)
+    if len(p.attributes) > 1:
+        joint = p.margins @ joint
+    return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
+
+
+def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
+    """Yield the same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
+    n_columns = len(columns[0])
+    supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
+    for pairs in _table_batches_rounds(supers, n_columns):
+        summed = data.reduce(_sum, supers, pairs, states=columns)
+        shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
+        yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
+
+
+def _sum(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
+    """Partial sums s[c, u, v] of pairs, (C, cells); of one with itself: s[c, u]."""
+    columns: Array = block.state
+    sizes = [supers[p].size * (1 if p == q else supers[q].size) for p, q in pairs]
+    totals = [np.zeros((len(columns), size)) for size in sizes]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in block.slices(BLOCK):
+        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
+        for (p, q), total in zip(pairs, totals, strict=True):
+            cells = fused[p] if p == q else _join(fused[p], fused[q], supers[q].size)
+            for sums, column in zip(total, columns[:, rows], strict=True):
+                add_counts(sums, cells, column)
+    return totals
 
 
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
@@ -169,142 +305,6 @@ def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
     return increments + cells
 
 
-def _table_batches_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
-    """Pairs of super-attributes, and of one that holds several attributes with itself, that are counted in one pass."""
-    pairs: list[tuple[int, int]] = []
-    entries = 0
-    for p, q in itertools.combinations_with_replacement(range(len(supers)), 2):
-        # one attribute has no pair with itself
-        if p == q and len(supers[p].attributes) == 1:
-            continue
-        size = supers[p].size * (1 if p == q else supers[q].size) * n_labels
-        if pairs and entries + size > ROUND:
-            yield pairs
-            pairs, entries = [], 0
-        pairs.append((p, q))
-        entries += size
-    if pairs:
-        yield pairs
-
-
-def _table_batches_count(
-    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
-) -> list[NDArray[np.generic]]:
-    """Partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
-    kind = np.int64 if block.weights is None else np.float64
-    sizes = [supers[p].size * n_labels * (1 if p == q else supers[q].size) for p, q in pairs]
-    totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
-    used = sorted({k for pair in pairs for k in pair})
-    for rows in block.slices(BLOCK):
-        weights = None if block.weights is None else block.weights[rows]
-        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
-        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
-            with_class = fused[p] * n_labels
-            with_class += block.labels[rows]
-            for (_, q), total in group:
-                add_counts(total, with_class if p == q else _join(with_class, fused[q], supers[q].size), weights)
-    return totals
-
-
-def _table_batches_count_many(
-    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
-) -> list[NDArray[np.int64]]:
-    """Return the same of rows that weigh 1, by sparse matrices."""
-    totals = [np.zeros(supers[p].size * n_labels * (1 if p == q else supers[q].size), np.int64) for p, q in pairs]
-    used = sorted({k for pair in pairs for k in pair})
-    for rows in block.slices(MANY_ROWS):
-        fused = {k: _fused(block, supers[k], rows) for k in used}
-        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
-            with_class = fused[p] * np.int32(n_labels)
-            with_class += block.labels[rows]
-            for (_, q), total in group:
-                if p == q:
-                    add_counts(total, with_class, None)
-                else:
-                    add_joint_counts(total, with_class, fused[q], supers[q].size)
-    return totals
-
-
-def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int32]:
-    """Return the joint values of a super-attribute, (rows,)."""
-    fused = np.empty(rows.stop - rows.start, np.int32)
-    for start in range(rows.start, rows.stop, BLOCK):
-        some = slice(start, min(start + BLOCK, rows.stop))
-        fused[start - rows.start : some.stop - rows.start] = cell_numbers(
-            [block.codes[i][some] for i in one.attributes], one.shape
-        )
-    return fused
-
-
-def _sum(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
-    """Partial sums s[c, u, v] of pairs, (C, cells); of one with itself: s[c, u]."""
-    columns: Array = block.state
-    sizes = [supers[p].size * (1 if p == q else supers[q].size) for p, q in pairs]
-    totals = [np.zeros((len(columns), size)) for size in sizes]
-    used = sorted({k for pair in pairs for k in pair})
-    for rows in block.slices(BLOCK):
-        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
-        for (p, q), total in zip(pairs, totals, strict=True):
-            cells = fused[p] if p == q else _join(fused[p], fused[q], supers[q].size)
-            for sums, column in zip(total, columns[:, rows], strict=True):
-                add_counts(sums, cells, column)
-    return totals
-
-
-def _join(code: Index, other: Index, size: int) -> Index:
-    cells = code * size
-    cells += other
-    return cells
-
-
-def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
-    """Yield the pairs inside a super-attribute, from n[u, y]; each once."""
-    of_p = p.margins
-    both = of_p[:, np.newaxis, :] * counted.T
-    for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
-        once = batch.i < batch.j
-        if once.any():
-            yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
-
-
-def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> Iterator[PairBatch]:
-    """Return the pairs between p and others q of one shape, from n[q, u, y, v].
-
-    Of one attribute the margins are known.
-    """
-    n_labels = counted.shape[2]
-    if len(others[0].attributes) > 1:
-        counted = counted @ others[0].margins.T
-    joint = counted.reshape(len(others), p.size, -1)
-    if len(p.attributes) > 1:
-        joint = p.margins @ joint
-    return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
-
-
-def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
-    """Yield the tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
-    n_others, _, n_labels, _ = joint.shape
-    for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
-        rows, columns = p.rows(a), others[0].rows(b)
-        tables = joint
-        if tables.shape[1::2] != (rows.size, columns.size):
-            tables = joint[:, rows.reshape(-1, 1, 1), np.arange(n_labels)[:, np.newaxis], columns.ravel()]
-        tables = tables.reshape(n_others, len(rows), a, n_labels, -1, b).transpose(0, 1, 4, 2, 5, 3)
-        i, j = np.array(p.having(a)), np.array([q.having(b) for q in others])
-        every = np.zeros(tables.shape[:3], np.intp)
-        first, second = every + i[:, np.newaxis], every + j[:, np.newaxis, :]
-        yield PairBatch(first.ravel(), second.ravel(), tables.reshape(-1, a, b, n_labels))
-
-
-SWEEP_BLOCK = 1 << 15
-"""Rows that are numbered at a time; more where a table has more cells, which are all added for every block."""
-SWEEP_ROUND = 1 << 17
-"""Cells of the tables (1 MiB) that are counted in one pass over the rows, or one a row if there are more rows.
-
-Fresh memory costs more than counting: with tables that stay in the cache a search is twice as fast.
-"""
-
-
 def n_cells(data: Dataset, members: Sequence[int]) -> int:
     """Cells of the table over `members` and the class."""
     return math.prod(data.schema.cardinalities[i] for i in members) * data.n_labels
@@ -327,20 +327,17 @@ def tables_with_one_more(
             yield list(members), tables_of_y.reshape(len(members), cardinalities[child], -1, data.n_labels)
 
 
-def _sweep_rounds(
-    candidates: Sequence[int], cardinalities: tuple[int, ...], base: int, at_most: int
-) -> Iterator[list[int]]:
-    """Yield the candidates by their number of values, as many at a time as their tables allow."""
-    together: list[int] = []
-    values = 0
-    for j in sorted(candidates, key=lambda j: (cardinalities[j], j)):
-        values += cardinalities[j]
-        if together and base * values > at_most:
-            yield together
-            together, values = [], cardinalities[j]
-        together.append(j)
-    if together:
-        yield together
+def _sweep_count_many(
+    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
+) -> list[NDArray[np.int64]]:
+    """Return the same of rows that weigh 1, by sparse matrices."""
+    shape = (*(cardinalities[i] for i in base), n_labels)
+    totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
+    for rows in block.slices(MANY_ROWS):
+        cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape).astype(np.int32)
+        for j, total in zip(candidates, totals, strict=True):
+            add_joint_counts(total, cells, block.codes[j][rows], cardinalities[j])
+    return totals
 
 
 def _sweep_count(
@@ -360,14 +357,17 @@ def _sweep_count(
     return totals
 
 
-def _sweep_count_many(
-    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
-) -> list[NDArray[np.int64]]:
-    """Return the same of rows that weigh 1, by sparse matrices."""
-    shape = (*(cardinalities[i] for i in base), n_labels)
-    totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
-    for rows in block.slices(MANY_ROWS):
-        cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape).astype(np.int32)
-        for j, total in zip(candidates, totals, strict=True):
-            add_joint_counts(total, cells, block.codes[j][rows], cardinalities[j])
-    return totals
+def _sweep_rounds(
+    candidates: Sequence[int], cardinalities: tuple[int, ...], base: int, at_most: int
+) -> Iterator[list[int]]:
+    """Yield the candidates by their number of values, as many at a time as their tables allow."""
+    together: list[int] = []
+    values = 0
+    for j in sorted(candidates, key=lambda j: (cardinalities[j], j)):
+        values += cardinalities[j]
+        if together and base * values > at_most:
+            yield together
+            together, values = [], cardinalities[j]
+        together.append(j)
+    if together:
+        yield together

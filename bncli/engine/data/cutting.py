@@ -67,10 +67,21 @@ from bncli.watch import Note, Progress, Run
 
 Rule = int | str | None
 """`auto`, `off` (or None), or the most groups that an attribute may have."""
-
 FEW = 20
 """So many levels are never too many."""
 _NAMED_WHOLE, _NAMED, _LONGEST, _LISTED = 3, 2, 24, 8
+ROWS_PER_THREAD = 1 << 12
+"""A column of fewer rows is cut on the spot: handing it to a thread costs more."""
+Weights = Array | None
+COLUMNS_AT_ONCE = 1 << 12
+CutPoints = Callable[..., tuple[float, ...]]
+
+
+class _Coded(NamedTuple):
+    """An attribute, and the code of every row, shape (N,)."""
+
+    attribute: Attribute
+    codes: Codes | ChunkedColumn
 
 
 def many_valued(attribute: CategoricalAttribute, rule: Rule) -> bool:
@@ -124,13 +135,6 @@ def _names(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tup
     return tuple(names)
 
 
-def _joined(values: Sequence[str], n_values: int) -> str:
-    """Two or three values as they are, of more the first two."""
-    shown = values[: n_values if n_values <= _NAMED_WHOLE else _NAMED]
-    texts = [value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..." for value in shown]
-    return "|".join([*texts, *([f"{n_values - len(shown)} more"] if n_values > len(shown) else [])])
-
-
 def _unlike(name: str, taken: set[str]) -> str:
     """Return the name, with a number if it is taken."""
     number, unlike = 1, name
@@ -138,6 +142,13 @@ def _unlike(name: str, taken: set[str]) -> str:
         number += 1
         unlike = f"{name} ({number})"
     return unlike
+
+
+def _joined(values: Sequence[str], n_values: int) -> str:
+    """Two or three values as they are, of more the first two."""
+    shown = values[: n_values if n_values <= _NAMED_WHOLE else _NAMED]
+    texts = [value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..." for value in shown]
+    return "|".join([*texts, *([f"{n_values - len(shown)} more"] if n_values > len(shown) else [])])
 
 
 def told(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
@@ -161,13 +172,6 @@ def _size(attribute: CategoricalAttribute) -> int:
 
 def _few(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_LISTED]) + (f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else "")
-
-
-ROWS_PER_THREAD = 1 << 12
-"""A column of fewer rows is cut on the spot: handing it to a thread costs more."""
-Weights = Array | None
-COLUMNS_AT_ONCE = 1 << 12
-CutPoints = Callable[..., tuple[float, ...]]
 
 
 def learn_dataset(
@@ -216,134 +220,6 @@ def learn_dataset(
     return Dataset(schema, _side_by_side(rows), labels, columns.weights, run.threads)
 
 
-def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | ColumnsJoinedOnDemand:
-    """Arrays, or what stands for them where any column lies in parts."""
-    if not any(isinstance(column.codes, ChunkedColumn) for column in rows):
-        return tuple(column.codes for column in rows)  # type: ignore[misc]
-    return ColumnsJoinedOnDemand(
-        [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn.of(c.codes) for c in rows]
-    )
-
-
-def _coder(
-    columns: Columns, learn: Callable[[str], Attribute], without_cuts: frozenset[str], missing_policy: MissingPolicy
-) -> Callable[[str], _Coded]:
-    """Return the function that learns and codes the column of a name."""
-    # What every complete column of numbers without a cut comes to: one interval that holds all rows.
-    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
-    _, frequencies = _frequencies(nothing, 1, columns.weights)
-    uncut = _Coded(NumericAttribute("", False, frequencies), nothing)
-
-    def coded(name: str) -> _Coded:
-        if name in without_cuts:
-            form = columns.attributes[name].form  # type: ignore[union-attr]
-            return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
-        attribute, column = learn(name), columns.attributes[name]
-        if isinstance(column, CodedColumn):
-            return _counted_codes(column, columns.weights, missing_policy)
-        if isinstance(attribute, NumericAttribute) and not (attribute.cuts or attribute.missing or _lacks(column)):
-            return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
-        return _coded(attribute, column, columns.weights, missing_policy)
-
-    return coded
-
-
-class _Coded(NamedTuple):
-    """An attribute, and the code of every row, shape (N,)."""
-
-    attribute: Attribute
-    codes: Codes | ChunkedColumn
-
-
-def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:
-    """Complete columns of few rows that the discretizer tells at once to have no cut, where it can."""
-    module: Any = None if callable(discretize) else _module(discretize)
-    if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
-        return frozenset()
-    if columns.n_rows > module.FEW_ROWS:
-        return frozenset()
-    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and not _lacks(c)]
-    found: list[str] = []
-    for first in range(0, len(numbers), COLUMNS_AT_ONCE):
-        names = numbers[first : first + COLUMNS_AT_ONCE]
-        values = np.stack([np.asarray(_numbers(columns, name), np.float64) for name in names])
-        found += itertools.compress(names, module.uncut(values, labels, len(columns.label.levels)))
-    return frozenset(found)
-
-
-def _numbers(columns: Columns, name: str) -> NDArray[np.generic]:
-    column = columns.attributes[name]
-    assert isinstance(column, NumericColumn)
-    return column.values
-
-
-def _lacks(column: Column | CodedColumn) -> bool:
-    """Whether values of a column of numbers are missing."""
-    assert isinstance(column, NumericColumn)
-    return column.values.dtype.kind == "f" and bool(np.isnan(column.values).any())
-
-
-def _coded(
-    attribute: Attribute, column: Column | CodedColumn, weights: Weights, missing_policy: MissingPolicy
-) -> _Coded:
-    """Return the column under its attribute: intervals are counted on their codes, levels were counted to be found.
-
-    An attribute that tells nothing is all zeros and takes no memory.
-    """
-    if isinstance(attribute, NumericAttribute):
-        codes = encode_column(column, attribute).codes
-        missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
-        attribute = replace(attribute, missing=missing, frequencies=frequencies)
-    if missing_policy == "marginalize":
-        attribute = _without_missing_level(attribute)
-    if isinstance(attribute, CategoricalAttribute):
-        codes = encode_column(column, attribute).codes
-    return _Coded(attribute, codes if attribute.informative else np.broadcast_to(np.zeros(1, np.uint8), len(codes)))
-
-
-def _counted_codes(column: CodedColumn, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
-    """Return the codes where they lie, under their attribute with its frequencies."""
-    bare = column.attribute
-    sums = column.codes.count(bare.n_values + 1, weights)
-    missing = bare.missing or bool(sums[bare.n_values] > 0)
-    attribute = replace(bare, missing=missing, frequencies=tuple(sums[: bare.n_values + missing].tolist()))
-    if missing_policy == "marginalize":
-        attribute = _without_missing_level(attribute)
-    nothing = np.broadcast_to(np.zeros(1, np.uint8), len(column.codes))
-    return _Coded(attribute, column.codes if attribute.informative else nothing)
-
-
-def _without_missing_level(attribute: Attribute) -> Attribute:
-    seen, missing = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
-    return replace(attribute, missing=False, frequencies=seen, missing_weight=sum(missing))
-
-
-def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
-    """Return the cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
-    bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
-    return Cuts(schema.class_name, bare, method, dict(options))
-
-
-def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
-    """`coded` of every name, in order; progress is told from the calling thread."""
-    rows: list[_Coded] = []
-    with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
-        for name, column in zip(names, (map if pool is None else pool.map)(coded, names), strict=True):
-            rows.append(column)
-            run.watch(Progress(len(rows), len(names), name))
-    return rows
-
-
-def _discretizer(method: str | CutPoints) -> CutPoints:
-    if not isinstance(method, str):
-        return method
-    return _module(method).cut_points  # type: ignore[no-any-return]
-
-
-def _module(method: str) -> Any:
-    return importlib.import_module(DISCRETIZERS.module_of(method))
-
-
 def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule) -> Callable[[str], Attribute]:
     """Return the function that learns the attribute of a name."""
     assert columns.label is not None
@@ -372,14 +248,6 @@ def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule)
     return learnt
 
 
-def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
-    """Return the rows that have a value and a weight; None for all of them."""
-    usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
-    if weights is not None:
-        usable &= weights > 0
-    return None if usable.all() else np.flatnonzero(usable)
-
-
 def _levels(name: str, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
     """Return the attribute of the levels that occur, in their order."""
     n = len(column.levels)
@@ -400,6 +268,36 @@ def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = Fal
     # rows of weight 0 do not make a level
     missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())
+
+
+def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
+    """Return the attribute with the frequencies of the values that occur, each of which it knows."""
+    missing = occurring.missing or attribute.missing
+    counted = np.zeros(attribute.n_values + missing)
+    for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
+        counted[attribute.code_of[level]] += weight
+    if occurring.missing:
+        # the missing level is the last code of either
+        counted[-1] = occurring.frequencies[-1]
+    return replace(attribute, missing=missing, frequencies=tuple(counted.tolist()))
+
+
+def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
+    """Return the rows that have a value and a weight; None for all of them."""
+    usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
+    if weights is not None:
+        usable &= weights > 0
+    return None if usable.all() else np.flatnonzero(usable)
+
+
+def _discretizer(method: str | CutPoints) -> CutPoints:
+    if not isinstance(method, str):
+        return method
+    return _module(method).cut_points  # type: ignore[no-any-return]
+
+
+def _module(method: str) -> Any:
+    return importlib.import_module(DISCRETIZERS.module_of(method))
 
 
 def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
@@ -431,17 +329,116 @@ def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, we
     return _counted(attribute, occurring)
 
 
-def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
-    """Return the attribute with the frequencies of the values that occur, each of which it knows."""
-    missing = occurring.missing or attribute.missing
-    counted = np.zeros(attribute.n_values + missing)
-    for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
-        counted[attribute.code_of[level]] += weight
-    if occurring.missing:
-        # the missing level is the last code of either
-        counted[-1] = occurring.frequencies[-1]
-    return replace(attribute, missing=missing, frequencies=tuple(counted.tolist()))
-
-
 def _kind(column: Column | CodedColumn) -> str:
     return "numeric" if isinstance(column, NumericColumn) else "categorical"
+
+
+def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:
+    """Complete columns of few rows that the discretizer tells at once to have no cut, where it can."""
+    module: Any = None if callable(discretize) else _module(discretize)
+    if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
+        return frozenset()
+    if columns.n_rows > module.FEW_ROWS:
+        return frozenset()
+    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and not _lacks(c)]
+    found: list[str] = []
+    for first in range(0, len(numbers), COLUMNS_AT_ONCE):
+        names = numbers[first : first + COLUMNS_AT_ONCE]
+        values = np.stack([np.asarray(_numbers(columns, name), np.float64) for name in names])
+        found += itertools.compress(names, module.uncut(values, labels, len(columns.label.levels)))
+    return frozenset(found)
+
+
+def _lacks(column: Column | CodedColumn) -> bool:
+    """Whether values of a column of numbers are missing."""
+    assert isinstance(column, NumericColumn)
+    return column.values.dtype.kind == "f" and bool(np.isnan(column.values).any())
+
+
+def _numbers(columns: Columns, name: str) -> NDArray[np.generic]:
+    column = columns.attributes[name]
+    assert isinstance(column, NumericColumn)
+    return column.values
+
+
+def _coder(
+    columns: Columns, learn: Callable[[str], Attribute], without_cuts: frozenset[str], missing_policy: MissingPolicy
+) -> Callable[[str], _Coded]:
+    """Return the function that learns and codes the column of a name."""
+    # What every complete column of numbers without a cut comes to: one interval that holds all rows.
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    _, frequencies = _frequencies(nothing, 1, columns.weights)
+    uncut = _Coded(NumericAttribute("", False, frequencies), nothing)
+
+    def coded(name: str) -> _Coded:
+        if name in without_cuts:
+            form = columns.attributes[name].form  # type: ignore[union-attr]
+            return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
+        attribute, column = learn(name), columns.attributes[name]
+        if isinstance(column, CodedColumn):
+            return _counted_codes(column, columns.weights, missing_policy)
+        if isinstance(attribute, NumericAttribute) and not (attribute.cuts or attribute.missing or _lacks(column)):
+            return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
+        return _coded(attribute, column, columns.weights, missing_policy)
+
+    return coded
+
+
+def _counted_codes(column: CodedColumn, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
+    """Return the codes where they lie, under their attribute with its frequencies."""
+    bare = column.attribute
+    sums = column.codes.count(bare.n_values + 1, weights)
+    missing = bare.missing or bool(sums[bare.n_values] > 0)
+    attribute = replace(bare, missing=missing, frequencies=tuple(sums[: bare.n_values + missing].tolist()))
+    if missing_policy == "marginalize":
+        attribute = _without_missing_level(attribute)
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), len(column.codes))
+    return _Coded(attribute, column.codes if attribute.informative else nothing)
+
+
+def _without_missing_level(attribute: Attribute) -> Attribute:
+    seen, missing = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
+    return replace(attribute, missing=False, frequencies=seen, missing_weight=sum(missing))
+
+
+def _coded(
+    attribute: Attribute, column: Column | CodedColumn, weights: Weights, missing_policy: MissingPolicy
+) -> _Coded:
+    """Return the column under its attribute: intervals are counted on their codes, levels were counted to be found.
+
+    An attribute that tells nothing is all zeros and takes no memory.
+    """
+    if isinstance(attribute, NumericAttribute):
+        codes = encode_column(column, attribute).codes
+        missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
+        attribute = replace(attribute, missing=missing, frequencies=frequencies)
+    if missing_policy == "marginalize":
+        attribute = _without_missing_level(attribute)
+    if isinstance(attribute, CategoricalAttribute):
+        codes = encode_column(column, attribute).codes
+    return _Coded(attribute, codes if attribute.informative else np.broadcast_to(np.zeros(1, np.uint8), len(codes)))
+
+
+def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
+    """`coded` of every name, in order; progress is told from the calling thread."""
+    rows: list[_Coded] = []
+    with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
+        for name, column in zip(names, (map if pool is None else pool.map)(coded, names), strict=True):
+            rows.append(column)
+            run.watch(Progress(len(rows), len(names), name))
+    return rows
+
+
+def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | ColumnsJoinedOnDemand:
+    """Arrays, or what stands for them where any column lies in parts."""
+    if not any(isinstance(column.codes, ChunkedColumn) for column in rows):
+        return tuple(column.codes for column in rows)  # type: ignore[misc]
+    return ColumnsJoinedOnDemand(
+        [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn.of(c.codes) for c in rows]
+    )
+
+
+def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
+    """Return the cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
+    bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
+    return Cuts(schema.class_name, bare, method, dict(options))

@@ -36,7 +36,6 @@ MORE_BLOCKS = ((1 << 24, 64), (1 << 30, 256))
 """From so many rows on there are up to so many blocks, each as long as a whole small table: so more machines help."""
 ROWS_PER_SLICE = 1 << 14
 """Kernels walk a row block in slices whose temporaries stay in the second-level cache."""
-
 T = TypeVar("T")
 
 
@@ -210,34 +209,6 @@ class _Share(Generic[T]):
         return self._here[0] if self._here else self._future.result()
 
 
-def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """First and last row + 1 of every block: a power of two of them, none under ROWS_PER_BLOCK rows, and at most 16.
-
-    Of very many rows there may be more, by MORE_BLOCKS.
-    """
-    n_blocks, most = 1, max([MAX_BLOCKS, *(n for least, n in MORE_BLOCKS if n_rows >= least)])
-    # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
-    while n_blocks < most and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
-        n_blocks *= 2
-    edges = [n_rows * s // n_blocks for s in range(n_blocks + 1)]
-    return list(itertools.pairwise(edges))
-
-
-def _count_missing(block: RowBlock, cardinalities: tuple[int, ...]) -> list[int]:
-    return [int(np.count_nonzero(codes == n)) for codes, n in zip(block.codes, cardinalities, strict=True)]
-
-
-def _add(a: Any, b: Any) -> Any:
-    if isinstance(a, (tuple, list)):
-        return type(a)(_add(x, y) for x, y in zip(a, b, strict=True))
-    return a + b
-
-
-def code_dtype(n_codes: int) -> np.dtype[np.unsignedinteger]:
-    """Return the narrowest unsigned type for codes 0..n_codes - 1."""
-    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
-
-
 class BlockKeeper(Protocol):
     """Who has the row blocks, in block order."""
 
@@ -266,3 +237,31 @@ class DistributedDataset(Dataset):
 
     def _results(self, kernel: Callable[..., Any], broadcast: Any, states: Sequence[Any] | None) -> Iterator[Any]:
         return iter(self.keeper.results(kernel, broadcast, states))
+
+
+def block_bounds(n_rows: int) -> list[tuple[int, int]]:
+    """First and last row + 1 of every block: a power of two of them, none under ROWS_PER_BLOCK rows, and at most 16.
+
+    Of very many rows there may be more, by MORE_BLOCKS.
+    """
+    n_blocks, most = 1, max([MAX_BLOCKS, *(n for least, n in MORE_BLOCKS if n_rows >= least)])
+    # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
+    while n_blocks < most and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
+        n_blocks *= 2
+    edges = [n_rows * s // n_blocks for s in range(n_blocks + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def code_dtype(n_codes: int) -> np.dtype[np.unsignedinteger]:
+    """Return the narrowest unsigned type for codes 0..n_codes - 1."""
+    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))
+
+
+def _count_missing(block: RowBlock, cardinalities: tuple[int, ...]) -> list[int]:
+    return [int(np.count_nonzero(codes == n)) for codes, n in zip(block.codes, cardinalities, strict=True)]
+
+
+def _add(a: Any, b: Any) -> Any:
+    if isinstance(a, (tuple, list)):
+        return type(a)(_add(x, y) for x, y in zip(a, b, strict=True))
+    return a + b

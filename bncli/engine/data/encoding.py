@@ -67,6 +67,12 @@ def _unknown(attribute: Attribute, n_rows: int) -> EncodedColumn:
     return EncodedColumn(np.broadcast_to(code, n_rows), 0, 0)
 
 
+def _column(columns: Columns, attribute: Attribute) -> Column | CodedColumn:
+    if attribute.name not in columns.attributes:
+        raise ModelError(f"the data has no column {attribute.name!r}, which the model needs")
+    return columns.attributes[attribute.name]
+
+
 def label_codes(columns: Columns, schema: Schema) -> Codes:
     """Return the class of every row as a position in the schema's labels.
 
@@ -85,6 +91,11 @@ def label_codes(columns: Columns, schema: Schema) -> Codes:
     return narrow
 
 
+def _lookup(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
+    """Return the code of each level of `own`, `unknown` where it has none; one entry more, unknown."""
+    return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)
+
+
 def _unknown_label(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
     if code < 0:
         return ModelError(f"there are rows without a class {schema.class_name!r}")
@@ -93,12 +104,6 @@ def _unknown_label(code: int, label: CategoricalColumn, schema: Schema) -> Model
         f"class {schema.class_name!r} has a label that the model does not know: {label.levels[code]!r}",
         hint=f"it knows {known}",
     )
-
-
-def _column(columns: Columns, attribute: Attribute) -> Column | CodedColumn:
-    if attribute.name not in columns.attributes:
-        raise ModelError(f"the data has no column {attribute.name!r}, which the model needs")
-    return columns.attributes[attribute.name]
 
 
 def encode_column(column: Column | CodedColumn, attribute: Attribute) -> EncodedColumn:
@@ -148,8 +153,3 @@ def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) 
     n_unknown = int(np.count_nonzero(codes == unknown))
     # without a missing level, missing values have the code of the unknown too
     return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
-
-
-def _lookup(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
-    """Return the code of each level of `own`, `unknown` where it has none; one entry more, unknown."""
-    return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)

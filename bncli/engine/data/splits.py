@@ -33,6 +33,12 @@ def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) 
     return folds
 
 
+def _laid_out(labels: Integers, seed: int | Sequence[int]) -> Index:
+    """All rows, class after class, shuffled within each."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]
+
+
 def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) -> Index:
     """At most `n_rows` of the rows, ascending; every class keeps its share within one row."""
     if len(labels) <= n_rows:
@@ -51,9 +57,3 @@ def nested_order(labels: Integers, seed: int | Sequence[int]) -> Index:
     places = np.empty(len(labels))
     places[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
     return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
-
-
-def _laid_out(labels: Integers, seed: int | Sequence[int]) -> Index:
-    """All rows, class after class, shuffled within each."""
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    return shuffled[np.argsort(labels[shuffled], kind="stable")]

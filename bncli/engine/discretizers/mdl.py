@@ -35,66 +35,12 @@ from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask
 from bncli.engine.kernels.binning import Ordered, midpoints, ordered, whole_units
 
 Counts = NDArray[np.int64]
-
 TIE = 1e-12
 """Class entropies (bits a row) closer than this are equal."""
 FEW_ROWS = 256
 """Of so few rows `uncut` may be asked of many columns at once: wide tables have no time for a search in each."""
 _BLOCK = 1 << 14
 """Items weighed at a time, so that the temporaries stay in the second-level cache."""
-
-
-def cut_points(
-    values: NDArray[np.generic],
-    labels: Codes,
-    n_labels: int,
-    weights: Array | None,
-) -> tuple[float, ...]:
-    """Return the accepted cuts, ascending; none where no cut pays."""
-    units, unit = whole_units(weights)
-    if units is not None and not units.all():
-        rows = np.flatnonzero(units)
-        values, labels, units = values[rows], labels[rows], units[rows]
-    if len(values) == 0:
-        return ()
-    column = ordered(values, labels, n_labels, units)
-    accepted = np.array(sorted(_search(_prepared(column, n_labels, unit))), np.intp)
-    left = np.searchsorted(column.ends, accepted, side="right")
-    return tuple(midpoints(column.values[left], column.values[left + 1]).tolist())
-
-
-def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
-    """Of each row of values (columns, N), N at most FEW_ROWS: whether no cut of that column gains what it costs.
-
-    By the rule of `_pays` less a margin for rounding. Every place between two values counts as a cut, that between
-    equal ones too: the rule is only ever met too easily, so what is not told to be without cuts may have none either.
-    """
-    n_columns, n = values.shape
-    if n < 2:
-        return np.ones(n_columns, np.bool_)
-    n_log_n, ranks = _small_n_log_n(n), np.arange(1, n)
-    sorted_labels = labels[np.argsort(values, axis=1)]
-    whole = np.bincount(labels, minlength=n_labels)
-    bits_left, bits_right = n_log_n[ranks], n_log_n[n - ranks]
-    k_left, k_right = np.zeros((n_columns, n - 1), np.intp), np.zeros((n_columns, n - 1), np.intp)
-    for y in np.flatnonzero(whole):
-        left = (sorted_labels[:, :-1] == y).cumsum(axis=1)
-        right = whole[y] - left
-        bits_left, bits_right = bits_left - n_log_n[left], bits_right - n_log_n[right]
-        k_left += left > 0
-        k_right += right > 0
-    bits, k = float(n_log_n[n] - n_log_n[whole].sum()), int(np.count_nonzero(whole))
-    described = k_left * bits_left / ranks + k_right * bits_right / (n - ranks)
-    delta = k * math.log2(3) + math.log2(1 - 2 * 3.0**-k) - k * bits / n
-    gains = (bits - bits_left - bits_right - described).max(axis=1)
-    return np.asarray(gains < math.log2(n - 1) + delta - 1e-6, np.bool_)
-
-
-@lru_cache
-def _small_n_log_n(total: int) -> Array:
-    """Return n log2 n for 0 <= n <= total."""
-    n = np.arange(total + 1)
-    return np.asarray(n * np.log2(np.maximum(n, 1)), np.float64)
 
 
 @dataclass(frozen=True)
@@ -118,43 +64,71 @@ class _Items:
     unit: float
 
 
-def _prepared(column: Ordered, n_labels: int, unit: float) -> _Items:
-    n_items = len(column.labels)
-    weights = None if column.weights is None else column.weights.astype(np.int64)
-    by_class = np.argsort(column.labels, kind="stable")
-    running = np.cumsum(np.ones(n_items, np.int64) if weights is None else weights[by_class])
-    total = int(running[-1])
-    # half the memory to walk through, where the counts allow
-    storage = np.int32 if total < 2**31 else np.int64
-    after: Integers = np.empty(n_items, storage)
-    after[by_class] = running
-    last = np.cumsum(np.bincount(column.labels, minlength=n_labels))
-    end = np.concatenate(([0], running))[last]
-    return _Items(
-        column.labels,
-        weights,
-        after,
-        np.arange(1, n_items + 1, dtype=storage) if weights is None else np.cumsum(weights).astype(storage),
-        np.concatenate(([0], end[:-1])),
-        end,
-        _boundaries(column),
-        NLogN(total, 8 * n_items),
-        unit,
-    )
+@dataclass(frozen=True)
+class _Range:
+    """Items first .. stop - 1, and `after` of every class where they begin and end."""
+
+    first: int
+    stop: int
+    start: Counts
+    end: Counts
+
+    @property
+    def counts(self) -> Counts:
+        """Weight of each class, in units."""
+        return self.end - self.start
 
 
-def _boundaries(column: Ordered) -> Index:
-    """Last items of the values that are not pure in the class of the value after them."""
-    last = column.ends - 1
-    changes = column.labels[1:] != column.labels[:-1]
-    # a change of class from one value to the next does not make either of them mixed
-    changes[last[:-1]] = False
-    mixed = np.zeros(len(last), np.bool_)
-    mixed[np.searchsorted(last, np.flatnonzero(changes))] = True
-    label = column.labels[last]
-    boundary = mixed[:-1] | mixed[1:] | (label[:-1] != label[1:])
-    candidates: Index = last[:-1][boundary]
-    return candidates
+class NLogN:
+    """n -> n log2 n in fixed point for whole numbers 0 <= n <= total; a table where it will be asked often enough.
+
+    Searching for a cut adds and subtracts millions of such terms; in floating point the sum would drift with the order
+    of rows. Here each term is rounded once, to a whole multiple of 2^-shift, and the rest is integer arithmetic:
+
+        value(n) = rint(2^shift n log2 n),   shift the largest for which total log2 total stays below 2^60
+
+    so that sums of differences telescope exactly. An entropy is right to about 1e-14 bits a row.
+    """
+
+    def __init__(self, total: int, n_lookups: int) -> None:
+        self.shift = 60 - math.ceil(math.log2(max(total, 2)) + math.log2(math.log2(max(total, 4))))
+        self._table = self._computed(np.arange(total + 1)) if total <= n_lookups else None
+
+    def __call__(self, n: Counts) -> Counts:
+        """Fixed-point n log2 n of every element."""
+        return self._computed(n) if self._table is None else self._table[n]
+
+    def _computed(self, n: Counts) -> Counts:
+        number = n.astype(np.float64)
+        # 0 log2 0 = 0: the maximum keeps the logarithm finite
+        return np.rint(np.ldexp(number * np.log2(np.maximum(number, 1.0)), self.shift)).astype(np.int64)
+
+    def entropy(self, counts: Counts) -> float:
+        """Return n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.
+
+        >>> NLogN(total=8, n_lookups=0).entropy(np.array([4, 2, 2]))
+        12.0
+        """
+        return math.ldexp(int(self(counts.sum(keepdims=True))[0] - self(counts).sum()), -self.shift)
+
+
+def cut_points(
+    values: NDArray[np.generic],
+    labels: Codes,
+    n_labels: int,
+    weights: Array | None,
+) -> tuple[float, ...]:
+    """Return the accepted cuts, ascending; none where no cut pays."""
+    units, unit = whole_units(weights)
+    if units is not None and not units.all():
+        rows = np.flatnonzero(units)
+        values, labels, units = values[rows], labels[rows], units[rows]
+    if len(values) == 0:
+        return ()
+    column = ordered(values, labels, n_labels, units)
+    accepted = np.array(sorted(_search(_prepared(column, n_labels, unit))), np.intp)
+    left = np.searchsorted(column.ends, accepted, side="right")
+    return tuple(midpoints(column.values[left], column.values[left + 1]).tolist())
 
 
 def _search(items: _Items) -> list[int]:
@@ -174,21 +148,6 @@ def _search(items: _Items) -> list[int]:
             accepted.append(cut)
             pending += [left, right]
     return accepted
-
-
-@dataclass(frozen=True)
-class _Range:
-    """Items first .. stop - 1, and `after` of every class where they begin and end."""
-
-    first: int
-    stop: int
-    start: Counts
-    end: Counts
-
-    @property
-    def counts(self) -> Counts:
-        """Weight of each class, in units."""
-        return self.end - self.start
 
 
 def _best_cut(items: _Items, whole: _Range) -> int | None:
@@ -253,34 +212,74 @@ def _entropy(items: _Items, part: _Range) -> tuple[float, float, int]:
     return bits, bits / float(counts.sum()), int(np.count_nonzero(counts))
 
 
-class NLogN:
-    """n -> n log2 n in fixed point for whole numbers 0 <= n <= total; a table where it will be asked often enough.
+def _prepared(column: Ordered, n_labels: int, unit: float) -> _Items:
+    n_items = len(column.labels)
+    weights = None if column.weights is None else column.weights.astype(np.int64)
+    by_class = np.argsort(column.labels, kind="stable")
+    running = np.cumsum(np.ones(n_items, np.int64) if weights is None else weights[by_class])
+    total = int(running[-1])
+    # half the memory to walk through, where the counts allow
+    storage = np.int32 if total < 2**31 else np.int64
+    after: Integers = np.empty(n_items, storage)
+    after[by_class] = running
+    last = np.cumsum(np.bincount(column.labels, minlength=n_labels))
+    end = np.concatenate(([0], running))[last]
+    return _Items(
+        column.labels,
+        weights,
+        after,
+        np.arange(1, n_items + 1, dtype=storage) if weights is None else np.cumsum(weights).astype(storage),
+        np.concatenate(([0], end[:-1])),
+        end,
+        _boundaries(column),
+        NLogN(total, 8 * n_items),
+        unit,
+    )
 
-    Searching for a cut adds and subtracts millions of such terms; in floating point the sum would drift with the order
-    of rows. Here each term is rounded once, to a whole multiple of 2^-shift, and the rest is integer arithmetic:
 
-        value(n) = rint(2^shift n log2 n),   shift the largest for which total log2 total stays below 2^60
+def _boundaries(column: Ordered) -> Index:
+    """Last items of the values that are not pure in the class of the value after them."""
+    last = column.ends - 1
+    changes = column.labels[1:] != column.labels[:-1]
+    # a change of class from one value to the next does not make either of them mixed
+    changes[last[:-1]] = False
+    mixed = np.zeros(len(last), np.bool_)
+    mixed[np.searchsorted(last, np.flatnonzero(changes))] = True
+    label = column.labels[last]
+    boundary = mixed[:-1] | mixed[1:] | (label[:-1] != label[1:])
+    candidates: Index = last[:-1][boundary]
+    return candidates
 
-    so that sums of differences telescope exactly. An entropy is right to about 1e-14 bits a row.
+
+def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
+    """Of each row of values (columns, N), N at most FEW_ROWS: whether no cut of that column gains what it costs.
+
+    By the rule of `_pays` less a margin for rounding. Every place between two values counts as a cut, that between
+    equal ones too: the rule is only ever met too easily, so what is not told to be without cuts may have none either.
     """
+    n_columns, n = values.shape
+    if n < 2:
+        return np.ones(n_columns, np.bool_)
+    n_log_n, ranks = _small_n_log_n(n), np.arange(1, n)
+    sorted_labels = labels[np.argsort(values, axis=1)]
+    whole = np.bincount(labels, minlength=n_labels)
+    bits_left, bits_right = n_log_n[ranks], n_log_n[n - ranks]
+    k_left, k_right = np.zeros((n_columns, n - 1), np.intp), np.zeros((n_columns, n - 1), np.intp)
+    for y in np.flatnonzero(whole):
+        left = (sorted_labels[:, :-1] == y).cumsum(axis=1)
+        right = whole[y] - left
+        bits_left, bits_right = bits_left - n_log_n[left], bits_right - n_log_n[right]
+        k_left += left > 0
+        k_right += right > 0
+    bits, k = float(n_log_n[n] - n_log_n[whole].sum()), int(np.count_nonzero(whole))
+    described = k_left * bits_left / ranks + k_right * bits_right / (n - ranks)
+    delta = k * math.log2(3) + math.log2(1 - 2 * 3.0**-k) - k * bits / n
+    gains = (bits - bits_left - bits_right - described).max(axis=1)
+    return np.asarray(gains < math.log2(n - 1) + delta - 1e-6, np.bool_)
 
-    def __init__(self, total: int, n_lookups: int) -> None:
-        self.shift = 60 - math.ceil(math.log2(max(total, 2)) + math.log2(math.log2(max(total, 4))))
-        self._table = self._computed(np.arange(total + 1)) if total <= n_lookups else None
 
-    def __call__(self, n: Counts) -> Counts:
-        """Fixed-point n log2 n of every element."""
-        return self._computed(n) if self._table is None else self._table[n]
-
-    def _computed(self, n: Counts) -> Counts:
-        number = n.astype(np.float64)
-        # 0 log2 0 = 0: the maximum keeps the logarithm finite
-        return np.rint(np.ldexp(number * np.log2(np.maximum(number, 1.0)), self.shift)).astype(np.int64)
-
-    def entropy(self, counts: Counts) -> float:
-        """Return n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.
-
-        >>> NLogN(total=8, n_lookups=0).entropy(np.array([4, 2, 2]))
-        12.0
-        """
-        return math.ldexp(int(self(counts.sum(keepdims=True))[0] - self(counts).sum()), -self.shift)
+@lru_cache
+def _small_n_log_n(total: int) -> Array:
+    """Return n log2 n for 0 <= n <= total."""
+    n = np.arange(total + 1)
+    return np.asarray(n * np.log2(np.maximum(n, 1)), np.float64)

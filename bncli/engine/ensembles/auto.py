@@ -114,6 +114,34 @@ HANDFUL = 20.0
 LEAST, LEAST_OF_MANY, MOST = 0.01, 0.05, 1e3
 """A smaller weight is none: what has one is fitted again, on MANY rows at a cost. There is no larger one."""
 MANY = 1_000
+TOLERANCE, MAX_ITERATIONS = 1e-3, 200
+"""Of the fits on all rows."""
+MORE = 1.1
+"""Times the rows of candidates that boosted trees have learnt from, from which on others are fitted to as many."""
+_UNTRIED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
+"""Where there is nothing to hold out."""
+
+
+class _HeldOutRows(NamedTuple):
+    """Labels and weights (None: 1 each) of all rows held out."""
+
+    labels: Integers
+    weights: Array | None
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows:
+        held_out = [fold.held_out for fold in folds]
+        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A component, what it was found to be, and how its tables were reached."""
+
+    component: Component
+    candidate: Candidate
+    optimum: Optimum
+    n_parameters: int
 
 
 def pool_weights(
@@ -142,14 +170,6 @@ def pool_weights(
     return w
 
 
-def shrunk(w: Array, n_rows: float) -> Array:
-    """Towards the last of the models, the class frequencies."""
-    share = 1.0 / (1.0 + (n_rows / HANDFUL) ** 2)
-    if share < LEAST:
-        return w
-    return np.append((1 - share) * w[:-1], (1 - share) * w[-1] + share)
-
-
 def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metric: str) -> Array:
     rows = np.arange(len(labels))
     own = logs[:, labels, rows]
@@ -170,6 +190,14 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
 
     found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, MOST)] * len(centre))
     return np.asarray(found.x)
+
+
+def shrunk(w: Array, n_rows: float) -> Array:
+    """Towards the last of the models, the class frequencies."""
+    share = 1.0 / (1.0 + (n_rows / HANDFUL) ** 2)
+    if share < LEAST:
+        return w
+    return np.append((1 - share) * w[:-1], (1 - share) * w[-1] + share)
 
 
 def pool_logs(logs: Sequence[Array] | Array, w: Array) -> Array:
@@ -198,10 +226,6 @@ def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> A
         options={"gtol": ENSEMBLE_TOLERANCE, "ftol": ENSEMBLE_TOLERANCE**2},
     )
     return np.asarray(found.x / found.x.sum())
-
-
-TOLERANCE, MAX_ITERATIONS = 1e-3, 200
-"""Of the fits on all rows."""
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run) -> tuple[Model, Parameters]:
@@ -278,24 +302,6 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
-MORE = 1.1
-"""Times the rows of candidates that boosted trees have learnt from, from which on others are fitted to as many."""
-_UNTRIED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
-"""Where there is nothing to hold out."""
-
-
-class _HeldOutRows(NamedTuple):
-    """Labels and weights (None: 1 each) of all rows held out."""
-
-    labels: Integers
-    weights: Array | None
-
-    @classmethod
-    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows:
-        held_out = [fold.held_out for fold in folds]
-        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
-
-
 def _weighted(
     folds: Sequence[Fold], judged: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
 ) -> tuple[list[HeldOutEvaluation], Array]:
@@ -342,22 +348,15 @@ def _refitted(fold: Fold, judged: HeldOutEvaluation, path: PenaltyPath) -> HeldO
     return replace(judged, logs=logs, losses=losses, path=found)
 
 
-def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOut:
-    """Return the log-loss of the whole ensemble on the rows by which its weights were chosen."""
-    outside = _HeldOutRows.of(folds)
-    losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
-    counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
-    return HeldOut(losses.log_loss, base_log_loss(counts))
+def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
+    """Return the parameters of the path, on other rows."""
+    effects = path.space.coordinates.sharing
+    return space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """A component, what it was found to be, and how its tables were reached."""
-
-    component: Component
-    candidate: Candidate
-    optimum: Optimum
-    n_parameters: int
+def _settings(penalty: float) -> OptimizerSettings:
+    """Of the fits on all rows."""
+    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
 def _fit_components(
@@ -426,6 +425,13 @@ def _fit(rows: Rows, judged: HeldOutEvaluation, weight: float) -> _Fitted:
     return _fitted(judged.name, weight, found, space, optimum, cells)
 
 
+def _fitted(
+    name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum, cells: Array
+) -> _Fitted:
+    tables = space.likelihood.tables(cells)
+    return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
+
+
 def _refit(data: Dataset, judged: HeldOutEvaluation, path: PenaltyPath, weight: float) -> _Fitted:
     """Return what was found in the first fold, from its optimum there."""
     space = _space_like(data, path)
@@ -433,19 +439,9 @@ def _refit(data: Dataset, judged: HeldOutEvaluation, path: PenaltyPath, weight: 
     return _fitted(judged.name, weight, path.candidate, space, optimum, space.cells(optimum.point))
 
 
-def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
-    """Return the parameters of the path, on other rows."""
-    effects = path.space.coordinates.sharing
-    return space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-
-
-def _settings(penalty: float) -> OptimizerSettings:
-    """Of the fits on all rows."""
-    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
-
-
-def _fitted(
-    name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum, cells: Array
-) -> _Fitted:
-    tables = space.likelihood.tables(cells)
-    return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
+def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOut:
+    """Return the log-loss of the whole ensemble on the rows by which its weights were chosen."""
+    outside = _HeldOutRows.of(folds)
+    losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
+    counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
+    return HeldOut(losses.log_loss, base_log_loss(counts))

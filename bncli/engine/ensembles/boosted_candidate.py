@@ -64,6 +64,14 @@ def judge_boosted(
     return HeldOutEvaluation(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
+def _member(part: Part, bag: Bag, number: int, is_late: Callable[[], bool]) -> Boosted:
+    n_rows = part[0].n_rows
+    depth = Settings.depth + (n_rows >= DEEPER)
+    settings = Settings(depth=depth, trees=bag.trees, bins=max(BINS, n_rows // BIN_ROWS))
+    rng = np.random.default_rng((bag.seed, number))
+    return jointly_fitted(boost(*part, settings, rng, is_late, are_enough(*part)), *part)
+
+
 def member_seconds(data: Dataset, n_rows: int, like: Sequence[Boosted] = ()) -> float:
     """Return what one member is expected to take that learns from so many rows, the mean over those that it is like."""
     grown = sum(member.grown for member in like)
@@ -101,11 +109,3 @@ def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted,
 def wanted_members(effort: Effort, n_rows: int) -> int:
     """Of more rows than an effort draws for other candidates one fewer: a member of many rows varies less."""
     return effort.members - (n_rows > effort.most_rows)
-
-
-def _member(part: Part, bag: Bag, number: int, is_late: Callable[[], bool]) -> Boosted:
-    n_rows = part[0].n_rows
-    depth = Settings.depth + (n_rows >= DEEPER)
-    settings = Settings(depth=depth, trees=bag.trees, bins=max(BINS, n_rows // BIN_ROWS))
-    rng = np.random.default_rng((bag.seed, number))
-    return jointly_fitted(boost(*part, settings, rng, is_late, are_enough(*part)), *part)

@@ -99,6 +99,59 @@ class Boosted:
     """False where more trees might have helped: it was their number that ended it, or the time."""
 
 
+class _Member:
+    """Grows one tree after the other on shuffled rows."""
+
+    def __init__(self, rows: Dataset, columns: BinnedColumns, settings: Settings, rng: np.random.Generator) -> None:
+        self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng
+        self._splits = Splits(columns, settings.penalty, settings.depth)
+        self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
+        labels = rows.labels.astype(np.intp)
+        classes = np.array([1]) if rows.n_labels == 2 else np.arange(rows.n_labels)
+        self._own = (classes[:, np.newaxis] == labels).astype(np.float64).T
+
+    def grow(self, scores: Array) -> tuple[Tree, Index]:
+        """Return the next tree, and the leaf of every row in it."""
+        p = probabilities(scores)
+        g, h = self._own - p, 1.0 - p
+        h *= p
+        np.maximum(h, 1e-12, out=h)
+        if self._rows.weights is not None:
+            g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
+        start = int(self._rng.integers(self._rows.n_rows))
+        projected, curvature = (np.roll(x, -start)[: self._window] for x in (self._projected(g), h.mean(axis=1)))
+        questions, leaf = self._splits.grow(projected, curvature, start, self._rng)
+        splits = tuple(self._split(question) for question in questions)
+        return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
+
+    def _projected(self, gradients: Array) -> Array:
+        n = gradients.shape[1]
+        return np.asarray(gradients[:, 0] if n == 1 else gradients @ self._rng.standard_normal(n))
+
+    def _split(self, question: BinSplit) -> CodeSplit:
+        column = self._columns.columns[question.column]
+        return CodeSplit(column.attribute, question.right[column.binning])
+
+    def _values(self, leaf: Index, n_leaves: int, g: Array, h: Array) -> Array:
+        of_g, of_h = (np.column_stack([np.bincount(leaf, one, n_leaves) for one in x.T]) for x in (g, h))
+        values = of_g / (of_h + self._settings.penalty)
+        n = g.shape[1]
+        values *= 1.0 if n == 1 else (n - 1) / n
+        return np.asarray(self._settings.rate * np.clip(values, -LARGEST, LARGEST))
+
+
+MERGED = 128
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Over some attributes, ascending: the coarse code of every code of each, and cells (shape..., scores)."""
+
+    attributes: tuple[int, ...]
+    binnings: tuple[Index, ...]
+    cells: Array
+
+
 def boost(
     data: Dataset,
     held_out: Dataset,
@@ -143,47 +196,6 @@ def _said(tree: Tree, leaf: Index) -> Array:
     return np.take(tree.values.T.copy(), leaf, axis=1, mode="clip").T
 
 
-class _Member:
-    """Grows one tree after the other on shuffled rows."""
-
-    def __init__(self, rows: Dataset, columns: BinnedColumns, settings: Settings, rng: np.random.Generator) -> None:
-        self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng
-        self._splits = Splits(columns, settings.penalty, settings.depth)
-        self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
-        labels = rows.labels.astype(np.intp)
-        classes = np.array([1]) if rows.n_labels == 2 else np.arange(rows.n_labels)
-        self._own = (classes[:, np.newaxis] == labels).astype(np.float64).T
-
-    def grow(self, scores: Array) -> tuple[Tree, Index]:
-        """Return the next tree, and the leaf of every row in it."""
-        p = probabilities(scores)
-        g, h = self._own - p, 1.0 - p
-        h *= p
-        np.maximum(h, 1e-12, out=h)
-        if self._rows.weights is not None:
-            g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
-        start = int(self._rng.integers(self._rows.n_rows))
-        projected, curvature = (np.roll(x, -start)[: self._window] for x in (self._projected(g), h.mean(axis=1)))
-        questions, leaf = self._splits.grow(projected, curvature, start, self._rng)
-        splits = tuple(self._split(question) for question in questions)
-        return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
-
-    def _projected(self, gradients: Array) -> Array:
-        n = gradients.shape[1]
-        return np.asarray(gradients[:, 0] if n == 1 else gradients @ self._rng.standard_normal(n))
-
-    def _split(self, question: BinSplit) -> CodeSplit:
-        column = self._columns.columns[question.column]
-        return CodeSplit(column.attribute, question.right[column.binning])
-
-    def _values(self, leaf: Index, n_leaves: int, g: Array, h: Array) -> Array:
-        of_g, of_h = (np.column_stack([np.bincount(leaf, one, n_leaves) for one in x.T]) for x in (g, h))
-        values = of_g / (of_h + self._settings.penalty)
-        n = g.shape[1]
-        values *= 1.0 if n == 1 else (n - 1) / n
-        return np.asarray(self._settings.rate * np.clip(values, -LARGEST, LARGEST))
-
-
 def probabilities(scores: Array) -> Array:
     """(rows, scores): P of class 1 of two, else of every class."""
     if scores.shape[1] == 1:
@@ -212,18 +224,6 @@ def log_loss(scores: Array, data: Dataset) -> float:
     else:
         lost = -log_probabilities(scores)[np.arange(data.n_rows), data.labels]
     return float(np.average(lost, weights=data.weights))
-
-
-MERGED = 128
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Over some attributes, ascending: the coarse code of every code of each, and cells (shape..., scores)."""
-
-    attributes: tuple[int, ...]
-    binnings: tuple[Index, ...]
-    cells: Array
 
 
 def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:

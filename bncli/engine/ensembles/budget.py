@@ -92,27 +92,6 @@ EFFORTS = {
 DEFAULT = 3
 
 
-def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """Return the one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
-    if effort is not None or limit is None:
-        return EFFORTS[DEFAULT if effort is None else effort]
-    folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
-    return replace(folds, share=math.inf, prunes=False, trees=EFFORTS[5].trees)
-
-
-def _seconds(effort: Effort, data: Dataset) -> float:
-    """Of all candidates, the boosted trees of every fold included."""
-    n_rows = min(data.n_rows, max(effort.most_rows, effort.member_rows))
-    # the more rows, the more trees
-    seconds = boosted_seconds(n_rows, len(data.schema.informative)) * max(1.0, n_rows / MANY_ROWS)
-    trees = seconds if n_rows >= effort.boosted_from else 0.0
-    return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
-
-
-def _size(data: Dataset) -> tuple[int, int, int]:
-    return data.n_rows, len(data.schema.informative), data.n_labels
-
-
 @dataclass
 class ComputeBudget:
     """What may be spent and has been: seconds as expected, and where there is a limit those of the clock."""
@@ -182,6 +161,27 @@ class ComputeBudget:
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock() - self.began
+
+
+def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
+    """Return the one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
+    if effort is not None or limit is None:
+        return EFFORTS[DEFAULT if effort is None else effort]
+    folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
+    return replace(folds, share=math.inf, prunes=False, trees=EFFORTS[5].trees)
+
+
+def _seconds(effort: Effort, data: Dataset) -> float:
+    """Of all candidates, the boosted trees of every fold included."""
+    n_rows = min(data.n_rows, max(effort.most_rows, effort.member_rows))
+    # the more rows, the more trees
+    seconds = boosted_seconds(n_rows, len(data.schema.informative)) * max(1.0, n_rows / MANY_ROWS)
+    trees = seconds if n_rows >= effort.boosted_from else 0.0
+    return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
+
+
+def _size(data: Dataset) -> tuple[int, int, int]:
+    return data.n_rows, len(data.schema.informative), data.n_labels
 
 
 def search_seconds(name: str, n_attributes: int) -> float:

@@ -48,28 +48,6 @@ NEGLIGIBLE = 0.01
 """Nats a row: where tables leave less in doubt, tolerances are shares of this."""
 
 
-def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
-    """Return the parameters of a candidate on some rows.
-
-    `effects` are those of other rows, to have the same parameters.
-    """
-    likelihood = conditional_likelihood(data, candidate.families)
-    if effects is None:
-        weights = likelihood.cell_weights()
-        coding, lower_orders = candidate.coding, candidate.lower_orders
-        effects = effects_of(
-            likelihood.families,
-            data.schema,
-            weights,
-            coding=coding,
-            lower_orders=lower_orders,
-            beyond=candidate.beyond,
-            turned=lambda n_effects: not span_is_searched(likelihood, n_effects),
-        )
-    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
-    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))
-
-
 @dataclass
 class PenaltyPath:
     """One candidate in one fold: optima for ever smaller penalties, and what they say of the rows held out."""
@@ -124,36 +102,8 @@ class PenaltyPath:
         return 2.0 * last - before
 
 
-def settings_of(penalty: float, tolerance: float, max_iterations: int) -> OptimizerSettings:
-    """Of a fit with one penalty."""
-    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", tolerance, max_iterations, negligible=NEGLIGIBLE)
-
-
-def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
-    """Return the path of a candidate that was found on `data`."""
-    fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
-    return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
-
-
-def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """Return ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
-    return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
-
-
-def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
-    out = np.zeros((len(tables[0]), block.n_rows))
-    for rows in block.slices():
-        scores = out[:, rows]
-        for table, codes in zip(tables, block.state, strict=True):
-            scores += np.take(table, codes[rows], axis=1, mode="clip")
-        scores -= np.maximum.reduce(scores, axis=0)
-        scores -= np.log(np.add.reduce(np.exp(scores), axis=0))
-    return out
-
-
 Tell = Callable[[float, int], None]
 """Hears of a penalty and a fold."""
-
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 FIRST, LEAST_USUAL = 30.0, 0.01
 WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
@@ -191,36 +141,6 @@ class HeldOutEvaluation:
     """That of the first fold."""
     members: tuple[Boosted, ...] = ()
     """Of a bag: one a fold, in place of a path."""
-
-
-def judge(
-    name: str,
-    paths: Sequence[PenaltyPath],
-    metric: str,
-    tell: Tell,
-    first: float,
-    is_late: Callable[[], bool] = lambda: False,
-) -> HeldOutEvaluation:
-    """Return the candidate at its best penalty, from `first` downwards, then upwards if it is best.
-
-    A path for each fold.
-
-    Once it `is_late`, no further penalty is tried.
-    """
-    search = _Search(paths, metric, tell)
-    start = GRID.index(first)
-    for penalty in GRID[start:]:
-        search.advance(penalty)
-        if search.is_over or is_late():
-            break
-    if search.penalty == first and not is_late():
-        for path in paths:
-            path.turn()
-        for penalty in reversed(GRID[:start]):
-            search.advance(penalty)
-            if search.penalty != penalty or is_late():
-                break
-    return HeldOutEvaluation(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
 
 
 class _Search:
@@ -262,6 +182,98 @@ class _Search:
         return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
 
 
+NOTHING = 5e-5
+"""A log-loss a row, in nats, below which no more candidates are tried."""
+GAIN = 0.01
+"""Attributes act together where trees or pairs have lowered the loss by such a share."""
+DEEP = 0.1
+"""Trees that have lowered it by such a share find all that tables of one or two attributes find."""
+PRUNING_SLACK = 0.05
+"""Sets that lose by a larger share of the log-loss are not built upon."""
+_ALONE = ("singles", "lines", "sharp singles")
+"""Candidates whose tables are over one attribute each."""
+_SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
+
+
+def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
+    """Return the parameters of a candidate on some rows.
+
+    `effects` are those of other rows, to have the same parameters.
+    """
+    likelihood = conditional_likelihood(data, candidate.families)
+    if effects is None:
+        weights = likelihood.cell_weights()
+        coding, lower_orders = candidate.coding, candidate.lower_orders
+        effects = effects_of(
+            likelihood.families,
+            data.schema,
+            weights,
+            coding=coding,
+            lower_orders=lower_orders,
+            beyond=candidate.beyond,
+            turned=lambda n_effects: not span_is_searched(likelihood, n_effects),
+        )
+    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
+    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))
+
+
+def settings_of(penalty: float, tolerance: float, max_iterations: int) -> OptimizerSettings:
+    """Of a fit with one penalty."""
+    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", tolerance, max_iterations, negligible=NEGLIGIBLE)
+
+
+def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
+    """Return the path of a candidate that was found on `data`."""
+    fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
+    return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
+
+
+def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+    """Return ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
+    return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
+
+
+def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
+    out = np.zeros((len(tables[0]), block.n_rows))
+    for rows in block.slices():
+        scores = out[:, rows]
+        for table, codes in zip(tables, block.state, strict=True):
+            scores += np.take(table, codes[rows], axis=1, mode="clip")
+        scores -= np.maximum.reduce(scores, axis=0)
+        scores -= np.log(np.add.reduce(np.exp(scores), axis=0))
+    return out
+
+
+def judge(
+    name: str,
+    paths: Sequence[PenaltyPath],
+    metric: str,
+    tell: Tell,
+    first: float,
+    is_late: Callable[[], bool] = lambda: False,
+) -> HeldOutEvaluation:
+    """Return the candidate at its best penalty, from `first` downwards, then upwards if it is best.
+
+    A path for each fold.
+
+    Once it `is_late`, no further penalty is tried.
+    """
+    search = _Search(paths, metric, tell)
+    start = GRID.index(first)
+    for penalty in GRID[start:]:
+        search.advance(penalty)
+        if search.is_over or is_late():
+            break
+    if search.penalty == first and not is_late():
+        for path in paths:
+            path.turn()
+        for penalty in reversed(GRID[:start]):
+            search.advance(penalty)
+            if search.penalty != penalty or is_late():
+                break
+    return HeldOutEvaluation(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
+
+
 def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
     """Return the class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
     logs = np.concatenate(
@@ -270,14 +282,6 @@ def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvalua
     held_out = [rows for _, rows in parts]
     losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
     return HeldOutEvaluation(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
-
-
-def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
-    folds = []
-    for fold, path in enumerate(paths):
-        tell(penalty, fold)
-        folds.append(path.advance(penalty))
-    return np.concatenate(folds, axis=1)
 
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
@@ -294,24 +298,6 @@ def losses_of(logs: Array, labels: Integers, weights: Array | None) -> Losses:
     log_loss, error, square = (float(np.average(values, weights=weights)) for values in errors)
     # -0.0 + 0.0 is 0.0: no loss is shown as -0
     return Losses(log_loss + 0.0, error, math.sqrt(square))
-
-
-def _rises(losses: Sequence[float]) -> bool:
-    """From one penalty to the next, by more than a tie."""
-    return len(losses) == 2 and losses[0] * (1 + TIE) < losses[1]
-
-
-NOTHING = 5e-5
-"""A log-loss a row, in nats, below which no more candidates are tried."""
-GAIN = 0.01
-"""Attributes act together where trees or pairs have lowered the loss by such a share."""
-DEEP = 0.1
-"""Trees that have lowered it by such a share find all that tables of one or two attributes find."""
-PRUNING_SLACK = 0.05
-"""Sets that lose by a larger share of the log-loss are not built upon."""
-_ALONE = ("singles", "lines", "sharp singles")
-"""Candidates whose tables are over one attribute each."""
-_SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 
 def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[HeldOutEvaluation], prunes: bool) -> bool:
@@ -365,3 +351,16 @@ def is_better(name: str, other: str, judged: Sequence[HeldOutEvaluation]) -> boo
     """Whether one candidate lost less than the other, or the other was not tried."""
     losses = {one.name: one.losses.log_loss for one in judged}
     return losses[name] < losses.get(other, math.inf)
+
+
+def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
+    folds = []
+    for fold, path in enumerate(paths):
+        tell(penalty, fold)
+        folds.append(path.advance(penalty))
+    return np.concatenate(folds, axis=1)
+
+
+def _rises(losses: Sequence[float]) -> bool:
+    """From one penalty to the next, by more than a tie."""
+    return len(losses) == 2 and losses[0] * (1 + TIE) < losses[1]

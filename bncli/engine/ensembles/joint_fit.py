@@ -51,52 +51,6 @@ ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
 
-def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
-    """Return the member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
-    n_trees = len(member.trees)
-    if (
-        not n_trees
-        or n_trees > most_trees(data, held_out)
-        or (member.log_loss > DOUBT * log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out))
-    ):
-        return member
-    grown = np.concatenate([tree.values for tree in member.trees])
-    inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
-    values = _optimum(inside, grown, PENALTIES[0], grown, LOOK)
-    if log_loss(outside.scores(values), held_out) >= member.log_loss:
-        return member
-    best, found = member, PENALTIES[0]
-    for penalty in PENALTIES:
-        fitted = _optimum(inside, grown, penalty, values, ITERATIONS)
-        said = outside.scores(fitted)
-        loss = log_loss(said, held_out)
-        if loss >= (1.0 - WORTH) * best.log_loss:
-            break
-        best, values, found = replace(member, held_out=said, log_loss=loss), fitted, penalty
-    if best is member:
-        return member
-    del inside, outside
-    values = _optimum(_Rows.of([data, held_out], member.trees, member.prior), grown, found, values, ITERATIONS)
-    return replace(best, trees=_with_values(member.trees, values))
-
-
-def most_trees(data: Dataset, held_out: Dataset) -> int:
-    """Return that can be fitted jointly to these rows."""
-    scores = 1 if data.n_labels == 2 else data.n_labels
-    return min(MOST, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
-
-
-def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
-    """Of a number of trees, their log-loss and that of the class frequencies: whether to try the joint fit now."""
-    most = most_trees(data, held_out)
-    return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first
-
-
-def _with_values(trees: Sequence[Tree], values: Array) -> tuple[Tree, ...]:
-    ends = np.cumsum([len(tree.values) for tree in trees])[:-1]
-    return tuple(replace(tree, values=part) for tree, part in zip(trees, np.split(values, ends), strict=True))
-
-
 @dataclass(frozen=True)
 class _Rows:
     """Rows as the trees see them: leaves (rows, leaves of all trees), 1 where a row lies in a leaf.
@@ -138,6 +92,35 @@ class _Rows:
         return np.asarray(self.prior + self.leaves @ values)
 
 
+def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
+    """Return the member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
+    n_trees = len(member.trees)
+    if (
+        not n_trees
+        or n_trees > most_trees(data, held_out)
+        or (member.log_loss > DOUBT * log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out))
+    ):
+        return member
+    grown = np.concatenate([tree.values for tree in member.trees])
+    inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
+    values = _optimum(inside, grown, PENALTIES[0], grown, LOOK)
+    if log_loss(outside.scores(values), held_out) >= member.log_loss:
+        return member
+    best, found = member, PENALTIES[0]
+    for penalty in PENALTIES:
+        fitted = _optimum(inside, grown, penalty, values, ITERATIONS)
+        said = outside.scores(fitted)
+        loss = log_loss(said, held_out)
+        if loss >= (1.0 - WORTH) * best.log_loss:
+            break
+        best, values, found = replace(member, held_out=said, log_loss=loss), fitted, penalty
+    if best is member:
+        return member
+    del inside, outside
+    values = _optimum(_Rows.of([data, held_out], member.trees, member.prior), grown, found, values, ITERATIONS)
+    return replace(best, trees=_with_values(member.trees, values))
+
+
 def _optimum(rows: _Rows, grown: Array, penalty: float, start: Array, iterations: int) -> Array:
     """Return the values (leaves, scores) of the least penalised loss, nearly."""
     shape, to_leaves = grown.shape, rows.leaves.T
@@ -151,3 +134,20 @@ def _optimum(rows: _Rows, grown: Array, penalty: float, start: Array, iterations
     first: Array = start.ravel()
     found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
     return np.asarray(found.x.reshape(shape))
+
+
+def _with_values(trees: Sequence[Tree], values: Array) -> tuple[Tree, ...]:
+    ends = np.cumsum([len(tree.values) for tree in trees])[:-1]
+    return tuple(replace(tree, values=part) for tree, part in zip(trees, np.split(values, ends), strict=True))
+
+
+def most_trees(data: Dataset, held_out: Dataset) -> int:
+    """Return that can be fitted jointly to these rows."""
+    scores = 1 if data.n_labels == 2 else data.n_labels
+    return min(MOST, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
+
+
+def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
+    """Of a number of trees, their log-loss and that of the class frequencies: whether to try the joint fit now."""
+    most = most_trees(data, held_out)
+    return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first

@@ -104,62 +104,6 @@ class BinnedColumns:
     order: Index
 
 
-def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
-    """Return the informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
-    order = rng.permutation(data.n_rows)
-    attributes = data.schema.attributes
-    found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
-    # neighbours of one width share a block
-    columns = tuple(sorted((column for column in found if column.n_bins > 1), key=lambda column: -column.n_bins))
-    return BinnedColumns(columns, tuple(_blocks(data, columns, order)), order)
-
-
-def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:
-    u = float(rng.random())
-    if not isinstance(attribute, NumericAttribute):
-        return Column(i, np.arange(attribute.cardinality), ordered=False, missing=attribute.missing)
-    ends = _drawn_ends(np.array(attribute.frequencies[: attribute.n_values]), bins, u)
-    binning = np.cumsum(np.append(False, ends[:-1])).astype(np.intp)
-    if attribute.missing:
-        binning = np.append(binning, binning[-1] + 1)
-    return Column(i, binning, ordered=True, missing=attribute.missing)
-
-
-def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
-    """Whether a bin ends with each interval."""
-    if len(weights) <= bins:
-        return np.ones(len(weights), bool)
-    shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
-    edges = np.floor(shares * (bins - 1) - u)
-    # an interval that holds two edges or more is cut off on its other side too
-    heavy = weights * (bins - 1) >= 2 * weights.sum()
-    return np.asarray(np.append(np.diff(edges) > 0, True) | heavy)
-
-
-def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[ColumnGroup]:
-    for first, stop in _spans([column.n_bins for column in columns], data.n_rows):
-        some, width = columns[first:stop], columns[first].n_bins
-        places = np.empty((len(some), 2 * data.n_rows), code_dtype(len(some) * width))
-        for c, column in enumerate(some):
-            places[c, : data.n_rows] = (column.binning + c * width)[data.codes[column.attribute][order]]
-        places[:, data.n_rows :] = places[:, : data.n_rows]
-        yield ColumnGroup(first, some, width, places)
-
-
-def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
-    """First and last column + 1 of every block; no column takes more than twice the room that it needs."""
-    first = 0
-    for c, size in enumerate(sizes):
-        here = c + 1 - first
-        if c > first and (
-            here * n_rows > BLOCK_VALUES or here * sizes[first] > BLOCK_PLACES or 2 * size < sizes[first]
-        ):
-            yield first, c
-            first = c
-    if sizes:
-        yield first, len(sizes)
-
-
 LEAST_CURVATURE = 0.1
 """On either side of a question, all nodes together."""
 LEAST_GAIN = 1e-9
@@ -171,8 +115,6 @@ MULTIPLIED = 64
 """Bins, at most, that are summed by a product of matrices."""
 _FIELD = 26
 """Bits of a double for each of two sums; with a sign each, and all rows in one node, none overflows."""
-
-
 Units = tuple[float, float]
 """What a whole number of gradient, and of curvature, stands for."""
 
@@ -228,13 +170,6 @@ class Splits:
         block = next(b for b in self.columns.blocks if 0 <= question.column - b.first < len(b.columns))
         c = question.column - block.first
         return answers(question.right, block.places[c, rows], c * block.width)
-
-
-def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
-    """right[codes - first]: by a comparison where that is enough."""
-    n = np.count_nonzero(right)
-    end = len(right) - n
-    return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
 
 
 class _Fewer(NamedTuple):
@@ -295,6 +230,69 @@ class _Level:
         return self._sums.reshape(len(self._sums), -1, self.block.width)
 
 
+def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
+    """Return the informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
+    order = rng.permutation(data.n_rows)
+    attributes = data.schema.attributes
+    found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
+    # neighbours of one width share a block
+    columns = tuple(sorted((column for column in found if column.n_bins > 1), key=lambda column: -column.n_bins))
+    return BinnedColumns(columns, tuple(_blocks(data, columns, order)), order)
+
+
+def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:
+    u = float(rng.random())
+    if not isinstance(attribute, NumericAttribute):
+        return Column(i, np.arange(attribute.cardinality), ordered=False, missing=attribute.missing)
+    ends = _drawn_ends(np.array(attribute.frequencies[: attribute.n_values]), bins, u)
+    binning = np.cumsum(np.append(False, ends[:-1])).astype(np.intp)
+    if attribute.missing:
+        binning = np.append(binning, binning[-1] + 1)
+    return Column(i, binning, ordered=True, missing=attribute.missing)
+
+
+def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
+    """Whether a bin ends with each interval."""
+    if len(weights) <= bins:
+        return np.ones(len(weights), bool)
+    shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
+    edges = np.floor(shares * (bins - 1) - u)
+    # an interval that holds two edges or more is cut off on its other side too
+    heavy = weights * (bins - 1) >= 2 * weights.sum()
+    return np.asarray(np.append(np.diff(edges) > 0, True) | heavy)
+
+
+def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[ColumnGroup]:
+    for first, stop in _spans([column.n_bins for column in columns], data.n_rows):
+        some, width = columns[first:stop], columns[first].n_bins
+        places = np.empty((len(some), 2 * data.n_rows), code_dtype(len(some) * width))
+        for c, column in enumerate(some):
+            places[c, : data.n_rows] = (column.binning + c * width)[data.codes[column.attribute][order]]
+        places[:, data.n_rows :] = places[:, : data.n_rows]
+        yield ColumnGroup(first, some, width, places)
+
+
+def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
+    """First and last column + 1 of every block; no column takes more than twice the room that it needs."""
+    first = 0
+    for c, size in enumerate(sizes):
+        here = c + 1 - first
+        if c > first and (
+            here * n_rows > BLOCK_VALUES or here * sizes[first] > BLOCK_PLACES or 2 * size < sizes[first]
+        ):
+            yield first, c
+            first = c
+    if sizes:
+        yield first, len(sizes)
+
+
+def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
+    """right[codes - first]: by a comparison where that is enough."""
+    n = np.count_nonzero(right)
+    end = len(right) - n
+    return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
+
+
 def _packed(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
     """Both in each number (n,), in whole units."""
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
@@ -343,22 +341,6 @@ def _best_of(block: ColumnGroup, counted: Array, units: Units, penalty: float) -
     return BinSplit(block.first + again[c], right, float(gains.flat[best]))
 
 
-@cache
-def _triangle(width: int) -> Array:
-    triangle = np.triu(np.ones((width, width)))
-    triangle.flags.writeable = False
-    return triangle
-
-
-def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -> BinSplit:
-    """Return the bins beyond the best place."""
-    c, end = divmod(best, block.width)
-    right = np.zeros(block.width, bool)
-    after = np.arange(end + 1, block.width)
-    right[after if order is None else order[c, after]] = True
-    return BinSplit(block.first + c, right[: block.columns[c].n_bins], gain)
-
-
 def _order(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> Index | None:
     """Return the bins of every column (columns, width), levels by their gradients.
 
@@ -369,6 +351,13 @@ def _order(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> 
     g, h = _unpacked(counted.sum(axis=0), units)
     # what is alike stays in its order
     return np.argsort(np.where(block.stays, np.inf, g / (h + penalty)), axis=1, kind="stable")
+
+
+@cache
+def _triangle(width: int) -> Array:
+    triangle = np.triu(np.ones((width, width)))
+    triangle.flags.writeable = False
+    return triangle
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
@@ -393,3 +382,12 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     least = LEAST_CURVATURE / units[1]
     gains[(curvature <= least) | (all_h.sum() - curvature <= least)] = 0.0
     return np.asarray(gains)
+
+
+def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -> BinSplit:
+    """Return the bins beyond the best place."""
+    c, end = divmod(best, block.width)
+    right = np.zeros(block.width, bool)
+    after = np.arange(end + 1, block.width)
+    right[after if order is None else order[c, after]] = True
+    return BinSplit(block.first + c, right[: block.columns[c].n_bins], gain)

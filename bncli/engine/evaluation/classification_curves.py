@@ -65,6 +65,27 @@ class LabelCurves:
     reliability: Reliability
 
 
+class Gains(NamedTuple):
+    """Rows from the highest probability down: share of rows looked at, share of the label's rows found among them."""
+
+    looked_at: Array
+    found: Array
+
+
+class ThresholdTable(NamedTuple):
+    """Of every threshold: weight of rows of the label at or above it (found), and of other rows (false alarms)."""
+
+    thresholds: Array
+    found: Array
+    false_alarms: Array
+    positives: float
+    negatives: float
+
+
+THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.005, 0.995, 0.998, 0.999])))
+"""A table of them is the same size however many rows there are."""
+
+
 def label_curves(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> list[LabelCurves]:
     """Return the curves of every label from ln P(c | x_t), (K, N), labels (N,) and weights (None: 1)."""
     n_labels = len(log_probabilities)
@@ -98,6 +119,16 @@ def _curves(scores: Array, own: Mask, weights: Array, most: int) -> LabelCurves:
 def _thinned(curve: Curve, most: int) -> Curve:
     kept = thin(curve.x, curve.y, most)
     return Curve(curve.thresholds[kept], curve.x[kept], curve.y[kept], curve.area)
+
+
+def _reliability(probabilities: Array, own_weights: Array, weights: Array) -> Reliability:
+    """From ascending probabilities; own_weights is 0 for the rows of other labels."""
+    up_to = np.cumsum(weights)
+    edges = probabilities[np.searchsorted(up_to, up_to[-1] * np.arange(1, BINS) / BINS)]
+    stops = np.searchsorted(probabilities, edges, side="right")
+    starts = np.unique(np.concatenate(([0], stops[stops < len(probabilities)])))
+    masses, own, sums = (np.add.reduceat(each, starts) for each in (weights, own_weights, weights * probabilities))
+    return Reliability(sums / masses, own / masses, masses)
 
 
 def thin(x: Array, y: Array, most: int) -> Index:
@@ -141,40 +172,9 @@ def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Arra
         heappush(pending, (-float(squares[farthest]), first, first + 1 + farthest, last))
 
 
-def _reliability(probabilities: Array, own_weights: Array, weights: Array) -> Reliability:
-    """From ascending probabilities; own_weights is 0 for the rows of other labels."""
-    up_to = np.cumsum(weights)
-    edges = probabilities[np.searchsorted(up_to, up_to[-1] * np.arange(1, BINS) / BINS)]
-    stops = np.searchsorted(probabilities, edges, side="right")
-    starts = np.unique(np.concatenate(([0], stops[stops < len(probabilities)])))
-    masses, own, sums = (np.add.reduceat(each, starts) for each in (weights, own_weights, weights * probabilities))
-    return Reliability(sums / masses, own / masses, masses)
-
-
-class Gains(NamedTuple):
-    """Rows from the highest probability down: share of rows looked at, share of the label's rows found among them."""
-
-    looked_at: Array
-    found: Array
-
-
 def gains(roc: Curve, share: float) -> Gains:
     """From the points of an ROC curve, for a label that has this share of the rows: exact where that has points."""
     return Gains(share * roc.y + (1 - share) * roc.x, roc.y)
-
-
-class ThresholdTable(NamedTuple):
-    """Of every threshold: weight of rows of the label at or above it (found), and of other rows (false alarms)."""
-
-    thresholds: Array
-    found: Array
-    false_alarms: Array
-    positives: float
-    negatives: float
-
-
-THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.005, 0.995, 0.998, 0.999])))
-"""A table of them is the same size however many rows there are."""
 
 
 def threshold_table(

@@ -65,6 +65,10 @@ def measure_decisions(
     return DecisionFigures(found, by_class, told)
 
 
+def _mean(values: Array | Mask, weights: Array, rows: Mask) -> float | None:
+    return float(np.average(values[rows], weights=weights[rows])) if rows.any() else None
+
+
 def figures_of(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
     """Those that the rule asks for of rows with these labels and weights (N,), but for its sets."""
     rule, there = rows.rule, rows.codes != ABSTAINED
@@ -78,7 +82,3 @@ def figures_of(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str,
     if rule.threshold is not None:
         found["threshold"] = rule.threshold.value
     return found
-
-
-def _mean(values: Array | Mask, weights: Array, rows: Mask) -> float | None:
-    return float(np.average(values[rows], weights=weights[rows])) if rows.any() else None

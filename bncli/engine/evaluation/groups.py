@@ -47,6 +47,65 @@ Interval = tuple[float, float]
 Bounds = dict[str, Interval | None]
 Z = float(ndtri(0.975))
 DRAWS = 400
+RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """A column as groups: codes (N,) into the names of its values; None is the name of missing values."""
+
+    name: str
+    values: tuple[str | None, ...]
+    codes: Integers
+
+
+class Rate(NamedTuple):
+    """A share and its 95 % interval."""
+
+    share: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of one value of a column `by`: figures and their intervals by name; rates by label, then by name.
+
+    decided: figures of the decisions, empty where there are none.
+    """
+
+    by: str
+    value: str | None
+    rows: int
+    weight: float
+    figures: dict[str, float | None]
+    intervals: Bounds
+    rates: dict[str, dict[str, Rate | None]]
+    decided: dict[str, float | None]
+
+
+class GroupGap(NamedTuple):
+    """Over the groups of a column: highest - lowest, and lowest / highest (None where the highest is 0)."""
+
+    difference: float
+    ratio: float | None
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """The gaps of the rates of a label over the groups of a column; None where fewer than two groups have the rate."""
+
+    by: str
+    label: str
+    gaps: dict[str, GroupGap | None]
+
+    @property
+    def equalized_odds(self) -> GroupGap | None:
+        """The larger difference and the smaller ratio of the true and the false positive rate."""
+        odds = [gap for name in RATES[1:] if (gap := self.gaps[name]) is not None]
+        if len(odds) < 2:
+            return None
+        ratios = [gap.ratio for gap in odds if gap.ratio is not None]
+        return GroupGap(max(gap.difference for gap in odds), min(ratios, default=None))
 
 
 def wilson(share: float, n: float) -> Interval:
@@ -139,67 +198,6 @@ def intervals(log_p: Array, labels: Integers, weights: Array, confusion: NDArray
 def _within(interval: Interval | None, low: float, high: float) -> Interval | None:
     """Return what of the interval is possible."""
     return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
-
-
-RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
-
-
-@dataclass(frozen=True)
-class GroupColumn:
-    """A column as groups: codes (N,) into the names of its values; None is the name of missing values."""
-
-    name: str
-    values: tuple[str | None, ...]
-    codes: Integers
-
-
-class Rate(NamedTuple):
-    """A share and its 95 % interval."""
-
-    share: float
-    interval: Interval
-
-
-@dataclass(frozen=True)
-class Group:
-    """The rows of one value of a column `by`: figures and their intervals by name; rates by label, then by name.
-
-    decided: figures of the decisions, empty where there are none.
-    """
-
-    by: str
-    value: str | None
-    rows: int
-    weight: float
-    figures: dict[str, float | None]
-    intervals: Bounds
-    rates: dict[str, dict[str, Rate | None]]
-    decided: dict[str, float | None]
-
-
-class GroupGap(NamedTuple):
-    """Over the groups of a column: highest - lowest, and lowest / highest (None where the highest is 0)."""
-
-    difference: float
-    ratio: float | None
-
-
-@dataclass(frozen=True)
-class Fairness:
-    """The gaps of the rates of a label over the groups of a column; None where fewer than two groups have the rate."""
-
-    by: str
-    label: str
-    gaps: dict[str, GroupGap | None]
-
-    @property
-    def equalized_odds(self) -> GroupGap | None:
-        """The larger difference and the smaller ratio of the true and the false positive rate."""
-        odds = [gap for name in RATES[1:] if (gap := self.gaps[name]) is not None]
-        if len(odds) < 2:
-            return None
-        ratios = [gap.ratio for gap in odds if gap.ratio is not None]
-        return GroupGap(max(gap.difference for gap in odds), min(ratios, default=None))
 
 
 def told_labels(labels: Sequence[str]) -> tuple[int, ...]:

@@ -65,6 +65,39 @@ class LabelFigures(NamedTuple):
     support: float
 
 
+ECE_BINS = 10
+METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
+"""The figures of a report, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of one set of predictions; confusion[true, predicted] sums weights, whole numbers where rows weigh 1."""
+
+    accuracy: float
+    error: float
+    log_loss: float
+    rmse: float
+    brier: float
+    auc: float | None
+    ece: float
+    cll: float
+    balanced_accuracy: float
+    mcc: float
+    confusion: NDArray[np.int64] | Array
+
+    def figures(self) -> dict[str, float | None]:
+        """Return the METRICS by name."""
+        return {name: getattr(self, name) for name in METRICS}
+
+
+class Baseline(NamedTuple):
+    """Figures of the class frequencies; log_loss in nats."""
+
+    accuracy: float
+    log_loss: float
+
+
 def per_label(confusion: NDArray[np.int64] | Array) -> list[LabelFigures]:
     """Return the figures of every label, in order, from confusion[true, predicted].
 
@@ -98,32 +131,6 @@ def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
     covariance = np.trace(shares) - true @ predicted
     correlation = covariance / np.sqrt((1 - true @ true) * (1 - predicted @ predicted))
     return float(np.clip(correlation, -1, 1))
-
-
-ECE_BINS = 10
-METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
-"""The figures of a report, in the order in which they are shown."""
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Figures of one set of predictions; confusion[true, predicted] sums weights, whole numbers where rows weigh 1."""
-
-    accuracy: float
-    error: float
-    log_loss: float
-    rmse: float
-    brier: float
-    auc: float | None
-    ece: float
-    cll: float
-    balanced_accuracy: float
-    mcc: float
-    confusion: NDArray[np.int64] | Array
-
-    def figures(self) -> dict[str, float | None]:
-        """Return the METRICS by name."""
-        return {name: getattr(self, name) for name in METRICS}
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
@@ -163,12 +170,6 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
     )
 
 
-def _calibration_error(confidence: Array, right: Mask, mean_weights: Array) -> float:
-    bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
-    gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
-    return float(np.abs(gaps).sum())
-
-
 def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> float | None:
     n_labels = len(log_probabilities)
     masses = np.bincount(labels, weights, n_labels).astype(np.float64)
@@ -201,11 +202,10 @@ def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses
     return shares
 
 
-class Baseline(NamedTuple):
-    """Figures of the class frequencies; log_loss in nats."""
-
-    accuracy: float
-    log_loss: float
+def _calibration_error(confidence: Array, right: Mask, mean_weights: Array) -> float:
+    bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
+    gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
+    return float(np.abs(gaps).sum())
 
 
 def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:

@@ -59,6 +59,10 @@ class CalibrationFigures:
     ece_equal_mass: float
 
 
+_Binned = tuple[Array, Array, Array, Array, Array]
+"""By bin: lowest and highest probability, weight, mean probability, share of hits."""
+
+
 def calibration_figures(
     labels: tuple[str, ...], log_p: Array, true: Integers, weights: Array | None = None
 ) -> CalibrationFigures:
@@ -75,10 +79,6 @@ def calibration_figures(
     return CalibrationFigures(bins, _parts(binned, brier), ece)
 
 
-_Binned = tuple[Array, Array, Array, Array, Array]
-"""By bin: lowest and highest probability, weight, mean probability, share of hits."""
-
-
 def _binned(probabilities: Array, hits: Array, weights: Array) -> _Binned:
     order = np.argsort(probabilities, kind="stable")
     p, hits, weights = probabilities[order], hits[order], weights[order]
@@ -90,6 +90,11 @@ def _binned(probabilities: Array, hits: Array, weights: Array) -> _Binned:
     return p[starts], p[np.append(starts[1:], len(p)) - 1], mass, sums / mass, own / mass
 
 
+def _told(label: str, binned: _Binned) -> list[Bin]:
+    rows = zip(*(column.tolist() for column in binned), strict=True)
+    return [Bin(label, low, high, n, mean, o, *wilson(min(o, 1.0), n)) for low, high, n, mean, o in rows]
+
+
 def _parts(binned: list[_Binned], brier: float) -> BrierParts:
     parts = np.zeros(3)
     for _, _, mass, mean_p, frequency in binned:
@@ -99,8 +104,3 @@ def _parts(binned: list[_Binned], brier: float) -> BrierParts:
         parts += [*(float(shares @ gap) for gap in gaps), base * (1 - base)]
     reliability, resolution, uncertainty = parts.tolist()
     return BrierParts(reliability, resolution, uncertainty, brier - (reliability - resolution + uncertainty))
-
-
-def _told(label: str, binned: _Binned) -> list[Bin]:
-    rows = zip(*(column.tolist() for column in binned), strict=True)
-    return [Bin(label, low, high, n, mean, o, *wilson(min(o, 1.0), n)) for low, high, n, mean, o in rows]

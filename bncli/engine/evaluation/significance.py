@@ -109,6 +109,9 @@ class PairedT:
     p_lower: float
 
 
+Kind = Literal["mean", "root", "count", "seconds", "plain"]
+
+
 def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
     """Return first - second, both (n,) and finite, rounded so that equal values differ by exactly 0."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
@@ -144,6 +147,17 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
         # by symmetry and not 1 - P: small tails keep their digits
         higher, lower = float(ndtr(-z)), float(ndtr(z))
     return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
+
+
+def _exact_tail(n: int, w: int) -> float:
+    """P(W >= w), each of the ranks 1, ..., n counted with probability 1/2."""
+    subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: how many subsets of the ranks so far sum to s
+    subsets[0] = 1
+    for rank in range(1, n + 1):
+        # a copy: what is added must not hold this rank yet
+        subsets[rank:] += subsets[:-rank].copy()
+    # whole numbers up to here: exact but for this one division
+    return int(subsets[w:].sum()) / (1 << n)
 
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
@@ -197,17 +211,6 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, 2 * tail / (1 << n))
 
 
-def _exact_tail(n: int, w: int) -> float:
-    """P(W >= w), each of the ranks 1, ..., n counted with probability 1/2."""
-    subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: how many subsets of the ranks so far sum to s
-    subsets[0] = 1
-    for rank in range(1, n + 1):
-        # a copy: what is added must not hold this rank yet
-        subsets[rank:] += subsets[:-rank].copy()
-    # whole numbers up to here: exact but for this one division
-    return int(subsets[w:].sum()) / (1 << n)
-
-
 def holm(p_values: ArrayLike) -> Array:
     """Return the adjusted p-values, in the order of `p_values`, shape (m,); reject where one is at most the level.
 
@@ -221,9 +224,6 @@ def holm(p_values: ArrayLike) -> Array:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
     return adjusted
-
-
-Kind = Literal["mean", "root", "count", "seconds", "plain"]
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: Kind = "mean") -> float:

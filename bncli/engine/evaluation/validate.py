@@ -106,26 +106,6 @@ class Split:
     size: int | None = None
 
 
-def cross_validate(
-    columns: Columns,
-    recipe: Recipe,
-    protocol: Protocol = Protocol(),
-    *,
-    given: SuppliedParts = SuppliedParts(),
-    reading: ReadingRules = ReadingRules(),
-    run: Run = Run(),
-    sizes: Sequence[int] = (),
-) -> Iterator[Fold]:
-    """Every fold of every repeat, in order, each followed by the same fold learnt from samples of `sizes` rows.
-
-    What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
-    """
-    asked = FoldTask(recipe, protocol, given, reading, tuple(sizes))
-    for whole in _splits(columns, protocol):
-        yield from hold_out_all(columns, asked, whole, run)
-    run.watch(Progress(asked.total, asked.total))
-
-
 @dataclass(frozen=True)
 class FoldTask:
     """What is learnt in every fold, with what is given, and from samples of which sizes too."""
@@ -140,25 +120,6 @@ class FoldTask:
     def total(self) -> int:
         """The number of folds of all repeats."""
         return self.protocol.folds * self.protocol.repeats
-
-
-def hold_out_all(columns: Columns, asked: FoldTask, whole: Split, run: Run) -> Iterator[Fold]:
-    """One fold of one repeat, then the same fold learnt from samples."""
-    protocol, number = asked.protocol, whole.repeat * asked.protocol.folds + whole.number
-    units = len(whole.others) + sum(n for n in asked.sizes if n < len(whole.others))
-    done = float(number)
-    for split in (whole, *samples_of(columns, whole, asked.sizes, protocol.seed)):
-        run.watch(Stage("fit"))
-        inside = _InsideFold(run.watch, split, (number, asked.total), done, len(split.others) / units)
-        inside.tell("")
-        given, reading = asked.given, asked.reading
-        fold, model = _hold_out(columns, asked.recipe, split, given=given, reading=reading, run=run, inside=inside)
-        if protocol.scores and split is whole:
-            fold = replace(fold, scored=scored(model, columns.take(split.others), run.threads))
-        for sentence in fold.pooled if number == 0 and split is whole else ():
-            run.watch(Note(f"in the first fold, {sentence}"))
-        yield fold
-        done += len(split.others) / units
 
 
 class _InsideFold:
@@ -192,21 +153,50 @@ class _InsideFold:
         self._watch(Progress(done, self._total, f"{self._fold}: {detail}" if detail else self._fold))
 
 
-def hold_out(
+def cross_validate(
     columns: Columns,
     recipe: Recipe,
-    split: Split,
+    protocol: Protocol = Protocol(),
     *,
     given: SuppliedParts = SuppliedParts(),
     reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
-    inside: Watch = silent,
-) -> Fold:
-    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`.
+    sizes: Sequence[int] = (),
+) -> Iterator[Fold]:
+    """Every fold of every repeat, in order, each followed by the same fold learnt from samples of `sizes` rows.
 
-    `inside` hears all that the learning has to say.
+    What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
     """
-    return _hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)[0]
+    asked = FoldTask(recipe, protocol, given, reading, tuple(sizes))
+    for whole in _splits(columns, protocol):
+        yield from hold_out_all(columns, asked, whole, run)
+    run.watch(Progress(asked.total, asked.total))
+
+
+def _splits(columns: Columns, protocol: Protocol) -> Iterator[Split]:
+    for repeat in range(protocol.repeats):
+        fold_of = folds_of(columns, protocol, repeat)
+        for number in range(protocol.folds):
+            yield split_of(fold_of, repeat, number)
+
+
+def hold_out_all(columns: Columns, asked: FoldTask, whole: Split, run: Run) -> Iterator[Fold]:
+    """One fold of one repeat, then the same fold learnt from samples."""
+    protocol, number = asked.protocol, whole.repeat * asked.protocol.folds + whole.number
+    units = len(whole.others) + sum(n for n in asked.sizes if n < len(whole.others))
+    done = float(number)
+    for split in (whole, *samples_of(columns, whole, asked.sizes, protocol.seed)):
+        run.watch(Stage("fit"))
+        inside = _InsideFold(run.watch, split, (number, asked.total), done, len(split.others) / units)
+        inside.tell("")
+        given, reading = asked.given, asked.reading
+        fold, model = _hold_out(columns, asked.recipe, split, given=given, reading=reading, run=run, inside=inside)
+        if protocol.scores and split is whole:
+            fold = replace(fold, scored=scored(model, columns.take(split.others), run.threads))
+        for sentence in fold.pooled if number == 0 and split is whole else ():
+            run.watch(Note(f"in the first fold, {sentence}"))
+        yield fold
+        done += len(split.others) / units
 
 
 def _hold_out(
@@ -235,6 +225,23 @@ def _hold_out(
     if parameters.stopped_by is not StoppedBy.CLOSED_FORM:
         fold = replace(fold, iterations=parameters.iterations, passes=parameters.passes)
     return fold, learnt.model
+
+
+def hold_out(
+    columns: Columns,
+    recipe: Recipe,
+    split: Split,
+    *,
+    given: SuppliedParts = SuppliedParts(),
+    reading: ReadingRules = ReadingRules(),
+    run: Run = Run(),
+    inside: Watch = silent,
+) -> Fold:
+    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`.
+
+    `inside` hears all that the learning has to say.
+    """
+    return _hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)[0]
 
 
 def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
@@ -305,10 +312,3 @@ def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
     for fold in first:
         predictions[:, fold.rows] = fold.examined.log_probabilities
     return predictions
-
-
-def _splits(columns: Columns, protocol: Protocol) -> Iterator[Split]:
-    for repeat in range(protocol.repeats):
-        fold_of = folds_of(columns, protocol, repeat)
-        for number in range(protocol.folds):
-            yield split_of(fold_of, repeat, number)

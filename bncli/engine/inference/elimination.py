@@ -36,6 +36,8 @@ from bncli.engine.kernels.arrays import Mask
 from bncli.engine.structures.structure import CLASS, Family
 
 Graph = dict[int, set[int]]
+Hidden = Mapping[int, Mask]
+"""Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
 
 
 def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
@@ -88,10 +90,6 @@ def _eliminate(graph: Graph, costs: dict[int, tuple[int, int]], node: int) -> No
         costs.pop(other, None)
 
 
-Hidden = Mapping[int, Mask]
-"""Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
-
-
 def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
     """By family: the rows in which it bears on P(class, evidence); in the others its child is barren."""
     parents = _parents(families)
@@ -103,6 +101,24 @@ def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[
             if parent in hidden:
                 needed[parent] |= needed[node]
     return [needed[family.child] for family in families]
+
+
+def _parents(families: Sequence[Family]) -> dict[int | None, tuple[int | None, ...]]:
+    """Return the network's arcs: the parents of every node, the class among the nodes."""
+    parents: dict[int | None, tuple[int | None, ...]] = {CLASS: ()}
+    for family in families:
+        parents.update((attribute, ()) for attribute in family.attributes)
+    for family in families:
+        if family.child is None:
+            parents[CLASS] = family.attributes
+        else:
+            parents[family.child] = (CLASS,) * family.by_class + family.attributes[1:]
+    return parents
+
+
+def _order(parents: Mapping[int | None, tuple[int | None, ...]]) -> list[int | None]:
+    """Parents before their children."""
+    return list(TopologicalSorter(parents).static_order())
 
 
 def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
@@ -137,21 +153,3 @@ def _any(balls: Mapping[int | None, Mask], nodes: Sequence[int | None], n_rows: 
     for node in nodes:
         found |= balls[node]
     return found
-
-
-def _parents(families: Sequence[Family]) -> dict[int | None, tuple[int | None, ...]]:
-    """Return the network's arcs: the parents of every node, the class among the nodes."""
-    parents: dict[int | None, tuple[int | None, ...]] = {CLASS: ()}
-    for family in families:
-        parents.update((attribute, ()) for attribute in family.attributes)
-    for family in families:
-        if family.child is None:
-            parents[CLASS] = family.attributes
-        else:
-            parents[family.child] = (CLASS,) * family.by_class + family.attributes[1:]
-    return parents
-
-
-def _order(parents: Mapping[int | None, tuple[int | None, ...]]) -> list[int | None]:
-    """Parents before their children."""
-    return list(TopologicalSorter(parents).static_order())

@@ -56,55 +56,6 @@ class Factor:
         return _named(self.axes) + "Z" * (not self.single)
 
 
-def _named(axes: Iterable[int]) -> str:
-    return "A" + "".join(string.ascii_lowercase[axis - 1] for axis in axes)
-
-
-def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
-    """Return the sum, shape (K, axes 2 to n_axes, configurations)."""
-    if right is None:
-        return np.asarray(left.table.sum(axis=1))
-    if not _matrices(left, right):
-        out = _named(range(2, n_axes + 1)) + "Z"
-        return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
-    flat = np.matmul(_flat(right).transpose(0, 2, 1), _flat(left))
-    order = (*right.axes[1:], *left.axes[1:])
-    shape = (len(flat), *right.table.shape[2:], *left.table.shape[2:])
-    return (
-        np.asarray(flat)
-        .reshape(shape)
-        .transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), len(shape) - 1)
-    )
-
-
-def slopes(left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array) -> tuple[Array, Array | None]:
-    """Adjoints of the logs of both sides, shaped like their tables, from that of ln(total) = ln(out)."""
-    ratio = adjoint / np.maximum(total, SMALL)
-    if right is None:
-        return left.table * ratio[:, np.newaxis], None
-    if not _matrices(left, right):
-        out = _named(range(2, n_axes + 1)) + "Z"
-        to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
-        to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
-    else:
-        order = (*right.axes[1:], *left.axes[1:])
-        flat = ratio.transpose(0, *(axis - 1 for axis in order), n_axes)
-        flat = flat.reshape(len(flat), math.prod(right.table.shape[2:]), -1)
-        to_left = np.matmul(_flat(right), flat).reshape(left.table.shape)
-        to_right = np.matmul(_flat(left), flat.transpose(0, 2, 1)).reshape(right.table.shape)
-    to_left *= left.table
-    to_right *= right.table
-    return to_left, to_right
-
-
-def _matrices(left: Factor, right: Factor) -> bool:
-    return right.single and not left.single and set(left.axes) & set(right.axes) == {1}
-
-
-def _flat(factor: Factor) -> Array:
-    return factor.table.reshape(*factor.table.shape[:2], -1)
-
-
 SHORT = 256
 """Up to so many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
 SMALL_SCORE = 1e-200
@@ -157,6 +108,55 @@ class Forward:
         kept[:, place.first : place.last] = scale
 
 
+def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
+    """Return the sum, shape (K, axes 2 to n_axes, configurations)."""
+    if right is None:
+        return np.asarray(left.table.sum(axis=1))
+    if not _matrices(left, right):
+        out = _named(range(2, n_axes + 1)) + "Z"
+        return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
+    flat = np.matmul(_flat(right).transpose(0, 2, 1), _flat(left))
+    order = (*right.axes[1:], *left.axes[1:])
+    shape = (len(flat), *right.table.shape[2:], *left.table.shape[2:])
+    return (
+        np.asarray(flat)
+        .reshape(shape)
+        .transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), len(shape) - 1)
+    )
+
+
+def _matrices(left: Factor, right: Factor) -> bool:
+    return right.single and not left.single and set(left.axes) & set(right.axes) == {1}
+
+
+def _named(axes: Iterable[int]) -> str:
+    return "A" + "".join(string.ascii_lowercase[axis - 1] for axis in axes)
+
+
+def _flat(factor: Factor) -> Array:
+    return factor.table.reshape(*factor.table.shape[:2], -1)
+
+
+def slopes(left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array) -> tuple[Array, Array | None]:
+    """Adjoints of the logs of both sides, shaped like their tables, from that of ln(total) = ln(out)."""
+    ratio = adjoint / np.maximum(total, SMALL)
+    if right is None:
+        return left.table * ratio[:, np.newaxis], None
+    if not _matrices(left, right):
+        out = _named(range(2, n_axes + 1)) + "Z"
+        to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
+        to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
+    else:
+        order = (*right.axes[1:], *left.axes[1:])
+        flat = ratio.transpose(0, *(axis - 1 for axis in order), n_axes)
+        flat = flat.reshape(len(flat), math.prod(right.table.shape[2:]), -1)
+        to_left = np.matmul(_flat(right), flat).reshape(left.table.shape)
+        to_right = np.matmul(_flat(left), flat.transpose(0, 2, 1)).reshape(right.table.shape)
+    to_left *= left.table
+    to_right *= right.table
+    return to_left, to_right
+
+
 def forward(program: Program, cells: Array) -> Forward:
     """Fill the slots from the tables `cells`, shape (K, n_cells)."""
     try:
@@ -190,13 +190,9 @@ def _at(slots: Sequence[Array], place: SlotRange) -> Array:
     return slots[place.slot][..., place.first : place.last]
 
 
-def _join(operation: Join, run: Forward, out: Array) -> None:
+def _join_logs(operation: Join, run: Forward, out: Array) -> None:
     left, right = _aligned(operation, run.slots)
-    np.multiply(left, right, out=out)
-    scale = run.scale((operation.left, operation.right))
-    if operation.rescale:
-        scale = _rescaled(out, scale)
-    run.keep_scale(operation.to, scale)
+    np.add(left, right, out=out)
 
 
 def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
@@ -211,16 +207,20 @@ def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
     ]
 
 
-def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
-    table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _taken(side, slots)
-    return Factor(table, side.axes, single)
-
-
 def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
     """Return the side's tables by configuration of the product; a view where that does."""
     slot = slots[side.slot]
     found: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
     return found
+
+
+def _join(operation: Join, run: Forward, out: Array) -> None:
+    left, right = _aligned(operation, run.slots)
+    np.multiply(left, right, out=out)
+    scale = run.scale((operation.left, operation.right))
+    if operation.rescale:
+        scale = _rescaled(out, scale)
+    run.keep_scale(operation.to, scale)
 
 
 def _rescaled(table: Array, scale: Array | None) -> Array:
@@ -233,6 +233,20 @@ def _rescaled(table: Array, scale: Array | None) -> Array:
     table /= np.expand_dims(most, axes)
     np.log(most, out=most)
     return np.asarray(most if scale is None else most + scale)
+
+
+def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
+    """Store the product as one table, exp(logs - max)."""
+    tables = _aligned(operation, run.slots)
+    product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
+    most = product.max(axis=1)
+    # the largest exponent is then 0: nothing overflows
+    product -= most[:, np.newaxis]
+    np.exp(product, out=product)
+    total = product.sum(axis=1)
+    np.log(total, out=out)
+    out += most
+    run.products.append(_Product(Factor(product, tuple(range(1, operation.n_axes + 1)), single=False), None, total))
 
 
 def _contract(operation: Contract, run: Forward, out: Array) -> None:
@@ -252,23 +266,9 @@ def _contract(operation: Contract, run: Forward, out: Array) -> None:
     run.products.append(_Product(left, right, total))
 
 
-def _join_logs(operation: Join, run: Forward, out: Array) -> None:
-    left, right = _aligned(operation, run.slots)
-    np.add(left, right, out=out)
-
-
-def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
-    """Store the product as one table, exp(logs - max)."""
-    tables = _aligned(operation, run.slots)
-    product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
-    most = product.max(axis=1)
-    # the largest exponent is then 0: nothing overflows
-    product -= most[:, np.newaxis]
-    np.exp(product, out=product)
-    total = product.sum(axis=1)
-    np.log(total, out=out)
-    out += most
-    run.products.append(_Product(Factor(product, tuple(range(1, operation.n_axes + 1)), single=False), None, total))
+def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
+    table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _taken(side, slots)
+    return Factor(table, side.axes, single)
 
 
 def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
@@ -288,17 +288,6 @@ def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
         else:
             _pull_back(operation, run.products.pop(), sums, out)
     return np.array([np.bincount(program.cells, row, n_cells) for row in looked])
-
-
-def _pull_back(operation: Contract, product: _Product, sums: Sequence[Array], out: Array) -> None:
-    to_left, to_right = slopes(product.left, product.right, operation.n_axes, product.total, out)
-    if operation.right is not None and to_right is None:  # the product as a whole
-        _collect(sums, operation.left, operation.n_axes, to_left)
-        _collect(sums, operation.right, operation.n_axes, to_left)
-        return
-    _add(sums[operation.left.slot], operation.left, to_left)
-    if operation.right is not None and to_right is not None:
-        _add(sums[operation.right.slot], operation.right, to_right)
 
 
 def _collect(sums: Sequence[Array], side: ProductOperand, n_axes: int, adjoint: Array) -> None:
@@ -329,3 +318,14 @@ def _scatter(table: Array, ids: Index, rows: Array) -> None:
     else:
         numbers = np.add.outer(np.arange(len(table)) * size, ids)
         table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)
+
+
+def _pull_back(operation: Contract, product: _Product, sums: Sequence[Array], out: Array) -> None:
+    to_left, to_right = slopes(product.left, product.right, operation.n_axes, product.total, out)
+    if operation.right is not None and to_right is None:  # the product as a whole
+        _collect(sums, operation.left, operation.n_axes, to_left)
+        _collect(sums, operation.right, operation.n_axes, to_left)
+        return
+    _add(sums[operation.left.slot], operation.left, to_left)
+    if operation.right is not None and to_right is not None:
+        _add(sums[operation.right.slot], operation.right, to_right)

@@ -125,11 +125,8 @@ class Program:
 
 Scope = tuple[int, ...]
 """Hidden attributes, first marginalized first."""
-
 MAX_DEPTH = 32
 """A product of more CPT entries than this is rescaled: it might get too small for a number."""
-
-
 PRODUCTS = 4
 """Products that are never built may have so many times the entries of all tables: in logarithms they would be built."""
 MARKED_PER_NUMBER = 16
@@ -370,11 +367,8 @@ class Builder:
         return BucketTable(scope[1:], len(found), rows, ids, pair)
 
 
-def _side(stored: StoredTable, ids: Index, scope: Scope) -> ProductOperand:
-    axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in stored.scope)
-    first, last = int(ids[0]), int(ids[-1])
-    run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
-    return ProductOperand(stored.slot, ids, axes, bool((ids == first).all()), run)
+_Inbox = dict[int | None, dict[int | None, list[BucketTable]]]
+"""By bucket (None: the rows' scores) and node of origin."""
 
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
@@ -391,10 +385,6 @@ def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
     rank = np.zeros(bound, np.intp)
     rank[found] = np.arange(len(found))
     return found, rank[numbers]
-
-
-_Inbox = dict[int | None, dict[int | None, list[BucketTable]]]
-"""By bucket (None: the rows' scores) and node of origin."""
 
 
 def compile_rows(
@@ -464,3 +454,10 @@ def _family_tables(
         scope = tuple(family.attributes[axis] for _, axis in sorted(inside))
         tables.append(BucketTable(scope, len(found), rows, ids, np.add.outer(cells, found).ravel()))
     return tables
+
+
+def _side(stored: StoredTable, ids: Index, scope: Scope) -> ProductOperand:
+    axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in stored.scope)
+    first, last = int(ids[0]), int(ids[-1])
+    run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
+    return ProductOperand(stored.slot, ids, axes, bool((ids == first).all()), run)

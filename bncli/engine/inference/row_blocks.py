@@ -79,25 +79,6 @@ class Observed:
         return cells
 
 
-def observe(data: Dataset, families: Sequence[Family], counted: Sequence[bool], hiding: Collection[int]) -> Observed:
-    """Fuse the families that are `counted`; `hiding` are the attributes that some row hides."""
-    starts = np.cumsum([1, *(family.n_cells for family in families)])
-    own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
-    start = 1
-    for family, first in zip(itertools.compress(families, counted), itertools.compress(starts, counted), strict=True):
-        wide.append(_padded(family, hiding))
-        own.append(first + np.arange(family.n_cells))
-        cells = np.arange(start, start + wide[-1].n_cells).reshape(wide[-1].shape)
-        padded.append(cells[tuple(slice(n) for n in family.shape)].ravel())
-        start += wide[-1].n_cells
-    most = min(IN_CACHE if data.n_labels == 2 else IN_CACHE // 2, max(256, data.n_rows // 8))
-    return Observed(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
-
-
-def _padded(family: Family, hiding: Collection[int]) -> Family:
-    return replace(family, shape=tuple(n + (a in hiding) for a, n in zip(family.attributes, family.shape, strict=True)))
-
-
 class CompiledRows(NamedTuple):
     """Rows of a block: their program, their labels, and the fused codes of each group and each score slot.
 
@@ -113,70 +94,11 @@ class CompiledRows(NamedTuple):
 
 Sums = tuple[float, list[Array], Array]
 """A value, its derivatives by group and configuration, and what programs add to its gradient in the cells."""
-
-
-def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
-    """Return the sum of w_t ln P(y_t | e_t).
-
-    Tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells.
-    """
-    return _over_compiled(block, cells, tables, _conditional)
-
-
-def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
-    """Return the sum of w_t ln P(y_t, e_t)."""
-    return _over_compiled(block, cells, tables, _joint)
-
-
-def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
-    """Return ln P(y, e_t), shape (K, rows)."""
-    scores = np.zeros((len(cells), block.n_rows))
-    for compiled in block.state:
-        score_slots = forward(compiled.program, cells).score_slots()
-        for codes, table in zip(compiled.codes, tables + score_slots, strict=True):
-            scores[:, compiled.rows] += np.take(table, codes, axis=1)
-    return scores
-
-
 RowPass = Callable[[CompiledRows, Array | None, list[Array]], tuple[float, list[Array]]]
-
-
-def _over_compiled(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
-    value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
-    for compiled in block.state:
-        run = forward(compiled.program, cells)
-        weights = None if block.weights is None else block.weights[compiled.rows]
-        part, slopes = row_pass(compiled, weights, tables + run.score_slots())
-        value += part
-        for total, slope in zip(totals, slopes[: len(tables)], strict=True):
-            total += slope
-        if compiled.program.score_slots:
-            gradient += backward(run, slopes[len(tables) :], cells.shape[1])
-    return value, totals, gradient
-
-
-def _conditional(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
-    if len(tables[0]) != 2:
-        return passes.some_classes(compiled.codes, compiled.labels, weights, tables)
-    cll, slopes = passes.two_classes(compiled.codes, compiled.signs, weights, [t[1] - t[0] for t in tables])
-    return cll, [np.stack([-slope, slope]) for slope in slopes]
-
-
-def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
-    """Return the derivatives are the weight of the rows by class and configuration."""
-    counts = [
-        np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
-        for codes, table in zip(compiled.codes, tables, strict=True)
-    ]
-    return sum(float(np.vdot(count, table)) for count, table in zip(counts, tables, strict=True)), counts
-
-
 MAX_TABLE = 1 << 24
 """Entries of one configuration's table, all classes together, beyond which a network is refused."""
 MAX_PROGRAM = 1 << 24
 """Entries of all tables of rows compiled together (8 bytes each, and as many for their derivatives)."""
-
-
 NANOSECONDS = 8.0
 """An entry takes so long, forward and backward."""
 
@@ -240,73 +162,6 @@ class CompiledBlocks:
         return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.blocks), axis=1)
 
 
-def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> CompiledBlocks:
-    """For P(class | evidence) alone (`conditional`), or for P(class, evidence)."""
-    members = sorted({attribute for family in families for attribute in family.attributes})
-    cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
-    found = data.map(_hiding, members, cardinalities)
-    hiding = tuple(sorted(set().union(*found)))
-    cliques = [[a for a in family.attributes if a in hiding] for family in families]
-    order = elimination_order(cliques, {a: cardinalities[a] for a in hiding})
-    counted = [family.by_class or not conditional for family in families]
-    observed = observe(data, families, counted, hiding)
-    plan = _Plan(data.schema, families, hiding, tuple(order), conditional)
-    blocks = data.map(_compile, plan, states=observed.fusion.codes)
-    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
-
-
-def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
-    """Return the attributes that some row hides."""
-    return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
-
-
-def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
-    compiled: list[CompiledRows] = []
-    waiting = [np.arange(block.n_rows)]
-    while waiting:
-        rows = waiting.pop()
-        try:
-            compiled.append(_compiled(block, rows, plan))
-        except TooManyError:
-            waiting += _split(block, rows, plan)
-    return compiled
-
-
-def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
-    """By whether the attribute marginalized last is hidden: such rows share little; by number where all are alike."""
-    for attribute in reversed(plan.order):
-        hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
-        if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
-            return [rows[hidden], rows[~hidden]]
-    return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
-
-
-def _compiled(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
-    codes = {a: block.codes[a][rows] for family in plan.families for a in family.attributes}
-    cardinality = plan.schema.cardinalities
-    hidden = {a: codes[a] >= cardinality[a] for a in plan.hiding}
-    needed = (requisite if plan.conditional else supporting)(plan.families, hidden, len(rows))
-    n_labels = len(plan.schema.labels)
-    limits = Limits(MAX_TABLE // n_labels, MAX_PROGRAM // n_labels)
-    try:
-        program = compile_rows(plan.families, needed, codes, hidden, plan.order, limits)
-    except TooWideError as error:
-        raise _too_wide(error, plan.schema) from None
-    labels = block.labels[rows].astype(np.intp)
-    fused = [np.asarray(group[rows]) for group in block.state]
-    signs = np.where(labels == 1, 1.0, -1.0)
-    return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])
-
-
-def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
-    names = [schema.attributes[attribute].name for attribute in error.scope]
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return BncliError(
-        f"the missing values of a row must be marginalized over a table too large: {shown} are unobserved together",
-        hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
-    )
-
-
 @dataclass(frozen=True)
 class IncompleteLikelihood:
     """Rows compiled, where they are first needed, for repeated passes. Tables are one array of shape (K, n_cells)."""
@@ -362,6 +217,145 @@ class IncompleteLikelihood:
     @cached_property
     def _joint(self) -> CompiledBlocks:
         return row_blocks.compile_all(self.data, self.families, conditional=False)
+
+
+def observe(data: Dataset, families: Sequence[Family], counted: Sequence[bool], hiding: Collection[int]) -> Observed:
+    """Fuse the families that are `counted`; `hiding` are the attributes that some row hides."""
+    starts = np.cumsum([1, *(family.n_cells for family in families)])
+    own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
+    start = 1
+    for family, first in zip(itertools.compress(families, counted), itertools.compress(starts, counted), strict=True):
+        wide.append(_padded(family, hiding))
+        own.append(first + np.arange(family.n_cells))
+        cells = np.arange(start, start + wide[-1].n_cells).reshape(wide[-1].shape)
+        padded.append(cells[tuple(slice(n) for n in family.shape)].ravel())
+        start += wide[-1].n_cells
+    most = min(IN_CACHE if data.n_labels == 2 else IN_CACHE // 2, max(256, data.n_rows // 8))
+    return Observed(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
+
+
+def _padded(family: Family, hiding: Collection[int]) -> Family:
+    return replace(family, shape=tuple(n + (a in hiding) for a, n in zip(family.attributes, family.shape, strict=True)))
+
+
+def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
+    """Return the sum of w_t ln P(y_t | e_t).
+
+    Tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells.
+    """
+    return _over_compiled(block, cells, tables, _conditional)
+
+
+def _over_compiled(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
+    value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
+    for compiled in block.state:
+        run = forward(compiled.program, cells)
+        weights = None if block.weights is None else block.weights[compiled.rows]
+        part, slopes = row_pass(compiled, weights, tables + run.score_slots())
+        value += part
+        for total, slope in zip(totals, slopes[: len(tables)], strict=True):
+            total += slope
+        if compiled.program.score_slots:
+            gradient += backward(run, slopes[len(tables) :], cells.shape[1])
+    return value, totals, gradient
+
+
+def _conditional(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    if len(tables[0]) != 2:
+        return passes.some_classes(compiled.codes, compiled.labels, weights, tables)
+    cll, slopes = passes.two_classes(compiled.codes, compiled.signs, weights, [t[1] - t[0] for t in tables])
+    return cll, [np.stack([-slope, slope]) for slope in slopes]
+
+
+def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
+    """Return the sum of w_t ln P(y_t, e_t)."""
+    return _over_compiled(block, cells, tables, _joint)
+
+
+def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    """Return the derivatives are the weight of the rows by class and configuration."""
+    counts = [
+        np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
+        for codes, table in zip(compiled.codes, tables, strict=True)
+    ]
+    return sum(float(np.vdot(count, table)) for count, table in zip(counts, tables, strict=True)), counts
+
+
+def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
+    """Return ln P(y, e_t), shape (K, rows)."""
+    scores = np.zeros((len(cells), block.n_rows))
+    for compiled in block.state:
+        score_slots = forward(compiled.program, cells).score_slots()
+        for codes, table in zip(compiled.codes, tables + score_slots, strict=True):
+            scores[:, compiled.rows] += np.take(table, codes, axis=1)
+    return scores
+
+
+def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> CompiledBlocks:
+    """For P(class | evidence) alone (`conditional`), or for P(class, evidence)."""
+    members = sorted({attribute for family in families for attribute in family.attributes})
+    cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
+    found = data.map(_hiding, members, cardinalities)
+    hiding = tuple(sorted(set().union(*found)))
+    cliques = [[a for a in family.attributes if a in hiding] for family in families]
+    order = elimination_order(cliques, {a: cardinalities[a] for a in hiding})
+    counted = [family.by_class or not conditional for family in families]
+    observed = observe(data, families, counted, hiding)
+    plan = _Plan(data.schema, families, hiding, tuple(order), conditional)
+    blocks = data.map(_compile, plan, states=observed.fusion.codes)
+    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
+
+
+def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
+    """Return the attributes that some row hides."""
+    return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
+
+
+def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
+    compiled: list[CompiledRows] = []
+    waiting = [np.arange(block.n_rows)]
+    while waiting:
+        rows = waiting.pop()
+        try:
+            compiled.append(_compiled(block, rows, plan))
+        except TooManyError:
+            waiting += _split(block, rows, plan)
+    return compiled
+
+
+def _compiled(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
+    codes = {a: block.codes[a][rows] for family in plan.families for a in family.attributes}
+    cardinality = plan.schema.cardinalities
+    hidden = {a: codes[a] >= cardinality[a] for a in plan.hiding}
+    needed = (requisite if plan.conditional else supporting)(plan.families, hidden, len(rows))
+    n_labels = len(plan.schema.labels)
+    limits = Limits(MAX_TABLE // n_labels, MAX_PROGRAM // n_labels)
+    try:
+        program = compile_rows(plan.families, needed, codes, hidden, plan.order, limits)
+    except TooWideError as error:
+        raise _too_wide(error, plan.schema) from None
+    labels = block.labels[rows].astype(np.intp)
+    fused = [np.asarray(group[rows]) for group in block.state]
+    signs = np.where(labels == 1, 1.0, -1.0)
+    return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])
+
+
+def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
+    names = [schema.attributes[attribute].name for attribute in error.scope]
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return BncliError(
+        f"the missing values of a row must be marginalized over a table too large: {shown} are unobserved together",
+        hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
+    )
+
+
+def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
+    """By whether the attribute marginalized last is hidden: such rows share little; by number where all are alike."""
+    for attribute in reversed(plan.order):
+        hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
+        if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
+            return [rows[hidden], rows[~hidden]]
+    return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
 
 
 def incomplete_likelihood(data: Dataset, families: Sequence[Family]) -> IncompleteLikelihood:

@@ -49,6 +49,28 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 _BLOCK = 1 << 14
 _CUTS_COMPARED = 100
 """Up to so many cuts comparing beats binary search; their sum fits a byte."""
+Numbers = NDArray[np.generic]
+_SIGN = np.uint32(0x80000000)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Distinct values (D,) ascending, ends (D,) of their items, labels (M,) and weights (M,) of the items.
+
+    Weights keep the type they came in; None means that every item weighs 1. Without rows D = M = 0.
+    """
+
+    values: Array
+    ends: Index
+    labels: Codes
+    weights: NDArray[np.generic] | None
+
+
+@dataclass(frozen=True)
+class _Occupied:
+    cells: Index
+    labels: Codes
+    weights: NDArray[np.generic]
 
 
 def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Codes:
@@ -70,13 +92,6 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
     return codes
 
 
-def _compared(values: NDArray[np.generic], thresholds: NDArray[np.generic]) -> NDArray[np.uint8]:
-    total = np.zeros(len(values), np.uint8)
-    for threshold in thresholds:
-        total += (values > threshold).view(np.uint8)
-    return total
-
-
 def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
     """How many cuts lie below every number of the type, and the others rounded down to the type: x > c stays as it was.
 
@@ -92,6 +107,13 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
         rounded = cuts.astype(dtype)
         # a cut rounded upwards would swallow the values between it and the true cut
         return 0, np.where(rounded > cuts, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
+
+
+def _compared(values: NDArray[np.generic], thresholds: NDArray[np.generic]) -> NDArray[np.uint8]:
+    total = np.zeros(len(values), np.uint8)
+    for threshold in thresholds:
+        total += (values > threshold).view(np.uint8)
+    return total
 
 
 def group_ends(mass: Array, n_groups: int) -> list[int]:
@@ -146,23 +168,6 @@ def _ends(running: Array, start: int, stop: int, n_groups: int) -> list[int]:
     return [*ends, stop - 1]
 
 
-Numbers = NDArray[np.generic]
-_SIGN = np.uint32(0x80000000)
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """Distinct values (D,) ascending, ends (D,) of their items, labels (M,) and weights (M,) of the items.
-
-    Weights keep the type they came in; None means that every item weighs 1. Without rows D = M = 0.
-    """
-
-    values: Array
-    ends: Index
-    labels: Codes
-    weights: NDArray[np.generic] | None
-
-
 def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
     """Return the items of a column: values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1."""
     narrow = _narrowed(values)
@@ -179,16 +184,6 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
     if weights is None and narrow.dtype.itemsize <= 4 and n_labels <= 1 << 16:
         return _sorted_by_key(narrow, labels)
     return _sorted_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
-
-
-def midpoints(below: Array, above: Array) -> Array:
-    """Cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above.
-
-    >>> midpoints(np.array([1.0, 1e308]), np.array([2.0, 1.5e308])).tolist()
-    [1.5, 1.25e+308]
-    """
-    middle = below / 2 + above / 2
-    return np.where(middle == above, below, middle) + 0.0
 
 
 def _narrowed(values: Numbers) -> Numbers:
@@ -213,13 +208,6 @@ def _range(values: Numbers) -> tuple[int, int]:
         return 0, 0
     low = int(values.min())
     return low, int(values.max()) - low + 1
-
-
-@dataclass(frozen=True)
-class _Occupied:
-    cells: Index
-    labels: Codes
-    weights: NDArray[np.generic]
 
 
 def _occupied(
@@ -275,6 +263,13 @@ def _float_of_bits(images: NDArray[np.uint64]) -> Array:
     return np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float32).astype(np.float64)
 
 
+def _run_starts(ascending: Numbers) -> Index:
+    """Positions where a value differs from the one before it, the first position included."""
+    if len(ascending) == 0:
+        return np.zeros(0, np.intp)
+    return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
+
+
 def _sorted_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
     order = np.argsort(values)
     values, labels = values[order], labels[order]
@@ -290,11 +285,14 @@ def _sorted_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers
     return Ordered(distinct, ends, items.labels, items.weights)
 
 
-def _run_starts(ascending: Numbers) -> Index:
-    """Positions where a value differs from the one before it, the first position included."""
-    if len(ascending) == 0:
-        return np.zeros(0, np.intp)
-    return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
+def midpoints(below: Array, above: Array) -> Array:
+    """Cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above.
+
+    >>> midpoints(np.array([1.0, 1e308]), np.array([2.0, 1.5e308])).tolist()
+    [1.5, 1.25e+308]
+    """
+    middle = below / 2 + above / 2
+    return np.where(middle == above, below, middle) + 0.0
 
 
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:

@@ -69,21 +69,6 @@ class Packing:
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
 
 
-def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
-    """By the codes of every pack."""
-    sizes = np.array(n_codes, float)
-    n_pairs = len(sizes) * (len(sizes) + 1) / 2
-    entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
-    return n_pairs * 2e4 + n_blocks * (n_pairs * (6e3 + 1.8 * n_rows) + entries * max(1, n_rows / ROWS))
-
-
-def pack(places: Sequence[Index], n: int) -> Packing:
-    """places[g] (configurations, sets) is the indicator that a configuration activates in each set, n where none."""
-    # most of the sets of a wide table have no indicator: they are passed over together
-    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T[(place < n).any(axis=0)])
-    return _packed([one for one in found if one is not None], n)
-
-
 @dataclass(frozen=True)
 class Functions:
     """Some functions of a code that follows from a group's configuration: codes (configurations,) of group `group`.
@@ -95,33 +80,6 @@ class Functions:
     codes: Index
     numbers: Index
     values: Array
-
-
-def pack_functions(families: Sequence[Functions], n: int) -> Packing:
-    """Return the same for n functions, in families with one code each."""
-    return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
-
-
-def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) -> float:
-    """Of what `pack_functions` would make."""
-    n_codes = [len(family.values) for family in families]
-    return _work([math.prod(n_codes[part]) for part in _shared(n_codes)], n_rows, n_blocks)
-
-
-def _packed(sets: Sequence[_Set], n: int) -> Packing:
-    return Packing(tuple(_close(sets[part]) for part in _shared([one.n_codes for one in sets])), n)
-
-
-def _shared(n_codes: Sequence[int]) -> Iterator[slice]:
-    """Neighbouring sets that share a pack."""
-    first, joint = 0, 1
-    for place, size in enumerate(n_codes):
-        if place > first and joint * size > PACKED:
-            yield slice(first, place)
-            first, joint = place, 1
-        joint *= size
-    if first < len(n_codes):
-        yield slice(first, len(n_codes))
 
 
 @dataclass(frozen=True)
@@ -144,6 +102,13 @@ class _Set:
         return np.asarray((codes[:, np.newaxis] == np.arange(len(self.indicators))), np.float64)
 
 
+def pack(places: Sequence[Index], n: int) -> Packing:
+    """places[g] (configurations, sets) is the indicator that a configuration activates in each set, n where none."""
+    # most of the sets of a wide table have no indicator: they are passed over together
+    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T[(place < n).any(axis=0)])
+    return _packed([one for one in found if one is not None], n)
+
+
 def _set(group: int, column: Index, n: int) -> _Set | None:
     present = np.bincount(column, minlength=n + 1) > 0
     indicators = np.flatnonzero(present[:n])
@@ -151,6 +116,10 @@ def _set(group: int, column: Index, n: int) -> _Set | None:
         return None
     number = np.cumsum(present) - 1
     return _Set(group, number[column], int(present.sum()), indicators)
+
+
+def _packed(sets: Sequence[_Set], n: int) -> Packing:
+    return Packing(tuple(_close(sets[part]) for part in _shared([one.n_codes for one in sets])), n)
 
 
 def _close(sets: Sequence[_Set]) -> Pack:
@@ -167,6 +136,37 @@ def _close(sets: Sequence[_Set]) -> Pack:
         return Pack(tuple(parts.items()), n_codes, indicators, None)
     active = [s.at(codes) for codes, s in zip(digits, sets, strict=True)]
     return Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1))
+
+
+def _shared(n_codes: Sequence[int]) -> Iterator[slice]:
+    """Neighbouring sets that share a pack."""
+    first, joint = 0, 1
+    for place, size in enumerate(n_codes):
+        if place > first and joint * size > PACKED:
+            yield slice(first, place)
+            first, joint = place, 1
+        joint *= size
+    if first < len(n_codes):
+        yield slice(first, len(n_codes))
+
+
+def pack_functions(families: Sequence[Functions], n: int) -> Packing:
+    """Return the same for n functions, in families with one code each."""
+    return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
+
+
+def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) -> float:
+    """Of what `pack_functions` would make."""
+    n_codes = [len(family.values) for family in families]
+    return _work([math.prod(n_codes[part]) for part in _shared(n_codes)], n_rows, n_blocks)
+
+
+def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
+    """By the codes of every pack."""
+    sizes = np.array(n_codes, float)
+    n_pairs = len(sizes) * (len(sizes) + 1) / 2
+    entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
+    return n_pairs * 2e4 + n_blocks * (n_pairs * (6e3 + 1.8 * n_rows) + entries * max(1, n_rows / ROWS))
 
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:

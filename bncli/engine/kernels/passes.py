@@ -84,14 +84,6 @@ class Indicators:
             yield SparseRows(slice(start, start + len(codes)), z, z.T)
 
 
-@lru_cache(maxsize=4)
-def _in_common(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
-    """Return what matrices of one shape share: entries, first column of each group, beginning of each row."""
-    n_entries = n_rows * len(sizes)
-    first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
-    return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
-
-
 BLOCK = 1 << 15
 """Rows at a time: more, and the scores of several classes are fetched again from the system in every pass (1.6 times
 the time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
@@ -151,6 +143,13 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
     residual *= weight
     margin += np.log(spare, out=spare)
     return -float(margin @ weight)
+
+
+def _sum_of_logs(x: Array) -> float:
+    """Return the sum of ln x through products, which cost a tenth of a logarithm; 1 <= x <= 2^16 or so."""
+    whole = len(x) - len(x) % LOG_FACTORS
+    products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
+    return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
 
 
 def some_classes(
@@ -278,13 +277,6 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     return cll
 
 
-def _sum_of_logs(x: Array) -> float:
-    """Return the sum of ln x through products, which cost a tenth of a logarithm; 1 <= x <= 2^16 or so."""
-    whole = len(x) - len(x) % LOG_FACTORS
-    products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
-    return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
-
-
 def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
     """Return w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
     margin = np.zeros(len(codes[0]))
@@ -324,6 +316,24 @@ def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) ->
     return out
 
 
+def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
+    """(first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are overwritten."""
+    n_labels, n_rows = len(tables[0]), len(codes[0])
+    parts = [wide(table) for table in tables]
+    buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
+    for start in range(0, n_rows, BLOCK):
+        block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
+        scores, *spare = (buffer[: n_labels * len(block[0])].reshape(n_labels, -1) for buffer in buffers)
+        look_up(scores, spare, parts, block)
+        yield start, block, scores
+
+
+def _softmax(scores: Array) -> None:
+    scores -= scores.max(axis=0)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=0)
+
+
 def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
     """Return r summed by group and class, (K, configurations) each."""
     totals = [np.zeros(table.shape) for table in tables]
@@ -338,16 +348,12 @@ def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: 
     return totals
 
 
-def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
-    """(first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are overwritten."""
-    n_labels, n_rows = len(tables[0]), len(codes[0])
-    parts = [wide(table) for table in tables]
-    buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
-    for start in range(0, n_rows, BLOCK):
-        block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
-        scores, *spare = (buffer[: n_labels * len(block[0])].reshape(n_labels, -1) for buffer in buffers)
-        look_up(scores, spare, parts, block)
-        yield start, block, scores
+def _residual(d: Array, p: Array, weights: Array | None) -> None:
+    """Replace d by r in place."""
+    d -= np.einsum("kt,kt->t", d, p)
+    d *= p
+    if weights is not None:
+        d *= weights
 
 
 def sparse_spread_of_two(z: Indicators, weights: Array | None, table: Array) -> Array:
@@ -390,15 +396,9 @@ def sparse_of(z: Indicators, p: Sequence[Array], weights: Array | None, table: A
     return total
 
 
-def _softmax(scores: Array) -> None:
-    scores -= scores.max(axis=0)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=0)
-
-
-def _residual(d: Array, p: Array, weights: Array | None) -> None:
-    """Replace d by r in place."""
-    d -= np.einsum("kt,kt->t", d, p)
-    d *= p
-    if weights is not None:
-        d *= weights
+@lru_cache(maxsize=4)
+def _in_common(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
+    """Return what matrices of one shape share: entries, first column of each group, beginning of each row."""
+    n_entries = n_rows * len(sizes)
+    first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+    return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)

@@ -97,7 +97,6 @@ class Subspace:
 
 
 Precondition = Callable[[Array], Array]
-
 SHIFT_FLOOR = 1e-3
 """Where J_y varies, a common shift is taken to live on a penalty above this share of the mean curvature only."""
 RIDGE = 1e-6
@@ -159,6 +158,38 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
         return out.ravel()
 
     return apply
+
+
+def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
+    """Return the same solution for every cell by itself, a = A_y."""
+    a = _divisor(a)
+    if len(a) == 1:
+        return partial(_spread_alike, a, free if free > 0 else a)
+    u = np.broadcast_to(mass * scale, a.shape) / a
+    if free == 0:
+        return lambda g: g / a
+    inner = (np.broadcast_to(mass, a.shape) * free / a).sum(axis=0)
+    # no class has mass in the cell: there is nothing to shift
+    inner = np.where(inner > 0, inner, 1.0)
+    return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
+
+
+def _divisor(a: Array) -> Array:
+    """Return a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
+    return np.where(a > 0, a, 1.0)
+
+
+def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
+    mean = _mean(g)
+    out = g - mean
+    out /= a
+    out += mean / of_mean
+    return out
+
+
+def _mean(g: Array) -> Array:
+    """Over the classes; np.mean costs several times as much on short axes."""
+    return np.asarray(np.add.reduce(g, axis=0) / len(g))
 
 
 def _inverse_in(units: Array, matrix: Array) -> Array:
@@ -246,38 +277,6 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
     return apply
 
 
-def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """Return the same solution for every cell by itself, a = A_y."""
-    a = _divisor(a)
-    if len(a) == 1:
-        return partial(_spread_alike, a, free if free > 0 else a)
-    u = np.broadcast_to(mass * scale, a.shape) / a
-    if free == 0:
-        return lambda g: g / a
-    inner = (np.broadcast_to(mass, a.shape) * free / a).sum(axis=0)
-    # no class has mass in the cell: there is nothing to shift
-    inner = np.where(inner > 0, inner, 1.0)
-    return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
-
-
-def _divisor(a: Array) -> Array:
-    """Return a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
-    return np.where(a > 0, a, 1.0)
-
-
-def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
-    mean = _mean(g)
-    out = g - mean
-    out /= a
-    out += mean / of_mean
-    return out
-
-
-def _mean(g: Array) -> Array:
-    """Over the classes; np.mean costs several times as much on short axes."""
-    return np.asarray(np.add.reduce(g, axis=0) / len(g))
-
-
 def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalty: float) -> Precondition:
     """H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
 
@@ -327,6 +326,20 @@ def inverses_of(matrices: Array, penalties: Array) -> Array:
     return np.stack([inverse(matrix, penalty) for matrix, penalty in pairs])
 
 
+def _inverse_of_triangle(lower: Array) -> Array:
+    """Return the inverse of a block triangular matrix, at a quarter of the work of a general inverse."""
+    n = lower.shape[-1]
+    if n <= HALVED_FROM:
+        return np.asarray(np.linalg.inv(lower))
+    half = n // 2
+    out = np.zeros(lower.shape)
+    first, last = slice(half), slice(half, n)
+    out[..., first, first] = _inverse_of_triangle(lower[..., first, first])
+    out[..., last, last] = _inverse_of_triangle(lower[..., last, last])
+    out[..., last, first] = -(out[..., last, last] @ (lower[..., last, first] @ out[..., first, first]))
+    return out
+
+
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
     """(matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
 
@@ -348,17 +361,3 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
             continue
         return np.asarray(factor.T @ factor)
     return np.eye(len(matrix))  # an estimate that is not finite tells nothing
-
-
-def _inverse_of_triangle(lower: Array) -> Array:
-    """Return the inverse of a block triangular matrix, at a quarter of the work of a general inverse."""
-    n = lower.shape[-1]
-    if n <= HALVED_FROM:
-        return np.asarray(np.linalg.inv(lower))
-    half = n // 2
-    out = np.zeros(lower.shape)
-    first, last = slice(half), slice(half, n)
-    out[..., first, first] = _inverse_of_triangle(lower[..., first, first])
-    out[..., last, last] = _inverse_of_triangle(lower[..., last, last])
-    out[..., last, first] = -(out[..., last, last] @ (lower[..., last, first] @ out[..., first, first]))
-    return out

@@ -34,7 +34,6 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 
 Counts = NDArray[np.int64]
 Number = TypeVar("Number", np.int64, np.float64)
-
 MOST_UNITS = 256
 _PASSES = 8
 _TIE = 1e-9
@@ -66,27 +65,6 @@ def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> 
     return best
 
 
-def partition_cost(counts: Array, n_values: int) -> float:
-    """Return what groups with these class counts (G, K) cost as a partition of so many values."""
-    return float(_label_costs(counts).sum()) + _description(n_values, len(counts))
-
-
-def _description(n_values: int, n_groups: int) -> float:
-    """Return ln V + V ln G - ln(G!)."""
-    from scipy.special import gammaln  # takes long to load: only where it is used
-
-    return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
-
-
-def _label_costs(counts: Array) -> Array:
-    """Return ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
-    from scipy.special import gammaln
-
-    n_labels = counts.shape[-1]
-    costs: Array = gammaln(counts.sum(axis=-1) + n_labels) - gammaln(n_labels) - gammaln(counts + 1).sum(axis=-1)
-    return costs
-
-
 def _with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
     """Return the best partition found in which the rare values are one."""
     first = int(rare.any())
@@ -104,13 +82,6 @@ def _summed(counts: NDArray[Number], index: Index) -> NDArray[Number]:
     sums = np.zeros((int(index.max()) + 1, counts.shape[1]), counts.dtype)
     np.add.at(sums, index, counts)
     return sums
-
-
-def _numbered(groups: Index) -> Index:
-    """Return the groups, numbered in the order of their first members."""
-    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
-    numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
-    return numbers
 
 
 def _units(counts: Counts) -> Index:
@@ -131,6 +102,40 @@ def _units(counts: Counts) -> Index:
     position[order] = np.arange(n)
     joined: Index = (position * MOST_UNITS // n)[unit]
     return joined
+
+
+def _improved(units: Array, groups: Index) -> Index:
+    """Return the partition after moves of one unit to the group where it costs least, while that pays.
+
+    No group is emptied.
+    """
+    groups, sums, size = groups.copy(), _summed(units, groups), np.bincount(groups)
+    for _ in range(_PASSES if len(size) > 1 else 0):
+        before = groups.copy()
+        for u, counts in enumerate(units):
+            own = groups[u]
+            if size[own] == 1:
+                continue
+            sums[own] -= counts
+            change = _label_costs(sums + counts) - _label_costs(sums)
+            to = int(change.argmin())
+            if change[to] < change[own] - _TIE:
+                groups[u] = to
+                size[own] -= 1
+                size[to] += 1
+            sums[groups[u]] += counts
+        if (groups == before).all():
+            break
+    return groups
+
+
+def _label_costs(counts: Array) -> Array:
+    """Return ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
+    from scipy.special import gammaln
+
+    n_labels = counts.shape[-1]
+    costs: Array = gammaln(counts.sum(axis=-1) + n_labels) - gammaln(n_labels) - gammaln(counts + 1).sum(axis=-1)
+    return costs
 
 
 def _merged(units: Array, n_values: int, most: int | None) -> Index:
@@ -158,26 +163,20 @@ def _merged(units: Array, n_values: int, most: int | None) -> Index:
     return _numbered(best)
 
 
-def _improved(units: Array, groups: Index) -> Index:
-    """Return the partition after moves of one unit to the group where it costs least, while that pays.
+def _description(n_values: int, n_groups: int) -> float:
+    """Return ln V + V ln G - ln(G!)."""
+    from scipy.special import gammaln  # takes long to load: only where it is used
 
-    No group is emptied.
-    """
-    groups, sums, size = groups.copy(), _summed(units, groups), np.bincount(groups)
-    for _ in range(_PASSES if len(size) > 1 else 0):
-        before = groups.copy()
-        for u, counts in enumerate(units):
-            own = groups[u]
-            if size[own] == 1:
-                continue
-            sums[own] -= counts
-            change = _label_costs(sums + counts) - _label_costs(sums)
-            to = int(change.argmin())
-            if change[to] < change[own] - _TIE:
-                groups[u] = to
-                size[own] -= 1
-                size[to] += 1
-            sums[groups[u]] += counts
-        if (groups == before).all():
-            break
-    return groups
+    return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
+
+
+def _numbered(groups: Index) -> Index:
+    """Return the groups, numbered in the order of their first members."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
+    return numbers
+
+
+def partition_cost(counts: Array, n_values: int) -> float:
+    """Return what groups with these class counts (G, K) cost as a partition of so many values."""
+    return float(_label_costs(counts).sum()) + _description(n_values, len(counts))

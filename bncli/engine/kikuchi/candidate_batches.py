@@ -99,6 +99,42 @@ def count(
     return totals
 
 
+def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
+    """Rows, and the number among all values of each attribute's, (attributes, rows)."""
+    size = max(CODES // max(len(block.codes), 1) & -TOGETHER, 512)
+    for rows in block.slices(size):
+        values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
+        for i, codes in enumerate(block.codes):
+            np.add(codes[rows], offsets[i], out=values[i])
+        yield rows, values
+
+
+def _shared(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
+    """cell_t(shared) B of the rows."""
+    if not group.shared:
+        return 0
+    return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
+
+
+def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
+    """About so many candidates as are worked on at once, in slices of one size."""
+    n_slices = max(1, round(len(slots) * n_rows / WORK))
+    step = -(-len(slots) // n_slices)
+    return (slots[start : start + step] for start in range(0, len(slots), step))
+
+
+def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
+    """Return the places of the rows in the tables of these candidates, (candidates, rows)."""
+    lasts = group.lasts[slots]
+    shift = group.starts[slots] - offsets[lasts]
+    first, last = int(lasts[0]), int(lasts[-1])
+    if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
+        return np.asarray(values[first : last + 1] + (shared + shift[0]))
+    places = values[lasts] + shift[:, np.newaxis]
+    places += shared
+    return np.asarray(places)
+
+
 def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array:
     """sum_t w_t ln z_t of every candidate, batch after batch; the row block's state are the scores S, (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
@@ -132,46 +168,16 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
     return totals
 
 
-def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
-    """Rows, and the number among all values of each attribute's, (attributes, rows)."""
-    size = max(CODES // max(len(block.codes), 1) & -TOGETHER, 512)
-    for rows in block.slices(size):
-        values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
-        for i, codes in enumerate(block.codes):
-            np.add(codes[rows], offsets[i], out=values[i])
-        yield rows, values
+def _sum(logs: Array, weights: Array | None) -> Array:
+    return np.asarray(logs.sum(axis=1) if weights is None else logs @ weights)
 
 
-def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
-    """About so many candidates as are worked on at once, in slices of one size."""
-    n_slices = max(1, round(len(slots) * n_rows / WORK))
-    step = -(-len(slots) // n_slices)
-    return (slots[start : start + step] for start in range(0, len(slots), step))
-
-
-def _shared(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
-    """cell_t(shared) B of the rows."""
-    if not group.shared:
-        return 0
-    return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
-
-
-def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """Return the places of the rows in the tables of these candidates, (candidates, rows)."""
-    lasts = group.lasts[slots]
-    shift = group.starts[slots] - offsets[lasts]
-    first, last = int(lasts[0]), int(lasts[-1])
-    if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
-        return np.asarray(values[first : last + 1] + (shared + shift[0]))
-    places = values[lasts] + shift[:, np.newaxis]
-    places += shared
-    return np.asarray(places)
-
-
-def log_probabilities(scores: Array) -> Array:
-    """Return ln softmax over the classes, (K, rows)."""
-    shifted = scores - scores.max(axis=0)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
+def _log_averages(tables: Array, places: Index, logs: Array) -> Array:
+    """Return ln z, term by term."""
+    total = np.broadcast_to(logs[0], places.shape).copy()
+    for table, of_class in zip(tables, logs[1:], strict=True):
+        np.logaddexp(total, table[places] + of_class, out=total)
+    return total
 
 
 def _sum_logs(z: Array, weights: Array | None) -> Array:
@@ -185,16 +191,10 @@ def _sum_logs(z: Array, weights: Array | None) -> Array:
     return np.asarray(sums)
 
 
-def _log_averages(tables: Array, places: Index, logs: Array) -> Array:
-    """Return ln z, term by term."""
-    total = np.broadcast_to(logs[0], places.shape).copy()
-    for table, of_class in zip(tables, logs[1:], strict=True):
-        np.logaddexp(total, table[places] + of_class, out=total)
-    return total
-
-
-def _sum(logs: Array, weights: Array | None) -> Array:
-    return np.asarray(logs.sum(axis=1) if weights is None else logs @ weights)
+def log_probabilities(scores: Array) -> Array:
+    """Return ln softmax over the classes, (K, rows)."""
+    shifted = scores - scores.max(axis=0)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 
 
 def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:

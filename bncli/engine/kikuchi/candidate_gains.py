@@ -75,41 +75,8 @@ class Candidates:
         return (~self.covered[which]).astype(np.float64) @ _signs(self.size)
 
 
-def _signs(size: int) -> Array:
-    """(-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), elsewhere 0."""
-    one = np.array([[1.0, 0.0], [-1.0, 1.0]])
-    signs = np.ones((1, 1))
-    for _ in range(size):
-        signs = np.kron(one, signs)
-    return signs
-
-
-def all_sets(attributes: Sequence[int], size: int) -> Index:
-    """Every set of `size` attributes, in lexicographic order."""
-    flat = itertools.chain.from_iterable(itertools.combinations(attributes, size))
-    return np.fromiter(flat, np.intp, math.comb(len(attributes), size) * size).reshape(-1, size)
-
-
-def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
-    """At most `most` sets of `size` attributes, in lexicographic order; ranked: the attributes, the strongest first.
-
-    Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on. None
-    where fewer attributes than that are ranked.
-    """
-    if len(ranked) < size:
-        return np.empty((0, size), np.intp)
-    n = size
-    while n < len(ranked) and math.comb(n, size) < most:
-        n += 1
-    places = all_sets(range(n), size)
-    places = places[np.lexsort(places.T)][:most]
-    sets = np.sort(np.array(ranked, np.intp)[places], axis=1)
-    return sets[np.lexsort(sets.T[::-1])]
-
-
 T = TypeVar("T")
 Proceed = Callable[[int, int], bool]
-
 KEPT = 1 << 25
 """Entries of the tables that are kept (256 MiB)."""
 GROUP = 1 << 15
@@ -255,6 +222,38 @@ class CandidateGains:
             self._holder[group.which] = self._made
             self._made += 1
         return batch
+
+
+def all_sets(attributes: Sequence[int], size: int) -> Index:
+    """Every set of `size` attributes, in lexicographic order."""
+    flat = itertools.chain.from_iterable(itertools.combinations(attributes, size))
+    return np.fromiter(flat, np.intp, math.comb(len(attributes), size) * size).reshape(-1, size)
+
+
+def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
+    """At most `most` sets of `size` attributes, in lexicographic order; ranked: the attributes, the strongest first.
+
+    Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on. None
+    where fewer attributes than that are ranked.
+    """
+    if len(ranked) < size:
+        return np.empty((0, size), np.intp)
+    n = size
+    while n < len(ranked) and math.comb(n, size) < most:
+        n += 1
+    places = all_sets(range(n), size)
+    places = places[np.lexsort(places.T)][:most]
+    sets = np.sort(np.array(ranked, np.intp)[places], axis=1)
+    return sets[np.lexsort(sets.T[::-1])]
+
+
+def _signs(size: int) -> Array:
+    """(-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), elsewhere 0."""
+    one = np.array([[1.0, 0.0], [-1.0, 1.0]])
+    signs = np.ones((1, 1))
+    for _ in range(size):
+        signs = np.kron(one, signs)
+    return signs
 
 
 def _cut(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:

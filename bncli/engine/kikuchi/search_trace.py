@@ -125,37 +125,8 @@ class _OccurringCells:
             self._known[region] = float(len(cells) - len(np.unique(cells // k)))
 
 
-def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_labels: int) -> list[Index]:
-    """Return the numbers of the cells that rows lie in, the class the last digit, for each region."""
-    labels = block.labels.astype(np.intp)
-    found = []
-    for region, shape in shapes.items():
-        cells = cell_numbers([block.codes[i] for i in region], shape) * n_labels + labels if region else labels
-        n_cells = math.prod(shape) * n_labels
-        dense = n_cells <= DENSE * block.n_rows
-        found.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else np.unique(cells))
-    return found
-
-
 BLOCK = 1 << 12
 """Rows at a time, so that their scores stay in the second-level cache."""
-
-
-def follow(
-    counts: Counts,
-    regions: Iterable[Region],
-    theta: float,
-    watch: Watch = silent,
-    *,
-    degrees_of_freedom: str = "conditional",
-) -> SearchTrace:
-    """Return what the steps are worth that add these regions in their order; step 0 is the class alone."""
-    listed = list(regions)
-    growing = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
-    for done, region in enumerate(listed):
-        watch(Progress(done, len(listed), "regions"))
-        growing.add(region)
-    return growing.trace()
 
 
 class GrowingModel:
@@ -211,6 +182,23 @@ class GrowingModel:
         return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
+def follow(
+    counts: Counts,
+    regions: Iterable[Region],
+    theta: float,
+    watch: Watch = silent,
+    *,
+    degrees_of_freedom: str = "conditional",
+) -> SearchTrace:
+    """Return what the steps are worth that add these regions in their order; step 0 is the class alone."""
+    listed = list(regions)
+    growing = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
+    for done, region in enumerate(listed):
+        watch(Progress(done, len(listed), "regions"))
+        growing.add(region)
+    return growing.trace()
+
+
 def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
     """Return the block's scores with the region's table `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
@@ -238,3 +226,15 @@ def log_priors(total: float, df: Array) -> Array:
 def log_prior(total: float, df: int) -> float:
     """Return the same of one model."""
     return float(log_priors(total, np.array([df], np.float64))[0])
+
+
+def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_labels: int) -> list[Index]:
+    """Return the numbers of the cells that rows lie in, the class the last digit, for each region."""
+    labels = block.labels.astype(np.intp)
+    found = []
+    for region, shape in shapes.items():
+        cells = cell_numbers([block.codes[i] for i in region], shape) * n_labels + labels if region else labels
+        n_cells = math.prod(shape) * n_labels
+        dense = n_cells <= DENSE * block.n_rows
+        found.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else np.unique(cells))
+    return found

@@ -158,26 +158,6 @@ class Contrasts(NamedTuple):
         return np.asarray(self.sums - np.add.reduceat(by_value, self.group.starts))
 
 
-def _coefficients(d: Array) -> Array:
-    """Of the moments of each cell, by its d (K - 1, cells) and the 0 of the first class: (moments, cells)."""
-    if len(d) >= CURVED:
-        return np.array(d)
-    r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
-    phi = np.full(r.shape, 0.4999)  # below 1/2 - r/6 up to where the formula does not round too much
-    np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)
-    pairs = _pairs(len(d))
-    return np.array([*(d + phi * d * d), *(-phi * (1 if y == z else 2) * d[y] * d[z] for y, z in pairs)])
-
-
-def _pairs(n: int) -> list[tuple[int, int]]:
-    return list(itertools.combinations_with_replacement(range(n), 2))
-
-
-def n_moments(n_labels: int) -> int:
-    """Numbers that each row adds up."""
-    return n_labels - 1 + (len(_pairs(n_labels - 1)) if n_labels <= CURVED else 0)
-
-
 def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
     """For candidates (M, size), where it pays."""
     members = tuple(np.unique(sets).tolist())
@@ -196,6 +176,10 @@ def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
     return UpperBounds(data, values, of_rows)
 
 
+def _value_counts(block: RowBlock, cardinalities: tuple[int, ...]) -> list[Index]:
+    return [np.bincount(codes, minlength=n) for codes, n in zip(block.codes, cardinalities, strict=True)]
+
+
 def _unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index, size: int) -> UnusualValues:
     taken = np.zeros(len(cardinalities), np.intp)
     taken[list(members)] = cardinalities[list(members)] - 1
@@ -205,16 +189,32 @@ def _unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index
     return UnusualValues(np.cumsum(taken) - taken, usual, members, binomials, offsets)
 
 
-def _value_counts(block: RowBlock, cardinalities: tuple[int, ...]) -> list[Index]:
-    return [np.bincount(codes, minlength=n) for codes, n in zip(block.codes, cardinalities, strict=True)]
-
-
 def _unusual_by_row(block: RowBlock, values: UnusualValues) -> Index:
     """How many rows have 0, 1, 2, ... unusual values."""
     found = np.zeros(block.n_rows, np.intp)
     for i in values.members:
         found += block.codes[i] != values.usual[i]
     return np.bincount(found, minlength=len(values.members) + 1)
+
+
+def n_moments(n_labels: int) -> int:
+    """Numbers that each row adds up."""
+    return n_labels - 1 + (len(_pairs(n_labels - 1)) if n_labels <= CURVED else 0)
+
+
+def _pairs(n: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations_with_replacement(range(n), 2))
+
+
+def _coefficients(d: Array) -> Array:
+    """Of the moments of each cell, by its d (K - 1, cells) and the 0 of the first class: (moments, cells)."""
+    if len(d) >= CURVED:
+        return np.array(d)
+    r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
+    phi = np.full(r.shape, 0.4999)  # below 1/2 - r/6 up to where the formula does not round too much
+    np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)
+    pairs = _pairs(len(d))
+    return np.array([*(d + phi * d * d), *(-phi * (1 if y == z else 2) * d[y] * d[z] for y, z in pairs)])
 
 
 def _row_sets(block: RowBlock, values: UnusualValues) -> RowSets:

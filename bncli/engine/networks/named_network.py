@@ -116,16 +116,9 @@ class NamedNetwork:
         return NamedDag(self.class_name, parents, self.method, dict(self.options))
 
 
-def _first_repeated(names: tuple[str, ...]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
 _MISSING = "missing"
+_LEAST = float(np.finfo(np.float64).tiny)
+_LEAST_APART = 1e-12
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:
@@ -152,10 +145,6 @@ def number_text(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-_LEAST = float(np.finfo(np.float64).tiny)
-_LEAST_APART = 1e-12
-
-
 def name_network(network: Network) -> NamedNetwork:
     """Return the class and what tells of it, with named states; the network is called like its class.
 
@@ -175,3 +164,12 @@ def name_network(network: Network) -> NamedNetwork:
         least = _LEAST if i in children else _LEAST_APART
         nodes.append(Node(names[i], state_names(schema.attributes[i]), parents, np.maximum(theta, least)))
     return NamedNetwork(schema.class_name, schema.class_name, tuple(nodes), structure.method, dict(structure.options))
+
+
+def _first_repeated(names: tuple[str, ...]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -70,6 +70,10 @@ class Network:
         return self.theta_class.size + sum(table.size for table in self.theta)
 
 
+_NORMALISATION_LEAST = -30.0
+"""Every value has at least so high a log probability under some class."""
+
+
 def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
     """Return the shapes of the tables of a network: of every attribute in order, then of the class."""
     children = set(structure.class_children)
@@ -113,24 +117,16 @@ def network_of(model: Model) -> Network:
     return Network(model.schema, graph, theta_class, theta)
 
 
-def _columns(table: Array, by_class: bool) -> Array:
-    """One column is enough where all are alike."""
-    return table if by_class else table[:, 0]
-
-
-def tables_by_child(model: Model) -> dict[int | None, Array]:
-    """Return the table (cells, K) of every attribute that has one, and under None that of the class's parents."""
-    families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
-    if model.tables.families != families:
-        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
-    return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
-
-
 def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
     theta = np.exp(np.minimum(log_theta, 1.0))
     if not (np.abs(theta.sum(axis=axis) - 1.0) < _SLACK).all():
         raise ModelError(f"the table of {name!r} does not hold probabilities that sum to 1", hint=_LEARN_AGAIN)
     return np.asarray(theta)
+
+
+def _columns(table: Array, by_class: bool) -> Array:
+    """One column is enough where all are alike."""
+    return table if by_class else table[:, 0]
 
 
 def _frequencies(model: Model, graph: Dag, i: int) -> Array:
@@ -143,6 +139,14 @@ def _frequencies(model: Model, graph: Dag, i: int) -> Array:
     if not weights.sum() > 0:
         weights = np.ones(max(attribute.cardinality, 1))
     return np.asarray(weights / weights.sum())
+
+
+def tables_by_child(model: Model) -> dict[int | None, Array]:
+    """Return the table (cells, K) of every attribute that has one, and under None that of the class's parents."""
+    families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
+    if model.tables.families != families:
+        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
+    return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
 
 
 def true_model(
@@ -183,10 +187,6 @@ def _recipe(network: Network) -> Recipe:
     """Nothing was learnt: no option had an effect."""
     recipe = Recipe.of(param="map").replaced(smoothing=None)
     return recipe.with_structure(network.structure.method, network.structure.options)
-
-
-_NORMALISATION_LEAST = -30.0
-"""Every value has at least so high a log probability under some class."""
 
 
 def equivalent_network(model: Model) -> Network:

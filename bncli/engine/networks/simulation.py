@@ -63,7 +63,6 @@ from bncli.errors import UsageError
 
 Range = tuple[int, int]
 """A number drawn from the first to the last, both included, all equally likely."""
-
 MOST_ENTRIES = 1 << 25
 """Probabilities in all tables of a network together: 256 MiB, and as much again while rows are drawn."""
 MOST_ATTRIBUTES = 10_000
@@ -101,127 +100,11 @@ class RandomNetworkKind:
                 )
 
 
-def named_spec(name: str) -> RandomNetworkKind | None:
-    """Return what a name p.n.d.N stands for; None where it is no such name."""
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None
-    if max(map(len, filter(None, match.groups()))) > 15:
-        raise UsageError(f"a number in the network {name!r} is too large")
-    parents, attributes, least, most, rows = (int(number) if number else 0 for number in match.groups())
-    if parents < 1 or rows < 1:
-        what = "parent (the class)" if parents < 1 else "row"
-        raise UsageError(f"the network {name!r} needs at least one {what}", hint="for example 2.30.2-3.1000")
-    values = (least, most or least)
-    return RandomNetworkKind(name, parents - 1, attributes, values, values, True, rows, {"network": name})
-
-
-def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
-    """Return a network of this kind, or of this name p.n.d.N; UsageError where its tables would not fit into memory."""
-    if isinstance(spec, str):
-        named = named_spec(spec)
-        if named is None:
-            raise UsageError(f"there is no network {spec!r}", hint="a name is like 2.30.2-3.1000")
-        spec = named
-    _refuse_size(spec.values[0] ** min(spec.k + 1, spec.attributes) * spec.classes[0])  # one table at least is as large
-    n_labels = int(rng.integers(*spec.classes, endpoint=True))
-    cardinalities = rng.integers(*spec.values, size=spec.attributes, endpoint=True).tolist()
-    structure = _preceding(spec) if spec.ordered else _scattered(spec, rng)
-    shapes = table_shapes(structure, cardinalities, n_labels)
-    _refuse_size(sum(map(math.prod, shapes)))
-    *theta, theta_class = (_dirichlet(shape[0], shape[1:], rng) for shape in (*shapes[:-1], (n_labels,)))
-    return Network(_schema(cardinalities, n_labels), structure, theta_class, tuple(theta))
-
-
-def _preceding(spec: RandomNetworkKind) -> Dag:
-    """Return the nearest attribute first."""
-    parents = tuple(tuple(range(i - 1, max(i - 1 - spec.k, -1), -1)) for i in range(spec.attributes))
-    return Dag(parents, tuple(range(spec.attributes)), (), "random", spec.options)
-
-
-def _scattered(spec: RandomNetworkKind, rng: np.random.Generator) -> Dag:
-    order = rng.permutation(spec.attributes)
-    parents: list[tuple[int, ...]] = [()] * spec.attributes
-    for place, i in enumerate(order.tolist()):
-        if place and spec.k:
-            parents[i] = tuple(order[rng.choice(place, min(spec.k, place), replace=False)].tolist())
-    return Dag(tuple(parents), tuple(range(spec.attributes)), (), "random", spec.options)
-
-
-def _refuse_size(entries: int) -> None:
-    """Sizes as powers of ten where they are beyond any number that one would like to read."""
-    if entries > MOST_ENTRIES:
-        size = f"{entries:,}" if entries < 10**15 else f"about 10^{len(str(entries)) - 1}"
-        raise UsageError(
-            f"the tables of this network would hold {size} probabilities or more; the most is {MOST_ENTRIES:,}",
-            hint="take fewer parents, values or attributes",
-        )
-
-
-def _dirichlet(n: int, given: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Shape (n, *given): over its first axis, each a distribution drawn uniformly from all distributions."""
-    marks = rng.random((math.prod(given), n - 1))
-    marks.sort(axis=1)
-    theta: Array = np.diff(marks, axis=1, prepend=0.0, append=1.0).T
-    return np.ascontiguousarray(theta).reshape(n, *given)
-
-
-def _schema(cardinalities: list[int], n_labels: int) -> Schema:
-    """Without rows, there are no frequencies."""
-    names = numbered("x", len(cardinalities), first=1)
-    attributes = (
-        CategoricalAttribute(name, False, (), numbered("v", n)) for name, n in zip(names, cardinalities, strict=True)
-    )
-    return Schema("class", numbered("c", n_labels), tuple(attributes))
-
-
-def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
-    """Return n names: the letter and numbers of equal length, so that their order is that of the numbers."""
-    width = len(str(n - 1 + first))
-    return tuple(f"{letter}{number:0{width}d}" for number in range(first, n + first))
-
-
 MOST_EXPONENT = 300.0
-
-
-def conditioning_network(exponent: float) -> Network:
-    """Return three independent uniform binary attributes whose influence on the class differs by powers of ten.
-
-        P(y = 1 | x) = 1 / (1 + exp(-(10^a x_1 + x_2 + 10^-a x_3))),   x_i in {0, 1}, a = exponent
-
-    The class has the attributes as parents. The larger a, the worse conditioned is the likelihood of a logistic
-    regression on such data (Zaidi et al. 2017, section 5.5.1, where the 1 + is lost in print; a from 0 to 1).
-    """
-    if not 0 <= exponent <= MOST_EXPONENT:
-        raise UsageError(f"the exponent {exponent:g} is not between 0 and {MOST_EXPONENT:g}")
-    x = np.indices((2, 2, 2)).astype(np.float64)
-    score = 10.0**exponent * x[0] + x[1] + 10.0**-exponent * x[2]
-    theta_class = np.stack([np.exp(-score), np.ones_like(score)], axis=-1) / (1.0 + np.exp(-score))[..., np.newaxis]
-    attributes = tuple(CategoricalAttribute(name, False, (), ("0", "1")) for name in numbered("x", 3, first=1))
-    options: dict[str, int | float | str | bool] = {"network": "conditioning", "exponent": exponent}
-    structure = Dag(((), (), ()), (), (0, 1, 2), "conditioning", options)
-    return Network(Schema("class", ("0", "1"), attributes), structure, theta_class, (np.full(2, 0.5),) * 3)
-
-
 __all__ = ["Sampler", "random_network", "sample", "sample_blocks"]
-
 Node = int | None
-
 NUMBERS_PER_BLOCK = 1 << 23
 ROWS_PER_BLOCK = 1 << 15
-
-
-def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
-    """`rows` labelled rows from a network, or from a model that is one (see `network_of`)."""
-    return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
-
-
-def sample_blocks(network: Network, rows: int, rng: np.random.Generator) -> Iterator[Columns]:
-    """Yield the same rows, block by block."""
-    sampler = Sampler(network, rng)
-    step = min(ROWS_PER_BLOCK, NUMBERS_PER_BLOCK // (len(network.theta) + 1) + 1)
-    for start in range(0, rows, step):
-        yield sampler.draw(min(step, rows - start))
 
 
 class Sampler:
@@ -273,21 +156,162 @@ class _Node:
         return count
 
 
+class MissingCompletelyAtRandom:
+    """Shares made ready, one for each attribute in order; `applied_to` goes on where the last rows ended."""
+
+    def __init__(self, shares: Sequence[float], rng: np.random.Generator) -> None:
+        self._shares = tuple(shares)
+        self._streams = rng.spawn(len(self._shares))
+
+    def applied_to(self, rows: Columns) -> Columns:
+        """Return the rows with missing values."""
+        members = zip(rows.as_read.items(), self._shares, self._streams, strict=True)
+        attributes = {name: _removed(column, share, stream) for (name, column), share, stream in members}
+        return Columns(rows.n_rows, attributes, rows.class_name, rows.label, rows.weights)
+
+
+def named_spec(name: str) -> RandomNetworkKind | None:
+    """Return what a name p.n.d.N stands for; None where it is no such name."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    if max(map(len, filter(None, match.groups()))) > 15:
+        raise UsageError(f"a number in the network {name!r} is too large")
+    parents, attributes, least, most, rows = (int(number) if number else 0 for number in match.groups())
+    if parents < 1 or rows < 1:
+        what = "parent (the class)" if parents < 1 else "row"
+        raise UsageError(f"the network {name!r} needs at least one {what}", hint="for example 2.30.2-3.1000")
+    values = (least, most or least)
+    return RandomNetworkKind(name, parents - 1, attributes, values, values, True, rows, {"network": name})
+
+
+def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
+    """Return a network of this kind, or of this name p.n.d.N; UsageError where its tables would not fit into memory."""
+    if isinstance(spec, str):
+        named = named_spec(spec)
+        if named is None:
+            raise UsageError(f"there is no network {spec!r}", hint="a name is like 2.30.2-3.1000")
+        spec = named
+    _refuse_size(spec.values[0] ** min(spec.k + 1, spec.attributes) * spec.classes[0])  # one table at least is as large
+    n_labels = int(rng.integers(*spec.classes, endpoint=True))
+    cardinalities = rng.integers(*spec.values, size=spec.attributes, endpoint=True).tolist()
+    structure = _preceding(spec) if spec.ordered else _scattered(spec, rng)
+    shapes = table_shapes(structure, cardinalities, n_labels)
+    _refuse_size(sum(map(math.prod, shapes)))
+    *theta, theta_class = (_dirichlet(shape[0], shape[1:], rng) for shape in (*shapes[:-1], (n_labels,)))
+    return Network(_schema(cardinalities, n_labels), structure, theta_class, tuple(theta))
+
+
+def _refuse_size(entries: int) -> None:
+    """Sizes as powers of ten where they are beyond any number that one would like to read."""
+    if entries > MOST_ENTRIES:
+        size = f"{entries:,}" if entries < 10**15 else f"about 10^{len(str(entries)) - 1}"
+        raise UsageError(
+            f"the tables of this network would hold {size} probabilities or more; the most is {MOST_ENTRIES:,}",
+            hint="take fewer parents, values or attributes",
+        )
+
+
+def _preceding(spec: RandomNetworkKind) -> Dag:
+    """Return the nearest attribute first."""
+    parents = tuple(tuple(range(i - 1, max(i - 1 - spec.k, -1), -1)) for i in range(spec.attributes))
+    return Dag(parents, tuple(range(spec.attributes)), (), "random", spec.options)
+
+
+def _scattered(spec: RandomNetworkKind, rng: np.random.Generator) -> Dag:
+    order = rng.permutation(spec.attributes)
+    parents: list[tuple[int, ...]] = [()] * spec.attributes
+    for place, i in enumerate(order.tolist()):
+        if place and spec.k:
+            parents[i] = tuple(order[rng.choice(place, min(spec.k, place), replace=False)].tolist())
+    return Dag(tuple(parents), tuple(range(spec.attributes)), (), "random", spec.options)
+
+
+def _dirichlet(n: int, given: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Shape (n, *given): over its first axis, each a distribution drawn uniformly from all distributions."""
+    marks = rng.random((math.prod(given), n - 1))
+    marks.sort(axis=1)
+    theta: Array = np.diff(marks, axis=1, prepend=0.0, append=1.0).T
+    return np.ascontiguousarray(theta).reshape(n, *given)
+
+
+def _schema(cardinalities: list[int], n_labels: int) -> Schema:
+    """Without rows, there are no frequencies."""
+    names = numbered("x", len(cardinalities), first=1)
+    attributes = (
+        CategoricalAttribute(name, False, (), numbered("v", n)) for name, n in zip(names, cardinalities, strict=True)
+    )
+    return Schema("class", numbered("c", n_labels), tuple(attributes))
+
+
+def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
+    """Return n names: the letter and numbers of equal length, so that their order is that of the numbers."""
+    width = len(str(n - 1 + first))
+    return tuple(f"{letter}{number:0{width}d}" for number in range(first, n + first))
+
+
+def conditioning_network(exponent: float) -> Network:
+    """Return three independent uniform binary attributes whose influence on the class differs by powers of ten.
+
+        P(y = 1 | x) = 1 / (1 + exp(-(10^a x_1 + x_2 + 10^-a x_3))),   x_i in {0, 1}, a = exponent
+
+    The class has the attributes as parents. The larger a, the worse conditioned is the likelihood of a logistic
+    regression on such data (Zaidi et al. 2017, section 5.5.1, where the 1 + is lost in print; a from 0 to 1).
+    """
+    if not 0 <= exponent <= MOST_EXPONENT:
+        raise UsageError(f"the exponent {exponent:g} is not between 0 and {MOST_EXPONENT:g}")
+    x = np.indices((2, 2, 2)).astype(np.float64)
+    score = 10.0**exponent * x[0] + x[1] + 10.0**-exponent * x[2]
+    theta_class = np.stack([np.exp(-score), np.ones_like(score)], axis=-1) / (1.0 + np.exp(-score))[..., np.newaxis]
+    attributes = tuple(CategoricalAttribute(name, False, (), ("0", "1")) for name in numbered("x", 3, first=1))
+    options: dict[str, int | float | str | bool] = {"network": "conditioning", "exponent": exponent}
+    structure = Dag(((), (), ()), (), (0, 1, 2), "conditioning", options)
+    return Network(Schema("class", ("0", "1"), attributes), structure, theta_class, (np.full(2, 0.5),) * 3)
+
+
+def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
+    """`rows` labelled rows from a network, or from a model that is one (see `network_of`)."""
+    return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
+
+
+def sample_blocks(network: Network, rows: int, rng: np.random.Generator) -> Iterator[Columns]:
+    """Yield the same rows, block by block."""
+    sampler = Sampler(network, rng)
+    step = min(ROWS_PER_BLOCK, NUMBERS_PER_BLOCK // (len(network.theta) + 1) + 1)
+    for start in range(0, rows, step):
+        yield sampler.draw(min(step, rows - start))
+
+
+def missing_shares(schema: Schema) -> tuple[float, ...]:
+    """How often each attribute was unobserved in the training rows; 0 where they count as a value of their own."""
+    return tuple(
+        a.missing_weight / (a.missing_weight + sum(a.frequencies)) if a.missing_weight else 0.0
+        for a in schema.attributes
+    )
+
+
+def count_missing(column: Column) -> int:
+    """How many values of a column are missing."""
+    if isinstance(column, CategoricalColumn):
+        return int(np.count_nonzero(column.codes == MISSING))
+    return int(np.count_nonzero(np.isnan(column.values))) if column.values.dtype.kind == "f" else 0
+
+
 def _attribute_node(network: Network, i: int, stream: np.random.Generator) -> _Node:
     by_class: tuple[Node, ...] = (CLASS,) if i in network.structure.class_children else ()
     theta = np.moveaxis(network.theta[i], 0, -1)
     return _Node((*network.structure.parents[i], *by_class), theta.shape[:-1], _thresholds(theta), stream)
 
 
-def _class_node(network: Network, stream: np.random.Generator) -> _Node:
-    theta = network.theta_class
-    return _Node(network.structure.class_parents, theta.shape[:-1], _thresholds(theta), stream)
-
-
 def _thresholds(theta: Array) -> Array:
     cumulated = theta.reshape(-1, theta.shape[-1]).cumsum(axis=1)
     # divided by the true sum: rounded probabilities may add up to a little less or more than 1
     return np.asarray(cumulated[:, :-1] / cumulated[:, -1:])
+
+
+def _class_node(network: Network, stream: np.random.Generator) -> _Node:
+    theta = network.theta_class
+    return _Node(network.structure.class_parents, theta.shape[:-1], _thresholds(theta), stream)
 
 
 def _column(attribute: Attribute, codes: Index, stream: np.random.Generator) -> Column:
@@ -327,20 +351,6 @@ def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
     return np.dtype(np.min_scalar_type(-max(n_codes, 1) - 1))
 
 
-class MissingCompletelyAtRandom:
-    """Shares made ready, one for each attribute in order; `applied_to` goes on where the last rows ended."""
-
-    def __init__(self, shares: Sequence[float], rng: np.random.Generator) -> None:
-        self._shares = tuple(shares)
-        self._streams = rng.spawn(len(self._shares))
-
-    def applied_to(self, rows: Columns) -> Columns:
-        """Return the rows with missing values."""
-        members = zip(rows.as_read.items(), self._shares, self._streams, strict=True)
-        attributes = {name: _removed(column, share, stream) for (name, column), share, stream in members}
-        return Columns(rows.n_rows, attributes, rows.class_name, rows.label, rows.weights)
-
-
 def _removed(column: Column, share: float, stream: np.random.Generator) -> Column:
     if share <= 0:
         return column
@@ -351,18 +361,3 @@ def _removed(column: Column, share: float, stream: np.random.Generator) -> Colum
     values = column.values.astype(np.float64)
     values[stream.random(len(values)) < share] = np.nan
     return replace(column, values=values)
-
-
-def missing_shares(schema: Schema) -> tuple[float, ...]:
-    """How often each attribute was unobserved in the training rows; 0 where they count as a value of their own."""
-    return tuple(
-        a.missing_weight / (a.missing_weight + sum(a.frequencies)) if a.missing_weight else 0.0
-        for a in schema.attributes
-    )
-
-
-def count_missing(column: Column) -> int:
-    """How many values of a column are missing."""
-    if isinstance(column, CategoricalColumn):
-        return int(np.count_nonzero(column.codes == MISSING))
-    return int(np.count_nonzero(np.isnan(column.values))) if column.values.dtype.kind == "f" else 0

@@ -56,6 +56,43 @@ class Guide(Protocol):
     def forget(self) -> None: ...
 
 
+STEP_GROWTH = 1.7
+
+
+class Conjugate:
+    """The memory of conjugate gradients: last direction, last gradient, and how long ago it was steepest descent."""
+
+    def __init__(self) -> None:
+        self._last: Array | None = None
+        self._beta = 0.0
+        self._cycle = 0
+        self.first_step = 1.0
+
+    @property
+    def fresh(self) -> bool:
+        return self._cycle == 0
+
+    def direction(self, gradient: Array) -> Array:
+        self._last = -gradient if self._last is None or self.fresh else self._beta * self._last - gradient
+        return self._last
+
+    def stepped(self, step: float) -> None:
+        """Record the accepted `step`; the next search begins near it."""
+        self.first_step = min(1.0, STEP_GROWTH * step)
+
+    def learn(self, before: Probe, after: Probe) -> None:
+        self._cycle += 1
+        self._beta = float(after.gradient @ (after.gradient - before.gradient)) / float(
+            before.gradient @ before.gradient
+        )
+        # a negative beta would turn back; after P steps no direction is left to be conjugate to
+        if not self._beta > 0 or self._cycle >= after.point.size:
+            self.forget()
+
+    def forget(self) -> None:
+        self._cycle, self.first_step = 0, 1.0
+
+
 def descend(
     objective: Objective, start: Array, guide: Guide, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
@@ -106,40 +143,3 @@ def _finished(
     if len(values) > WINDOW and values[0] - values[-1] <= enough:
         return StoppedBy.TOLERANCE
     return StoppedBy.MAX_ITERATIONS if capped else None
-
-
-STEP_GROWTH = 1.7
-
-
-class Conjugate:
-    """The memory of conjugate gradients: last direction, last gradient, and how long ago it was steepest descent."""
-
-    def __init__(self) -> None:
-        self._last: Array | None = None
-        self._beta = 0.0
-        self._cycle = 0
-        self.first_step = 1.0
-
-    @property
-    def fresh(self) -> bool:
-        return self._cycle == 0
-
-    def direction(self, gradient: Array) -> Array:
-        self._last = -gradient if self._last is None or self.fresh else self._beta * self._last - gradient
-        return self._last
-
-    def stepped(self, step: float) -> None:
-        """Record the accepted `step`; the next search begins near it."""
-        self.first_step = min(1.0, STEP_GROWTH * step)
-
-    def learn(self, before: Probe, after: Probe) -> None:
-        self._cycle += 1
-        self._beta = float(after.gradient @ (after.gradient - before.gradient)) / float(
-            before.gradient @ before.gradient
-        )
-        # a negative beta would turn back; after P steps no direction is left to be conjugate to
-        if not self._beta > 0 or self._cycle >= after.point.size:
-            self.forget()
-
-    def forget(self) -> None:
-        self._cycle, self.first_step = 0, 1.0

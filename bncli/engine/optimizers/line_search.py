@@ -70,6 +70,39 @@ class _Trial:
     probe: Probe
 
 
+SHRINK = 0.2
+ACCEPTANCE = 1e-4
+SAME = 10.0
+Evaluate = Callable[[Array], tuple[float, Array]]
+Searched = tuple[Probe | None, float, int]
+"""The accepted point or None, its step, and the evaluations made."""
+PRECISION = 2e-4
+GOLDEN = (3 - math.sqrt(5)) / 2
+GROWTH = 1 + (1 + math.sqrt(5)) / 2
+"""The next step over the last but one bracket length: a, b, b + 1.618 (b - a)."""
+MAX_BRACKET = 60
+MAX_SECTIONS = 100
+TINY = 1e-21
+
+
+class TrialStep(NamedTuple):
+    """A step and the value there."""
+
+    step: float
+    value: float
+
+
+Line = Callable[[float], TrialStep]
+
+
+class Bracket(NamedTuple):
+    """left.step < middle.step < right.step, and no end is lower than the middle."""
+
+    left: TrialStep
+    middle: TrialStep
+    right: TrialStep
+
+
 def search(
     value_and_gradient: Callable[[Array], tuple[float, Array]], start: Probe, direction: Array, slope: float
 ) -> tuple[Probe | None, float, int]:
@@ -133,15 +166,6 @@ def _interpolate(low: _Trial, high: _Trial) -> float:
     return min(max(step, lowest), highest)
 
 
-SHRINK = 0.2
-ACCEPTANCE = 1e-4
-SAME = 10.0
-
-Evaluate = Callable[[Array], tuple[float, Array]]
-Searched = tuple[Probe | None, float, int]
-"""The accepted point or None, its step, and the evaluations made."""
-
-
 def acceptable_point(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:
     """Backtracks from `step`; `slope` = direction' gradient at the start, negative."""
     tries = 0
@@ -170,33 +194,6 @@ def with_parabola(
     point = start.point + longer * direction
     value, gradient = evaluate(point)
     return (Probe(point, value, gradient), longer, 1) if value < found.value else (found, step, 1)
-
-
-PRECISION = 2e-4
-GOLDEN = (3 - math.sqrt(5)) / 2
-GROWTH = 1 + (1 + math.sqrt(5)) / 2
-"""The next step over the last but one bracket length: a, b, b + 1.618 (b - a)."""
-MAX_BRACKET = 60
-MAX_SECTIONS = 100
-TINY = 1e-21
-
-
-class TrialStep(NamedTuple):
-    """A step and the value there."""
-
-    step: float
-    value: float
-
-
-Line = Callable[[float], TrialStep]
-
-
-class Bracket(NamedTuple):
-    """left.step < middle.step < right.step, and no end is lower than the middle."""
-
-    left: TrialStep
-    middle: TrialStep
-    right: TrialStep
 
 
 def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:

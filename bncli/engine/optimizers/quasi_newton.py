@@ -44,37 +44,8 @@ COST = (12.0, 30.0)
 TRUNCATION = 0.3
 MAX_PRODUCTS = 200
 FLAT = 1e-12
-
 Followed = Callable[[Probe, Evaluate, Callable[[Array], bool], Callable[[Probe, float], None]], StoppedBy | None]
 """A descent from a point: whether to go on along a direction is asked, every point and its step are told."""
-
-
-def descend(
-    objective: Objective,
-    start: Array,
-    *,
-    newton_from: float,
-    preconditioner: str,
-    tolerance: float,
-    max_iterations: int,
-    report: Report,
-) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
-
-    `preconditioner` is `on`, or `off` for the published methods.
-    """
-    if preconditioner == "off":
-        from bncli.engine.optimizers import scipy_lbfgs  # loads for longer than a small fit takes, and before it starts
-
-        plain = replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
-        run = _Run(plain, start, tolerance, max_iterations, report)
-        reason = run.followed(scipy_lbfgs.descend, newton_from) or run.newton(guess=False)
-    else:
-        run = _Run(objective, start, tolerance, max_iterations, report)
-        reason = run.quasi_newton(newton_from) or run.newton()
-    here = run.here
-    spent = (run.iteration, run.evaluations)
-    return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
 
 
 class _Run:
@@ -191,10 +162,6 @@ class _Run:
         self._report(Step(self.iteration, here.value, norm, step, self.evaluations, self._spent), here.point)
 
 
-def _norm(vector: Array) -> float:
-    return math.sqrt(float(vector @ vector))
-
-
 class Refresh:
     """The preconditioner of one run: short runs pay little for it, long runs get the best there is."""
 
@@ -258,6 +225,38 @@ class Pairs:
         for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
             r += np.multiply(alpha - pair.rho * float(pair.y @ r), pair.s, out=along)
         return r
+
+
+def descend(
+    objective: Objective,
+    start: Array,
+    *,
+    newton_from: float,
+    preconditioner: str,
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
+) -> Optimum:
+    """Return the minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
+
+    `preconditioner` is `on`, or `off` for the published methods.
+    """
+    if preconditioner == "off":
+        from bncli.engine.optimizers import scipy_lbfgs  # loads for longer than a small fit takes, and before it starts
+
+        plain = replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
+        run = _Run(plain, start, tolerance, max_iterations, report)
+        reason = run.followed(scipy_lbfgs.descend, newton_from) or run.newton(guess=False)
+    else:
+        run = _Run(objective, start, tolerance, max_iterations, report)
+        reason = run.quasi_newton(newton_from) or run.newton()
+    here = run.here
+    spent = (run.iteration, run.evaluations)
+    return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
+
+
+def _norm(vector: Array) -> float:
+    return math.sqrt(float(vector @ vector))
 
 
 def newton_direction(

@@ -41,6 +41,17 @@ class Options(TypedDict, total=False):
     lower_orders: bool
 
 
+@dataclass(frozen=True)
+class _Free(PerCell):
+    """beta itself, flat."""
+
+    def tables(self, p: Array) -> Array:
+        return p.reshape(self.log_theta.shape)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        return d_tables.ravel()
+
+
 def learn(
     counts: Counts,
     structure: Structure,
@@ -84,14 +95,3 @@ def _effects(
         return likelihood.flatten(generative_start(counts, structure, smoothing, theta))
 
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, cells))
-
-
-@dataclass(frozen=True)
-class _Free(PerCell):
-    """beta itself, flat."""
-
-    def tables(self, p: Array) -> Array:
-        return p.reshape(self.log_theta.shape)
-
-    def pull_back(self, p: Array, d_tables: Array) -> Array:
-        return d_tables.ravel()

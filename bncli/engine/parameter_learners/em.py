@@ -45,6 +45,52 @@ _LEAST = float(np.finfo(np.float64).tiny)
 """Stands for a count of 0 where a logarithm is taken; where all are 0, the distribution is uniform."""
 
 
+@dataclass(frozen=True)
+class _Point:
+    """Tables `cells` (K, n_cells), what they are worth, and the counts expected there, pseudo-counts added."""
+
+    cells: Array
+    ll: float
+    log_prior: float
+    counts: Array
+    gradient_norm: float
+
+    @property
+    def log_posterior(self) -> float:
+        return self.ll + self.log_prior
+
+
+@dataclass(frozen=True)
+class _Expectation:
+    """One iteration in halves. `pseudo` (K, n_cells) are the pseudo-counts of every entry."""
+
+    likelihood: IncompleteLikelihood
+    coordinates: SharedSoftmax
+    pseudo: Array
+
+    def at(self, cells: Array) -> _Point:
+        """Return the expected counts at `cells`."""
+        ll, expected = self.likelihood.joint(cells)
+        counts = np.maximum(expected, 0.0) + self._prior_counts
+        log_prior = float((self._prior_counts * cells).sum())
+        beta = np.log(np.maximum(self.coordinates.gathered(np.exp(cells)), _LEAST))
+        gradient = self.coordinates.pull_back(beta, counts)
+        return _Point(cells, ll, log_prior, counts, math.sqrt(float(gradient @ gradient)))
+
+    def maximised(self, here: _Point) -> Array:
+        """Return the tables that make the most of the counts."""
+        beta = np.log(np.maximum(self.coordinates.gathered(here.counts), _LEAST))
+        cells = self.coordinates.tables(beta)
+        return np.where(self.pseudo > 0, cells, np.maximum(cells, math.log(FLOOR)))
+
+    @cached_property
+    def _prior_counts(self) -> Array:
+        """The pseudo-counts, those of a table that all classes share once."""
+        once = self.pseudo.copy()
+        once[1:, ~self.coordinates.by_class] = 0.0
+        return once
+
+
 def learn(
     counts: Counts,
     structure: Structure,
@@ -98,49 +144,3 @@ def _iterate(
 def _told(here: _Point, iteration: int, passes: int) -> Iteration:
     step = 1.0 if iteration else 0.0
     return Iteration(iteration, None, 0.0 - here.log_prior, here.gradient_norm, step, passes, passes, None, here.ll)
-
-
-@dataclass(frozen=True)
-class _Point:
-    """Tables `cells` (K, n_cells), what they are worth, and the counts expected there, pseudo-counts added."""
-
-    cells: Array
-    ll: float
-    log_prior: float
-    counts: Array
-    gradient_norm: float
-
-    @property
-    def log_posterior(self) -> float:
-        return self.ll + self.log_prior
-
-
-@dataclass(frozen=True)
-class _Expectation:
-    """One iteration in halves. `pseudo` (K, n_cells) are the pseudo-counts of every entry."""
-
-    likelihood: IncompleteLikelihood
-    coordinates: SharedSoftmax
-    pseudo: Array
-
-    def at(self, cells: Array) -> _Point:
-        """Return the expected counts at `cells`."""
-        ll, expected = self.likelihood.joint(cells)
-        counts = np.maximum(expected, 0.0) + self._prior_counts
-        log_prior = float((self._prior_counts * cells).sum())
-        beta = np.log(np.maximum(self.coordinates.gathered(np.exp(cells)), _LEAST))
-        gradient = self.coordinates.pull_back(beta, counts)
-        return _Point(cells, ll, log_prior, counts, math.sqrt(float(gradient @ gradient)))
-
-    def maximised(self, here: _Point) -> Array:
-        """Return the tables that make the most of the counts."""
-        beta = np.log(np.maximum(self.coordinates.gathered(here.counts), _LEAST))
-        cells = self.coordinates.tables(beta)
-        return np.where(self.pseudo > 0, cells, np.maximum(cells, math.log(FLOOR)))
-
-    @cached_property
-    def _prior_counts(self) -> Array:
-        """The pseudo-counts, those of a table that all classes share once."""
-        once = self.pseudo.copy()
-        once[1:, ~self.coordinates.by_class] = 0.0
-        return once

@@ -172,62 +172,6 @@ class CellPredictors:
         return cells
 
 
-def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Predictors:
-    """Return the predictors of tables over `families`; references[i] is the reference value of attribute i."""
-    first: dict[tuple[int, ...], int] = {(): 0}  # of each set, its first predictor; the intercept is that of no value
-    holders, own = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
-    used = offset = 1
-    for family in families:
-        digits = _digits(family)
-        own.append(np.zeros(family.n_cells, np.intp))
-        for places, cells in _patterns(digits != _references(family, references)):
-            subset, ranks = _ranks(family, references, places, digits[:, cells])
-            if subset not in first:
-                first[subset], used = used, used + len(cells)
-                holders.append(offset + cells[np.argsort(ranks)])
-            own[-1][cells] = first[subset] + ranks
-        offset += family.n_cells
-    return Predictors(np.concatenate(holders), _lowered(families, references), np.concatenate(own))
-
-
-def _digits(family: Family) -> Index:
-    """Values of each cell, shape (attributes, cells)."""
-    return np.array(np.unravel_index(np.arange(family.n_cells), family.shape))
-
-
-def _references(family: Family, references: Sequence[int]) -> Index:
-    return np.array([references[i] for i in family.attributes])[:, np.newaxis]
-
-
-def _patterns(away: Mask) -> Iterator[tuple[Index, Index]]:
-    """Yield each set of places away from their references, with the cells that have exactly this set."""
-    codes = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
-    order = np.argsort(codes, kind="stable")
-    for cells in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        yield np.flatnonzero(away[:, cells[0]]), cells
-
-
-def _ranks(family: Family, references: Sequence[int], places: Index, digits: Index) -> tuple[tuple[int, ...], Index]:
-    """Return the attributes at `places`, ascending, and the rank of each cell's values there, references left out."""
-    in_order = sorted(places, key=lambda j: family.attributes[j])
-    ranks = np.zeros(digits.shape[1], np.intp)
-    for j in in_order:
-        ranks = ranks * (family.shape[j] - 1) + digits[j] - (digits[j] > references[family.attributes[j]])
-    return tuple(family.attributes[j] for j in in_order), ranks
-
-
-def _lowered(families: Sequence[Family], references: Sequence[int]) -> Index:
-    n_places = max((len(family.attributes) for family in families), default=1)
-    blocks, offset = [np.zeros((n_places, 1), np.intp)], 1
-    for family in families:
-        strides = np.array([math.prod(family.shape[j + 1 :]) for j in range(len(family.shape))])[:, np.newaxis]
-        block = np.tile(offset + np.arange(family.n_cells), (n_places, 1))
-        block[: len(strides)] += (_references(family, references) - _digits(family)) * strides
-        blocks.append(block)
-        offset += family.n_cells
-    return np.concatenate(blocks, axis=1)
-
-
 @dataclass(frozen=True)
 class Sharing:
     """W[y, c] = scale[y, c] p[index[y, c]], both arrays (K, n_cells): every entry follows one of P parameters."""
@@ -519,3 +463,59 @@ class Contrasts(PerCell):
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
         return self.predictors.sums(d_tables[1:]).ravel()
+
+
+def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Predictors:
+    """Return the predictors of tables over `families`; references[i] is the reference value of attribute i."""
+    first: dict[tuple[int, ...], int] = {(): 0}  # of each set, its first predictor; the intercept is that of no value
+    holders, own = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
+    used = offset = 1
+    for family in families:
+        digits = _digits(family)
+        own.append(np.zeros(family.n_cells, np.intp))
+        for places, cells in _patterns(digits != _references(family, references)):
+            subset, ranks = _ranks(family, references, places, digits[:, cells])
+            if subset not in first:
+                first[subset], used = used, used + len(cells)
+                holders.append(offset + cells[np.argsort(ranks)])
+            own[-1][cells] = first[subset] + ranks
+        offset += family.n_cells
+    return Predictors(np.concatenate(holders), _lowered(families, references), np.concatenate(own))
+
+
+def _digits(family: Family) -> Index:
+    """Values of each cell, shape (attributes, cells)."""
+    return np.array(np.unravel_index(np.arange(family.n_cells), family.shape))
+
+
+def _patterns(away: Mask) -> Iterator[tuple[Index, Index]]:
+    """Yield each set of places away from their references, with the cells that have exactly this set."""
+    codes = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
+    order = np.argsort(codes, kind="stable")
+    for cells in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        yield np.flatnonzero(away[:, cells[0]]), cells
+
+
+def _references(family: Family, references: Sequence[int]) -> Index:
+    return np.array([references[i] for i in family.attributes])[:, np.newaxis]
+
+
+def _ranks(family: Family, references: Sequence[int], places: Index, digits: Index) -> tuple[tuple[int, ...], Index]:
+    """Return the attributes at `places`, ascending, and the rank of each cell's values there, references left out."""
+    in_order = sorted(places, key=lambda j: family.attributes[j])
+    ranks = np.zeros(digits.shape[1], np.intp)
+    for j in in_order:
+        ranks = ranks * (family.shape[j] - 1) + digits[j] - (digits[j] > references[family.attributes[j]])
+    return tuple(family.attributes[j] for j in in_order), ranks
+
+
+def _lowered(families: Sequence[Family], references: Sequence[int]) -> Index:
+    n_places = max((len(family.attributes) for family in families), default=1)
+    blocks, offset = [np.zeros((n_places, 1), np.intp)], 1
+    for family in families:
+        strides = np.array([math.prod(family.shape[j + 1 :]) for j in range(len(family.shape))])[:, np.newaxis]
+        block = np.tile(offset + np.arange(family.n_cells), (n_places, 1))
+        block[: len(strides)] += (_references(family, references) - _digits(family)) * strides
+        blocks.append(block)
+        offset += family.n_cells
+    return np.concatenate(blocks, axis=1)

@@ -38,10 +38,41 @@ from bncli.engine.parameters.restarts import best_start
 from bncli.watch import Progress, Watch
 
 SpaceOf = Callable[[Counts], Space]
-
 FOLDS = 5
 FIRST = 8
 TIE = 1e-12
+
+
+class Peak(NamedTuple):
+    """A number of iterations, and the likelihood of all held-out rows after so many, in nats."""
+
+    iterations: int
+    held_out: float
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The held-out log-likelihood after every iteration, the start included; whether the run ended by itself."""
+
+    held_out: list[float]
+    arrived: bool
+
+
+@dataclass(frozen=True)
+class TuningFold:
+    """The rows to learn from, in their space, and those held out."""
+
+    space: Space
+    held_out: Likelihood
+
+    def find_optimum(self, settings: OptimizerSettings) -> _Path:
+        path: list[float] = []
+
+        def score(step: Step, p: Array) -> None:
+            path.append(self.held_out.value_and_gradient(self.space.coordinates.tables(p))[0])
+
+        optimum = find_optimum(self.space, settings, score)
+        return _Path(path, optimum.stopped_by is not StoppedBy.MAX_ITERATIONS)
 
 
 def optimize_with_early_stopping(
@@ -72,13 +103,6 @@ def _stopped_early(
     return held_out, learnt
 
 
-class Peak(NamedTuple):
-    """A number of iterations, and the likelihood of all held-out rows after so many, in nats."""
-
-    iterations: int
-    held_out: float
-
-
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> Peak:
     """Return the number of iterations of highest held-out likelihood, from the start that the settings name."""
     cap = min(FIRST, settings.max_iterations)
@@ -101,31 +125,6 @@ def _peak(paths: Sequence[Sequence[float]]) -> Peak:
     highest = float(total.max())
     # the first of those that tie: fewer iterations
     return Peak(int(np.argmax(total >= highest - TIE * abs(highest))), highest)
-
-
-@dataclass(frozen=True)
-class _Path:
-    """The held-out log-likelihood after every iteration, the start included; whether the run ended by itself."""
-
-    held_out: list[float]
-    arrived: bool
-
-
-@dataclass(frozen=True)
-class TuningFold:
-    """The rows to learn from, in their space, and those held out."""
-
-    space: Space
-    held_out: Likelihood
-
-    def find_optimum(self, settings: OptimizerSettings) -> _Path:
-        path: list[float] = []
-
-        def score(step: Step, p: Array) -> None:
-            path.append(self.held_out.value_and_gradient(self.space.coordinates.tables(p))[0])
-
-        optimum = find_optimum(self.space, settings, score)
-        return _Path(path, optimum.stopped_by is not StoppedBy.MAX_ITERATIONS)
 
 
 def tuning_folds(data: Dataset, space_of: SpaceOf, seed: int) -> list[TuningFold]:

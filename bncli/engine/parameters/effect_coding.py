@@ -79,7 +79,6 @@ from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000
 """Entries of a sparse matrix, which a product with it passes in about the time of the call."""
-
 DENSE = 1 << 16
 """Numbers of a T that is kept as it is: half of a second-level cache."""
 
@@ -229,14 +228,6 @@ class Effects:
         return _concatenated((self.n_cells, offset), parts)
 
 
-def _whole(stages: Sequence[Any]) -> list[Any]:
-    """T itself, if it has hardly more entries than its factors: calls, not entries, are what small products cost."""
-    product = stages[0]
-    for stage in stages[1:]:
-        product = stage @ product
-    return [product] if product.nnz <= sum(stage.nnz for stage in stages) + SMALL else list(stages)
-
-
 @dataclass(frozen=True)
 class _Entries:
     """A sparse matrix: the rows, columns and values of its entries."""
@@ -248,194 +239,6 @@ class _Entries:
 
 
 _BIAS = _Entries((1, 1), np.zeros(1, np.intp), np.zeros(1, np.intp), np.ones(1))
-
-
-def _turn(block: EffectBlock, place: int) -> _Entries:
-    """Return the matrix that makes codes of the functions at one place, those before it being codes already: I x A x I.
-
-    The identity where the block has fewer places.
-    """
-    if place >= len(block.places):
-        cells = np.arange(block.n_cells)
-        return _Entries((block.n_cells, block.n_cells), cells, cells, np.ones(block.n_cells))
-    matrix = block.bases[place]
-    n_codes, n_functions = matrix.shape
-    if len(block.places) == 1:
-        rows, columns = matrix.nonzero()
-        return _Entries(matrix.shape, rows, columns, matrix[rows, columns])
-    before = math.prod(len(each) for each in block.bases[:place])
-    after = math.prod(each.shape[1] for each in block.bases[place + 1 :])
-    codes, functions = np.nonzero(matrix)
-    outer, inner = np.arange(before)[:, np.newaxis, np.newaxis], np.arange(after)
-    rows = (outer * n_codes + codes[:, np.newaxis]) * after + inner
-    columns = (outer * n_functions + functions[:, np.newaxis]) * after + inner
-    values = np.broadcast_to(matrix[codes, functions][:, np.newaxis], rows.shape)
-    shape = (before * n_codes * after, before * n_functions * after)
-    return _Entries(shape, rows.ravel(), columns.ravel(), values.ravel())
-
-
-def _joined(blocks: Sequence[_Entries]) -> _Entries:
-    """Blocks along a diagonal, after a 1 for the bias."""
-    parts = [_BIAS]
-    row = column = 1
-    for block in blocks:
-        parts.append(_Entries((0, 0), row + block.rows, column + block.columns, block.values))
-        row, column = row + block.shape[0], column + block.shape[1]
-    return _concatenated((row, column), parts)
-
-
-def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries:
-    return _Entries(
-        shape,
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.columns for part in parts]),
-        np.concatenate([part.values for part in parts]),
-    )
-
-
-def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = True) -> Array:
-    """Return a (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
-
-    `coding` is `cells`, `thermometer` (which is `turned` or not) or `linear` (which takes no groupings: one code an
-    interval). A numeric attribute without cuts has no effect but that of being missing.
-    """
-    n_codes = len(weights)
-    if coding == "cells" or not isinstance(attribute, NumericAttribute):
-        return np.eye(n_codes)
-    if coding == "linear":
-        return line(attribute.cuts, weights, missing=attribute.missing)
-    steps = thermometer(n_codes - attribute.missing, missing=attribute.missing)
-    return _turned(steps, weights) if turned else steps
-
-
-def n_functions(attribute: Attribute, coding: str, n_codes: int) -> int:
-    """How many effects `basis` has."""
-    if coding == "cells" or not isinstance(attribute, NumericAttribute):
-        return n_codes
-    return n_codes - 1 if coding == "thermometer" else (n_codes - attribute.missing > 1) + attribute.missing
-
-
-@lru_cache
-def thermometer(n_intervals: int, *, missing: bool) -> Array:
-    """B (codes, effects): the steps, one a cut, and the indicator of the missing level, the last code. Read-only."""
-    codes, cuts = np.arange(n_intervals)[:, np.newaxis], np.arange(n_intervals - 1)
-    steps = np.where(codes > cuts, 0.5, -0.5)
-    if missing:
-        steps = np.block([[steps, np.zeros((n_intervals, 1))], [np.zeros((1, n_intervals - 1)), np.ones((1, 1))]])
-    steps.flags.writeable = False
-    return steps
-
-
-def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
-    """Return a (codes, effects): the middles of the intervals, of mean 0 and variance 1 on the rows.
-
-    The missing level.
-    """
-    edges = np.asarray(cuts, np.float64)
-    n = len(edges) + 1
-    functions = np.zeros((n + missing, (n > 1) + missing))
-    if n > 1:
-        width = np.diff(edges) if n > 2 else np.ones(1)
-        middles = np.concatenate([[edges[0] - width[0] / 2], (edges[:-1] + edges[1:]) / 2, [edges[-1] + width[-1] / 2]])
-        total = weights[:n].sum() or 1.0
-        middles -= weights[:n] @ middles / total
-        spread = np.sqrt(weights[:n] @ middles**2 / total)
-        functions[:n, 0] = middles / spread if spread > 0 else middles
-    if missing:
-        functions[n, -1] = 1.0
-    return functions
-
-
-def _turned(matrix: Array, weights: Array) -> Array:
-    """B U, the functions of most weighted squares first."""
-    if matrix.shape[1] < 2:
-        return matrix
-    _, axes = np.linalg.eigh(matrix.T @ (weights[:, np.newaxis] * matrix))
-    return np.asarray(matrix @ axes[:, ::-1])
-
-
-def coefficients(functions: Array) -> Array:
-    """(1 + effects, codes): what a function of the codes is made of, the constant first, then the effects A.
-
-    Indicators need no constant, it gets 0; with steps it is what they leave.
-    """
-    n_codes, n_effects = functions.shape
-    if n_effects == n_codes:
-        return np.concatenate([np.zeros((1, n_codes)), np.linalg.inv(functions)])
-    return np.asarray(np.linalg.inv(np.column_stack([np.ones(n_codes), functions])))
-
-
-def effects_of(
-    families: Sequence[Family],
-    schema: Schema,
-    weights: Array,
-    *,
-    coding: str,
-    lower_orders: bool,
-    beyond: float = 1.0,
-    turned: Callable[[int], bool] = lambda n_effects: True,
-) -> Effects:
-    """Return the effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
-
-    `turned` says of the number of all effects whether a basis of steps is turned.
-    """
-    if lower_orders:
-        sets = list(_all_sets(families, beyond))
-    else:
-        sets = [(f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families)]
-    turns = turned(_n_effects(families, schema, coding, sets))
-    bases = _bases(families, schema, weights, coding, turned=turns)
-    blocks = tuple(EffectBlock(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
-    return Effects(tuple(families), bases, blocks)
-
-
-def _n_effects(
-    families: Sequence[Family], schema: Schema, coding: str, sets: Sequence[tuple[int, tuple[int, ...], float]]
-) -> int:
-    """Return the bias counted."""
-    sizes = [
-        [n_functions(schema.attributes[a], coding, n) for a, n in zip(family.attributes, family.shape, strict=True)]
-        for family in families
-    ]
-    return 1 + sum(math.prod(sizes[f][j] for j in places) for f, places, _ in sets)
-
-
-def _bases(
-    families: Sequence[Family], schema: Schema, weights: Array, coding: str, *, turned: bool
-) -> tuple[tuple[Array, ...], ...]:
-    """Return the basis of every attribute of every family: from the weights of its codes in the first family."""
-    known: dict[BinnedAttribute, Array] = {}
-    edge = 1
-    for family in families:
-        table = weights[edge : edge + family.n_cells].reshape(family.shape)
-        edge += family.n_cells
-        for place, binned in enumerate(family.binned_attributes):
-            if binned not in known:
-                others = tuple(j for j in range(len(family.shape)) if j != place)
-                of_codes = table.sum(axis=others) if others else table
-                known[binned] = basis(schema.attributes[binned[0]], coding, of_codes, turned=turned)
-    return tuple(tuple(known[binned] for binned in family.binned_attributes) for family in families)
-
-
-def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:
-    """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
-    owners: dict[frozenset[int], tuple[int, int]] = {}
-    subsets = [[frozenset(family.attributes[j] for j in places) for places in _subsets(family)] for family in families]
-    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
-        for places, members in zip(_subsets(family), sets, strict=True):
-            fineness = math.prod(family.shape[j] for j in places)
-            if members not in owners or owners[members][1] < fineness:
-                owners[members] = (f, fineness)
-    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
-        for places, members in zip(_subsets(family), sets, strict=True):
-            if owners[members][0] == f:
-                several = 1.0 if len(places) == 1 else beyond
-                yield f, places, 2.0 ** (-(len(places) - 1) / 2) / math.sqrt(several)
-
-
-def _subsets(family: Family) -> Iterator[tuple[int, ...]]:
-    n = len(family.shape)
-    return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, n + 1))
 
 
 @dataclass(frozen=True)
@@ -488,6 +291,202 @@ class EffectCoordinates:
         return np.eye(len(cells))[np.newaxis]
 
 
+def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = True) -> Array:
+    """Return a (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
+
+    `coding` is `cells`, `thermometer` (which is `turned` or not) or `linear` (which takes no groupings: one code an
+    interval). A numeric attribute without cuts has no effect but that of being missing.
+    """
+    n_codes = len(weights)
+    if coding == "cells" or not isinstance(attribute, NumericAttribute):
+        return np.eye(n_codes)
+    if coding == "linear":
+        return line(attribute.cuts, weights, missing=attribute.missing)
+    steps = thermometer(n_codes - attribute.missing, missing=attribute.missing)
+    return _turned(steps, weights) if turned else steps
+
+
+def _turned(matrix: Array, weights: Array) -> Array:
+    """B U, the functions of most weighted squares first."""
+    if matrix.shape[1] < 2:
+        return matrix
+    _, axes = np.linalg.eigh(matrix.T @ (weights[:, np.newaxis] * matrix))
+    return np.asarray(matrix @ axes[:, ::-1])
+
+
+def n_functions(attribute: Attribute, coding: str, n_codes: int) -> int:
+    """How many effects `basis` has."""
+    if coding == "cells" or not isinstance(attribute, NumericAttribute):
+        return n_codes
+    return n_codes - 1 if coding == "thermometer" else (n_codes - attribute.missing > 1) + attribute.missing
+
+
+@lru_cache
+def thermometer(n_intervals: int, *, missing: bool) -> Array:
+    """B (codes, effects): the steps, one a cut, and the indicator of the missing level, the last code. Read-only."""
+    codes, cuts = np.arange(n_intervals)[:, np.newaxis], np.arange(n_intervals - 1)
+    steps = np.where(codes > cuts, 0.5, -0.5)
+    if missing:
+        steps = np.block([[steps, np.zeros((n_intervals, 1))], [np.zeros((1, n_intervals - 1)), np.ones((1, 1))]])
+    steps.flags.writeable = False
+    return steps
+
+
+def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
+    """Return a (codes, effects): the middles of the intervals, of mean 0 and variance 1 on the rows.
+
+    The missing level.
+    """
+    edges = np.asarray(cuts, np.float64)
+    n = len(edges) + 1
+    functions = np.zeros((n + missing, (n > 1) + missing))
+    if n > 1:
+        width = np.diff(edges) if n > 2 else np.ones(1)
+        middles = np.concatenate([[edges[0] - width[0] / 2], (edges[:-1] + edges[1:]) / 2, [edges[-1] + width[-1] / 2]])
+        total = weights[:n].sum() or 1.0
+        middles -= weights[:n] @ middles / total
+        spread = np.sqrt(weights[:n] @ middles**2 / total)
+        functions[:n, 0] = middles / spread if spread > 0 else middles
+    if missing:
+        functions[n, -1] = 1.0
+    return functions
+
+
+def coefficients(functions: Array) -> Array:
+    """(1 + effects, codes): what a function of the codes is made of, the constant first, then the effects A.
+
+    Indicators need no constant, it gets 0; with steps it is what they leave.
+    """
+    n_codes, n_effects = functions.shape
+    if n_effects == n_codes:
+        return np.concatenate([np.zeros((1, n_codes)), np.linalg.inv(functions)])
+    return np.asarray(np.linalg.inv(np.column_stack([np.ones(n_codes), functions])))
+
+
+def effects_of(
+    families: Sequence[Family],
+    schema: Schema,
+    weights: Array,
+    *,
+    coding: str,
+    lower_orders: bool,
+    beyond: float = 1.0,
+    turned: Callable[[int], bool] = lambda n_effects: True,
+) -> Effects:
+    """Return the effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
+
+    `turned` says of the number of all effects whether a basis of steps is turned.
+    """
+    if lower_orders:
+        sets = list(_all_sets(families, beyond))
+    else:
+        sets = [(f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families)]
+    turns = turned(_n_effects(families, schema, coding, sets))
+    bases = _bases(families, schema, weights, coding, turned=turns)
+    blocks = tuple(EffectBlock(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
+    return Effects(tuple(families), bases, blocks)
+
+
+def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:
+    """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
+    owners: dict[frozenset[int], tuple[int, int]] = {}
+    subsets = [[frozenset(family.attributes[j] for j in places) for places in _subsets(family)] for family in families]
+    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
+        for places, members in zip(_subsets(family), sets, strict=True):
+            fineness = math.prod(family.shape[j] for j in places)
+            if members not in owners or owners[members][1] < fineness:
+                owners[members] = (f, fineness)
+    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
+        for places, members in zip(_subsets(family), sets, strict=True):
+            if owners[members][0] == f:
+                several = 1.0 if len(places) == 1 else beyond
+                yield f, places, 2.0 ** (-(len(places) - 1) / 2) / math.sqrt(several)
+
+
+def _subsets(family: Family) -> Iterator[tuple[int, ...]]:
+    n = len(family.shape)
+    return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, n + 1))
+
+
+def _n_effects(
+    families: Sequence[Family], schema: Schema, coding: str, sets: Sequence[tuple[int, tuple[int, ...], float]]
+) -> int:
+    """Return the bias counted."""
+    sizes = [
+        [n_functions(schema.attributes[a], coding, n) for a, n in zip(family.attributes, family.shape, strict=True)]
+        for family in families
+    ]
+    return 1 + sum(math.prod(sizes[f][j] for j in places) for f, places, _ in sets)
+
+
+def _bases(
+    families: Sequence[Family], schema: Schema, weights: Array, coding: str, *, turned: bool
+) -> tuple[tuple[Array, ...], ...]:
+    """Return the basis of every attribute of every family: from the weights of its codes in the first family."""
+    known: dict[BinnedAttribute, Array] = {}
+    edge = 1
+    for family in families:
+        table = weights[edge : edge + family.n_cells].reshape(family.shape)
+        edge += family.n_cells
+        for place, binned in enumerate(family.binned_attributes):
+            if binned not in known:
+                others = tuple(j for j in range(len(family.shape)) if j != place)
+                of_codes = table.sum(axis=others) if others else table
+                known[binned] = basis(schema.attributes[binned[0]], coding, of_codes, turned=turned)
+    return tuple(tuple(known[binned] for binned in family.binned_attributes) for family in families)
+
+
+def _whole(stages: Sequence[Any]) -> list[Any]:
+    """T itself, if it has hardly more entries than its factors: calls, not entries, are what small products cost."""
+    product = stages[0]
+    for stage in stages[1:]:
+        product = stage @ product
+    return [product] if product.nnz <= sum(stage.nnz for stage in stages) + SMALL else list(stages)
+
+
+def _turn(block: EffectBlock, place: int) -> _Entries:
+    """Return the matrix that makes codes of the functions at one place, those before it being codes already: I x A x I.
+
+    The identity where the block has fewer places.
+    """
+    if place >= len(block.places):
+        cells = np.arange(block.n_cells)
+        return _Entries((block.n_cells, block.n_cells), cells, cells, np.ones(block.n_cells))
+    matrix = block.bases[place]
+    n_codes, n_functions = matrix.shape
+    if len(block.places) == 1:
+        rows, columns = matrix.nonzero()
+        return _Entries(matrix.shape, rows, columns, matrix[rows, columns])
+    before = math.prod(len(each) for each in block.bases[:place])
+    after = math.prod(each.shape[1] for each in block.bases[place + 1 :])
+    codes, functions = np.nonzero(matrix)
+    outer, inner = np.arange(before)[:, np.newaxis, np.newaxis], np.arange(after)
+    rows = (outer * n_codes + codes[:, np.newaxis]) * after + inner
+    columns = (outer * n_functions + functions[:, np.newaxis]) * after + inner
+    values = np.broadcast_to(matrix[codes, functions][:, np.newaxis], rows.shape)
+    shape = (before * n_codes * after, before * n_functions * after)
+    return _Entries(shape, rows.ravel(), columns.ravel(), values.ravel())
+
+
+def _joined(blocks: Sequence[_Entries]) -> _Entries:
+    """Blocks along a diagonal, after a 1 for the bias."""
+    parts = [_BIAS]
+    row = column = 1
+    for block in blocks:
+        parts.append(_Entries((0, 0), row + block.rows, column + block.columns, block.values))
+        row, column = row + block.shape[0], column + block.shape[1]
+    return _concatenated((row, column), parts)
+
+
+def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries:
+    return _Entries(
+        shape,
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
 def _projected(effects: Effects, tables: Array) -> Array:
     """Parameters (any, effects) of tables (any, n_cells); cost: that of making tables, a loop over blocks."""
     out = np.zeros((len(tables), effects.n_effects))
@@ -504,6 +503,11 @@ def _projected(effects: Effects, tables: Array) -> Array:
             members = tuple(binned for binned, s in zip(family.binned_attributes, said, strict=True) if s)
             _add(out, effects, homes, members, terms[inside])
     return out
+
+
+def _key(effects: Effects, block: EffectBlock) -> frozenset[BinnedAttribute]:
+    binned = effects.families[block.family].binned_attributes
+    return frozenset(binned[place] for place in block.places)
 
 
 def _add(
@@ -523,8 +527,3 @@ def _add(
     binned = effects.families[block.family].binned_attributes
     axes = [1 + members.index(binned[place]) for place in block.places]
     out[:, offset : offset + block.n_effects] += term.transpose(0, *axes).reshape(len(out), -1) / block.scale
-
-
-def _key(effects: Effects, block: EffectBlock) -> frozenset[BinnedAttribute]:
-    binned = effects.families[block.family].binned_attributes
-    return frozenset(binned[place] for place in block.places)

@@ -229,12 +229,6 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
     return _in_span(space, matrix @ matrix.T) if effects.n_effects > len(matrix) else FewRows(space, matrix)
 
 
-def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
-    """Whether `few_rows` knows of so many effects no more than the span of the rows, which no turn of them changes."""
-    data = likelihood.data
-    return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
-
-
 def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
     n, k = likelihood.data.n_rows, likelihood.data.n_labels
     if not (0 < n <= MOST_ROWS and k > 1) or n * min(n, n_effects) > MOST_NUMBERS:
@@ -254,3 +248,9 @@ def _in_span(space: ParameterSpace, products: Array) -> FewRows:
     matrix[order - 1] = np.tril(factor)[:, :rank]
     pivots = order[:rank].astype(np.intp) - 1
     return FewRows(space, matrix, _Span(pivots, matrix[pivots]))
+
+
+def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
+    """Whether `few_rows` knows of so many effects no more than the span of the rows, which no turn of them changes."""
+    data = likelihood.data
+    return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)

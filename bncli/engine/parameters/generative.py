@@ -34,9 +34,10 @@ from bncli.errors import BncliError
 
 ROWS_PER_SLICE = 1 << 13
 """Rows whose log-likelihood is taken at a time: their scores, and the numbers looked up, stay in the cache."""
-
 LogTheta = Callable[[Array, int], Array]
 """From counts (..., K) and the child's axis to ln theta, the same shape, normalised over that axis."""
+THETA = 1.0
+"""Rows spread over the cells of a region, unless told."""
 
 
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
@@ -55,14 +56,6 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
     return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, weights)
 
 
-def only_network(structure: Structure) -> Dag:
-    """BncliError for regions, which are no Bayesian network."""
-    if isinstance(structure, Regions):
-        what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
-        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
-    return structure
-
-
 def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
     """Return ln theta of one family, (cells, K)."""
     if family.by_class:
@@ -71,8 +64,12 @@ def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
     return np.repeat(alike, table.shape[-1], axis=1)
 
 
-THETA = 1.0
-"""Rows spread over the cells of a region, unless told."""
+def only_network(structure: Structure) -> Dag:
+    """BncliError for regions, which are no Bayesian network."""
+    if isinstance(structure, Regions):
+        what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
+        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
+    return structure
 
 
 def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:

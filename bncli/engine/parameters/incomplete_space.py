@@ -79,43 +79,6 @@ class IncompleteSpace:
         return JointLikelihood(other) if self.joint else other
 
 
-def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
-    """Start from the smoothed relative frequencies of the rows that have a node and all its parents."""
-    tables = generative_tables(counts, structure, smoothing)
-    likelihood = incomplete_likelihood(counts.data, tables.families)
-    coordinates = SharedSoftmax(Softmax(likelihood.flatten(tables), tables.families))
-    mass = likelihood.flatten(family_tables(counts, structure, partial(_completed, counts.data.total_weight)))
-    n_labels = len(mass)
-    mass[:, ~coordinates.by_class] /= n_labels  # counts of all classes together
-    if not joint:
-        mass[:] = mass.sum(axis=0) * ((n_labels - 1) / n_labels**2)
-    return IncompleteSpace(likelihood, coordinates, mass, joint)
-
-
-def _completed(total: float, table: Array, axis: int) -> Array:
-    """Return a family's counts, with the weight of rows that lack it spread evenly."""
-    return np.asarray(table + (total - table.sum()) / table.size)
-
-
-def tell_work(work: PassSize, schema: Schema, watch: Watch) -> None:
-    """One line before a long computation: how much every pass over the rows with missing values will take."""
-    if work.entries >= MUCH:
-        names = [repr(schema.attributes[i].name) for i in work.widest]
-        what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
-        watch(
-            Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
-        )
-
-
-def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
-    """CLL from the joint probabilities, where these are at hand sooner than its gradient."""
-    log_joint, data = likelihood.log_joint(cells), likelihood.data
-    top = log_joint.max(axis=0)
-    log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))
-    losses = log_evidence - log_joint[data.labels, np.arange(data.n_rows)]
-    return 0.0 - float(losses.sum() if data.weights is None else data.weights @ losses)
-
-
 @dataclass(frozen=True)
 class JointLikelihood:
     """sum_t w_t ln P(y_t, e_t) as a function of tables."""
@@ -171,3 +134,40 @@ class _Expected:
         # entries with next to no expected counts would otherwise take huge steps
         least = max(LEAST_CURVATURE * float(curvature.mean()), float(np.finfo(np.float64).tiny))
         return np.asarray(np.maximum(curvature, least) + self.penalty)
+
+
+def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
+    """Start from the smoothed relative frequencies of the rows that have a node and all its parents."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = incomplete_likelihood(counts.data, tables.families)
+    coordinates = SharedSoftmax(Softmax(likelihood.flatten(tables), tables.families))
+    mass = likelihood.flatten(family_tables(counts, structure, partial(_completed, counts.data.total_weight)))
+    n_labels = len(mass)
+    mass[:, ~coordinates.by_class] /= n_labels  # counts of all classes together
+    if not joint:
+        mass[:] = mass.sum(axis=0) * ((n_labels - 1) / n_labels**2)
+    return IncompleteSpace(likelihood, coordinates, mass, joint)
+
+
+def _completed(total: float, table: Array, axis: int) -> Array:
+    """Return a family's counts, with the weight of rows that lack it spread evenly."""
+    return np.asarray(table + (total - table.sum()) / table.size)
+
+
+def tell_work(work: PassSize, schema: Schema, watch: Watch) -> None:
+    """One line before a long computation: how much every pass over the rows with missing values will take."""
+    if work.entries >= MUCH:
+        names = [repr(schema.attributes[i].name) for i in work.widest]
+        what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
+        watch(
+            Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
+        )
+
+
+def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
+    """CLL from the joint probabilities, where these are at hand sooner than its gradient."""
+    log_joint, data = likelihood.log_joint(cells), likelihood.data
+    top = log_joint.max(axis=0)
+    log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))
+    losses = log_evidence - log_joint[data.labels, np.arange(data.n_rows)]
+    return 0.0 - float(losses.sum() if data.weights is None else data.weights @ losses)

@@ -29,6 +29,17 @@ def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
     return _memory(_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
 
 
+def _memory(entries: int, recipe: Recipe) -> int:
+    numbers = entries * {None: CLOSED_FORM, "bfgs": FIRST_ORDER, "cg": FIRST_ORDER, "cgb": FIRST_ORDER}.get(
+        recipe.optimizer, QUASI_NEWTON
+    )
+    return BYTES * (numbers + (2 * entries * entries if recipe.optimizer == "bfgs" else 0))
+
+
+def _entries(families: tuple[Family, ...], n_labels: int) -> int:
+    return n_labels * (1 + sum(family.n_cells for family in families))
+
+
 def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
     """Those that get tables; closed forms go through all regions, an optimizer keeps to those of the best step.
 
@@ -64,25 +75,6 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
     )
 
 
-def _memory(entries: int, recipe: Recipe) -> int:
-    numbers = entries * {None: CLOSED_FORM, "bfgs": FIRST_ORDER, "cg": FIRST_ORDER, "cgb": FIRST_ORDER}.get(
-        recipe.optimizer, QUASI_NEWTON
-    )
-    return BYTES * (numbers + (2 * entries * entries if recipe.optimizer == "bfgs" else 0))
-
-
-def _entries(families: tuple[Family, ...], n_labels: int) -> int:
-    return n_labels * (1 + sum(family.n_cells for family in families))
-
-
-def needed_and_free(needed: int, memory: int) -> str:
-    return f"about {_size(needed)} of memory, and {_size(memory)} are free"
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
-
-
 def _named(family: Family, schema: Schema) -> str:
     return ", ".join(f"{schema.attributes[i].name!r}" for i in family.attributes) + " and the class"
 
@@ -110,3 +102,11 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
     return f"leave out columns with many levels, first {column.name!r} ({column.cardinality:,}) with --ignore"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
+
+
+def needed_and_free(needed: int, memory: int) -> str:
+    return f"about {_size(needed)} of memory, and {_size(memory)} are free"

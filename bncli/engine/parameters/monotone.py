@@ -208,29 +208,6 @@ class _Rows(NamedTuple):
     slopes: Any
 
 
-def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
-    """Return what the schema asks of tables over these families; None where no attribute in them has a direction."""
-    directed = []
-    for i in schema.informative:
-        sign = direction_of(schema, i)
-        members = list(_members(schema, families, i)) if sign else []
-        if members:
-            # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
-            members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
-            directed.append(_Directed(sign, tuple(members)))
-    return Directions(tuple(families), tuple(directed), schema.raised) if directed else None
-
-
-def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:
-    n_values = schema.attributes[i].n_values
-    for f, family in enumerate(families):
-        if i in family.attributes and family.by_class:
-            axis = family.attributes.index(i)
-            grouping = family.binned_attributes[axis][1]
-            codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
-            yield _Member(f, axis, np.flatnonzero(np.diff(codes)), family.child not in (None, i))
-
-
 class _Builder:
     """The entries of G and S, attribute by attribute."""
 
@@ -288,24 +265,9 @@ class _Entries(NamedTuple):
     values: Array
 
 
-def _matrix(parts: Sequence[_Entries], shape: tuple[int, int]) -> Any:
-    from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
-
-    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else _NOTHING
-    return csr_array((values, (rows, columns)), shape=shape)
-
-
 _NOTHING = _Entries(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))
-
-
 ENTRIES = 1 << 23
 """Of a sparse matrix that is multiplied out: differences have far fewer effects than tables have."""
-
-
-def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monotone | None:
-    """Return what the directions of the rows' schema ask of parameters; None where they ask for nothing."""
-    directions = directions_of(likelihood.data.schema, likelihood.families)
-    return None if directions is None else Monotone(directions, likelihood, coordinates)
 
 
 @dataclass(frozen=True)
@@ -419,15 +381,33 @@ class Monotone:
         )
 
 
-def _multiplied(factors: list[Any]) -> tuple[Any, ...]:
-    """Sparse matrices of the same product, the first ones multiplied out as far as that has at most ENTRIES numbers."""
-    from scipy.sparse import csr_array
+def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
+    """Return what the schema asks of tables over these families; None where no attribute in them has a direction."""
+    directed = []
+    for i in schema.informative:
+        sign = direction_of(schema, i)
+        members = list(_members(schema, families, i)) if sign else []
+        if members:
+            # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
+            members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
+            directed.append(_Directed(sign, tuple(members)))
+    return Directions(tuple(families), tuple(directed), schema.raised) if directed else None
 
-    product, *rest = factors
-    while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
-        product = csr_array(product @ rest.pop(0))
-        product.eliminate_zeros()
-    return (product, *rest)
+
+def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:
+    n_values = schema.attributes[i].n_values
+    for f, family in enumerate(families):
+        if i in family.attributes and family.by_class:
+            axis = family.attributes.index(i)
+            grouping = family.binned_attributes[axis][1]
+            codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
+            yield _Member(f, axis, np.flatnonzero(np.diff(codes)), family.child not in (None, i))
+
+
+def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monotone | None:
+    """Return what the directions of the rows' schema ask of parameters; None where they ask for nothing."""
+    directions = directions_of(likelihood.data.schema, likelihood.families)
+    return None if directions is None else Monotone(directions, likelihood, coordinates)
 
 
 def after(free: Optimum, found: Optimum) -> Optimum:
@@ -475,3 +455,21 @@ def lowest_difference(model: Model, tables: Tables) -> float:
     if directions is None:
         return 0.0
     return directions.lowest(np.concatenate([tables.bias[np.newaxis], *tables.weights]).T)
+
+
+def _matrix(parts: Sequence[_Entries], shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
+
+    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else _NOTHING
+    return csr_array((values, (rows, columns)), shape=shape)
+
+
+def _multiplied(factors: list[Any]) -> tuple[Any, ...]:
+    """Sparse matrices of the same product, the first ones multiplied out as far as that has at most ENTRIES numbers."""
+    from scipy.sparse import csr_array
+
+    product, *rest = factors
+    while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
+        product = csr_array(product @ rest.pop(0))
+        product.eliminate_zeros()
+    return (product, *rest)

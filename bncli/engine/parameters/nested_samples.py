@@ -68,6 +68,14 @@ LEAST_PER_PARAMETER = 16
 """The optimum of fewer rows is no nearer to that of four times as many than the start is."""
 
 
+class _Drawn(NamedTuple):
+    """Row numbers, ascending; the size from which on each is in the sample, u / r; and its r."""
+
+    rows: Index
+    places: Array
+    rates: Array
+
+
 def nested_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
     """Sample of about so many of the likelihood's rows, ascending as `sizes` are; each made when it is asked for."""
     data = likelihood.data
@@ -81,14 +89,6 @@ def nested_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> I
         totals = np.bincount(labels, expanded, data.n_labels)
         scale = data.class_counts / np.where(totals > 0, totals, 1.0)
         yield replace(data.take(rows), weights=expanded * scale[labels])
-
-
-class _Drawn(NamedTuple):
-    """Row numbers, ascending; the size from which on each is in the sample, u / r; and its r."""
-
-    rows: Index
-    places: Array
-    rates: Array
 
 
 def _drawn_up_to(likelihood: ConditionalLikelihood, n_rows: int) -> _Drawn:

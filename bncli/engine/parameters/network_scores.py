@@ -67,13 +67,6 @@ class Strengths(NamedTuple):
         return cls(**found)._replace(**{key: value for key, value in typed.items() if value})
 
 
-def _prior(text: str) -> str | None:
-    try:
-        return Prior().read(text)
-    except ValueError:
-        return None
-
-
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
     """All scores of a network on some rows."""
     # The counts (r, q, K) of every node with its parents; K is 1 where the class is none of them, or the child.
@@ -97,6 +90,15 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
     return ScoredNetwork(scores, error)
 
 
+def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
+    """Return aCLL at its best parameters, and its relative error as an approximation of their CLL."""
+    k, n = counts.data.n_labels, float(counts.class_counts().sum())
+    line = dirichlet(k, n) if strengths.prior is None else line_of(strengths.prior, k)
+    tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
+    approximate, exact = approximate_cll(counts, tables, line), closed_form(counts, tables).cll
+    return approximate, abs(approximate - exact) / abs(exact) if exact else None
+
+
 def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
     """Return the mean of every figure over several networks; None where any of them has none."""
     scores = NetworkScores(*(_mean(values) for values in zip(*(one.scores for one in scored), strict=True)))  # type: ignore[arg-type]
@@ -106,15 +108,6 @@ def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if len(known) == len(values) else None
-
-
-def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
-    """Return aCLL at its best parameters, and its relative error as an approximation of their CLL."""
-    k, n = counts.data.n_labels, float(counts.class_counts().sum())
-    line = dirichlet(k, n) if strengths.prior is None else line_of(strengths.prior, k)
-    tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
-    approximate, exact = approximate_cll(counts, tables, line), closed_form(counts, tables).cll
-    return approximate, abs(approximate - exact) / abs(exact) if exact else None
 
 
 def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
@@ -129,3 +122,10 @@ def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -
     ]
     total = sum(float((contrast(n, line.beta) * weights).sum()) for n, weights in terms)
     return total - float(counts.class_counts().sum()) * float(line.gamma)
+
+
+def _prior(text: str) -> str | None:
+    try:
+        return Prior().read(text)
+    except ValueError:
+        return None

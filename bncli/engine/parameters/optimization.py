@@ -33,7 +33,6 @@ from bncli.engine.parameters.restarts import best_start, random_point
 from bncli.watch import Iteration, Watch
 
 Product = Callable[[Array], Array]
-
 ROUNDS = 10
 """Of iterations that are allowed, for an optimum under directions."""
 NEAR_COST = 3.0
@@ -201,145 +200,6 @@ class OptimizerSettings:
     near_cost: float = NEAR_COST
 
 
-def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """Return the tables of the best parameters found from the start.
-
-    Never worse than the start in the penalised objective.
-
-    With `restarts`, the best end of all starts.
-    """
-    if not settings.restarts:
-        return _optimize(space, settings, watch)[1]
-    return best_start(lambda start: _optimize(space, replace(settings, start=start), watch), settings.restarts, watch)
-
-
-def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[float, Parameters]:
-    """Return the penalised objective, to be maximised, at the end of one run, and the parameters there."""
-    cll_path: list[float] = []
-
-    def report(step: Step, p: Array) -> None:
-        penalty = _penalty(settings, p)
-        cll_path.append(penalty - step.value)
-        watch(_told(step, cll_path[-1], penalty, settings.optimizer, space.costs))
-
-    optimum = find_optimum(space, settings, report)
-    learnt = Parameters(
-        space.likelihood.tables(space.cells(optimum.point)),
-        space.coordinates.n_parameters,
-        cll_path[0],
-        cll_path[-1],
-        optimum.iterations,
-        optimum.evaluations,
-        optimum.stopped_by,
-        products=optimum.products,
-    )
-    return 0.0 - optimum.value, learnt
-
-
-def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Return the best parameters found from the start; `report` hears of every iteration, the start included."""
-    problem = _Problem(space, settings)
-    samples = _samples(space, settings)
-    if samples is None:
-        found = _minimise(problem.objective, problem.start, settings, report)
-    else:
-        found = _grown(problem.objective, problem.start, samples, settings, report)
-    return _directed(_Problem(space, replace(settings, near_cost=DIRECTED_COST)), found, report)
-
-
-def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
-    """Return the optimum under the directions of attributes, from the free one, which it is where that keeps them."""
-    monotone = problem.space.monotone if isinstance(problem.space, ParameterSpace) else None
-    if monotone is None or monotone.keeps(free.point):
-        return free
-
-    return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
-
-
-def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
-    """Return the optimum under the directions, near `point`."""
-    settings = problem.settings
-    method = partial(_module(settings).minimise, **settings.options)
-    # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
-    stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
-    return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)
-
-
-def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[SampleObjective] | None:
-    """Return the samples through which to grow; None where all rows are to be taken from the first pass on.
-
-    `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
-    no finite optimum; and what incomplete rows weigh is not told by their cells.
-    """
-    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
-        return None
-    data = space.likelihood.data
-    # what is added to all classes alike changes no probability
-    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
-    sizes = settings.growth.sizes(data.n_rows, n_free)
-    if not sizes:
-        return None
-    return _sampled(space, settings, sizes, None) if near is None else _sampled(space, settings, sizes[-1:], near)
-
-
-def _sampled(
-    space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
-) -> Iterator[SampleObjective]:
-    whole = space.likelihood.data
-    for rows in nested_samples(space.likelihood, sizes):
-        problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
-        objective = problem.objective if near is None else _near(problem, near)
-        # P / 2n nats a row, of as many as all rows stand for
-        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
-        yield SampleObjective(objective, rows.n_rows / whole.n_rows, error)
-
-
-def _grown(
-    objective: Objective, start: Array, samples: Iterator[SampleObjective], settings: OptimizerSettings, report: Report
-) -> Optimum:
-    return growing.descend(
-        objective,
-        start,
-        samples,
-        method=_module(settings).minimise,
-        tolerance=settings.tolerance,
-        max_iterations=settings.max_iterations,
-        report=report,
-    )
-
-
-def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
-    """Return the best parameters found from `point`, near which they are expected.
-
-    `settings` tell all but the start.
-    """
-    problem = _Problem(space, settings)
-    samples = _samples(space, settings, near=point)
-    if samples is not None:
-        found = _grown(problem.objective, point, samples, settings, _silent)
-    else:
-        found = _minimise(_near(problem, point), point, settings, _silent)
-    return _directed(problem, found, _silent)
-
-
-def _near(problem: _Problem, point: Array) -> Objective:
-    return replace(problem.objective, precondition=problem.curvature.refresh(point, problem.settings.near_cost))
-
-
-def _silent(step: Step, p: Array) -> None:
-    pass
-
-
-def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
-    limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
-    found: Optimum = _module(settings).minimise(objective, start, report=report, **limits, **settings.options)
-    return found
-
-
-def _module(settings: OptimizerSettings) -> Any:
-    return importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
-
-
 @dataclass(frozen=True)
 class _Problem:
     """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
@@ -393,6 +253,41 @@ class _Problem:
         return self.curvature.start(self.start)
 
 
+def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
+    """Return the tables of the best parameters found from the start.
+
+    Never worse than the start in the penalised objective.
+
+    With `restarts`, the best end of all starts.
+    """
+    if not settings.restarts:
+        return _optimize(space, settings, watch)[1]
+    return best_start(lambda start: _optimize(space, replace(settings, start=start), watch), settings.restarts, watch)
+
+
+def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[float, Parameters]:
+    """Return the penalised objective, to be maximised, at the end of one run, and the parameters there."""
+    cll_path: list[float] = []
+
+    def report(step: Step, p: Array) -> None:
+        penalty = _penalty(settings, p)
+        cll_path.append(penalty - step.value)
+        watch(_told(step, cll_path[-1], penalty, settings.optimizer, space.costs))
+
+    optimum = find_optimum(space, settings, report)
+    learnt = Parameters(
+        space.likelihood.tables(space.cells(optimum.point)),
+        space.coordinates.n_parameters,
+        cll_path[0],
+        cll_path[-1],
+        optimum.iterations,
+        optimum.evaluations,
+        optimum.stopped_by,
+        products=optimum.products,
+    )
+    return 0.0 - optimum.value, learnt
+
+
 def _penalty(settings: OptimizerSettings, p: Array) -> float:
     return settings.penalty / 2 * float(np.add.reduce(np.square(p - settings.penalty_center)))
 
@@ -401,3 +296,107 @@ def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs |
     flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
     spent = (step.evaluations, step.gradient_evaluations)
     return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, *spent, flops)
+
+
+def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
+    """Return the best parameters found from the start; `report` hears of every iteration, the start included."""
+    problem = _Problem(space, settings)
+    samples = _samples(space, settings)
+    if samples is None:
+        found = _minimise(problem.objective, problem.start, settings, report)
+    else:
+        found = _grown(problem.objective, problem.start, samples, settings, report)
+    return _directed(_Problem(space, replace(settings, near_cost=DIRECTED_COST)), found, report)
+
+
+def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[SampleObjective] | None:
+    """Return the samples through which to grow; None where all rows are to be taken from the first pass on.
+
+    `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
+    no finite optimum; and what incomplete rows weigh is not told by their cells.
+    """
+    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
+        return None
+    data = space.likelihood.data
+    # what is added to all classes alike changes no probability
+    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
+    sizes = settings.growth.sizes(data.n_rows, n_free)
+    if not sizes:
+        return None
+    return _sampled(space, settings, sizes, None) if near is None else _sampled(space, settings, sizes[-1:], near)
+
+
+def _sampled(
+    space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
+) -> Iterator[SampleObjective]:
+    whole = space.likelihood.data
+    for rows in nested_samples(space.likelihood, sizes):
+        problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
+        objective = problem.objective if near is None else _near(problem, near)
+        # P / 2n nats a row, of as many as all rows stand for
+        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
+        yield SampleObjective(objective, rows.n_rows / whole.n_rows, error)
+
+
+def _near(problem: _Problem, point: Array) -> Objective:
+    return replace(problem.objective, precondition=problem.curvature.refresh(point, problem.settings.near_cost))
+
+
+def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
+    limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
+    found: Optimum = _module(settings).minimise(objective, start, report=report, **limits, **settings.options)
+    return found
+
+
+def _module(settings: OptimizerSettings) -> Any:
+    return importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
+
+
+def _grown(
+    objective: Objective, start: Array, samples: Iterator[SampleObjective], settings: OptimizerSettings, report: Report
+) -> Optimum:
+    return growing.descend(
+        objective,
+        start,
+        samples,
+        method=_module(settings).minimise,
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+        report=report,
+    )
+
+
+def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
+    """Return the optimum under the directions of attributes, from the free one, which it is where that keeps them."""
+    monotone = problem.space.monotone if isinstance(problem.space, ParameterSpace) else None
+    if monotone is None or monotone.keeps(free.point):
+        return free
+
+    return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
+
+
+def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
+    """Return the optimum under the directions, near `point`."""
+    settings = problem.settings
+    method = partial(_module(settings).minimise, **settings.options)
+    # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
+    stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
+    return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)
+
+
+def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
+    """Return the best parameters found from `point`, near which they are expected.
+
+    `settings` tell all but the start.
+    """
+    problem = _Problem(space, settings)
+    samples = _samples(space, settings, near=point)
+    if samples is not None:
+        found = _grown(problem.objective, point, samples, settings, _silent)
+    else:
+        found = _minimise(_near(problem, point), point, settings, _silent)
+    return _directed(problem, found, _silent)
+
+
+def _silent(step: Step, p: Array) -> None:
+    pass

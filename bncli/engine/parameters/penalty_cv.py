@@ -77,43 +77,8 @@ FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 FEW_ROWS = 300
 DOUBT, DOUBT_ROWS = 2.0, 50
 RISE = 0.25
-
-
-def log_frequencies(class_counts: Array) -> Array:
-    """Return ln f (K,) of class counts (K,); the 1 keeps it finite where a class has no row."""
-    return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
-
-
-def shrunk_cells(cells: Array, class_counts: Array, factor: float) -> Array:
-    """Tables as one array (K, n_cells), the bias first, shrunk; as they are for a factor of 1."""
-    if factor == 1.0:
-        return cells
-    shrunk = factor * cells
-    shrunk[:, 0] += (1.0 - factor) * log_frequencies(class_counts)
-    return shrunk
-
-
-def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
-    """Return the factor by the CLL of so many held-out rows, of so much weight, under each of FACTORS; None for 1."""
-    doubt = DOUBT * min(1.0, DOUBT_ROWS / n_rows)
-    least = (1.0 + RISE) * max(log_likelihoods)
-    worth = {factor: cll - doubt * factor for factor, cll in zip(FACTORS, log_likelihoods, strict=True) if cll >= least}
-    best = max(worth, key=lambda factor: (worth[factor], factor))
-    return None if best == 1.0 else Shrinkage(best, 0.0 - log_likelihoods[FACTORS.index(best)] / weight)
-
-
-def shrunk(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
-    """Parameters with their tables shrunk, and the CLL of the training rows under these."""
-    assert isinstance(parameters.predictor, Tables)
-    likelihood = conditional_likelihood(counts.data, parameters.predictor.families)
-    cells = shrunk_cells(likelihood.flatten(parameters.predictor), counts.class_counts(), shrinkage.factor)
-    cll = likelihood.value_and_gradient(cells)[0]
-    return replace(parameters, predictor=likelihood.tables(cells), cll=cll)
-
-
 SpaceOf = Callable[[Counts], Space]
 Recode = Callable[[Columns], Dataset]
-
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
 AHEAD = 2
@@ -132,177 +97,11 @@ class HeldOutFold(NamedTuple):
     rows: Dataset
 
 
-def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
-    """Return the folds of all rows or, where they are many, of a sample, cuts and levels as they are.
-
-    None of a single row.
-    """
-    data = data.take(_taking_part(data.labels, seed))
-    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
-
-
-def sample_of(columns: Columns, seed: int) -> Columns:
-    """Return the rows that take part, as they were read."""
-    assert columns.label is not None
-    rows = _taking_part(columns.label.codes, seed)
-    return columns if len(rows) == columns.n_rows else columns.take(rows)
-
-
-def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
-    """Return the folds of a sample with cuts and levels learned anew in each; `recode` encodes rows with them.
-
-    Cuts are made for the class. Where the rows that are held out had a part in them, the loss of these rows flatters.
-    """
-    assert sample.label is not None
-    folds = []
-    for others, rows in _splits(sample.label.codes, seed):
-        data = recode(sample.take(others))
-        folds.append(HeldOutFold(Counts(data), _under(data, sample.take(rows))))
-    return folds
-
-
-def _under(data: Dataset, columns: Columns) -> Dataset:
-    """Other rows in the codes of a data set; what it has no code for counts as its commonest value."""
-    schema = data.schema
-    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
-    codes: list[Codes] = [nothing] * len(schema.attributes)
-    for i, found in zip(schema.informative, encode_attributes(columns, schema, schema.informative).codes, strict=True):
-        codes[i] = found if schema.marginalizes else _known(found, schema.attributes[i])
-    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, data.threads)
-
-
-def _known(codes: Codes, attribute: Attribute) -> Codes:
-    unknown = codes >= attribute.cardinality
-    if unknown.any():
-        codes[unknown] = int(np.argmax(attribute.frequencies))
-    return codes
-
-
-def _splits(labels: Integers, seed: int) -> Iterator[tuple[Index, Index]]:
-    """Yield the rows to learn from and those held out, of every fold; none of a single row."""
-    if len(labels) < 2:
-        return
-    fold_of = _folds(labels, seed)
-    for fold in range(fold_of.max() + 1):
-        yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-
-
-def penalty_path(
-    folds: Sequence[HeldOutFold],
-    space_of: SpaceOf,
-    *,
-    center: float,
-    near: float | None = None,
-    shrink: bool = False,
-    watch: Watch = silent,
-    what: str = "",
-) -> ChosenPenalty:
-    """Return the lambda of GRID with the least held-out loss in the spaces that `space_of` makes from counts.
-
-    The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
-    that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
-    follows is better than its first. `shrink`: whether the tables may be shrunk, if rows are few (see `shrinkage`).
-    """
-    if not folds:
-        return ChosenPenalty(UNTRIED, ())
-    told, n_rows = _FoldProgress(watch, what), sum(fold.rows.n_rows for fold in folds)
-    shrink, grid = (
-        shrink and n_rows <= FEW_ROWS,
-        (tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]),
-    )
-    first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
-    paths = _paths(folds, space_of, center, shrink)
-    tried = _follow(paths, grid[first:], told)
-    if first and best_of(tried) == GRID[first]:
-        paths = _paths(folds, space_of, center, shrink)
-        tried = _follow(paths, grid, told)
-    best = best_of(tried)
-    chosen = ChosenPenalty(best, tuple(_under_directions(paths, best, tried)))
-    return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
-
-
 class _FoldProgress(NamedTuple):
     """Whom progress is told to, and what goes before it."""
 
     watch: Watch
     what: str
-
-
-def _paths(folds: Sequence[HeldOutFold], space_of: SpaceOf, center: float, shrink: bool) -> list[_Path]:
-    spaces = [space_of(fold.counts) for fold in folds]
-    return [_Path(space, space.on(fold.rows), center, shrink) for space, fold in zip(spaces, folds, strict=True)]
-
-
-def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) -> list[Tried]:
-    weight = _weight(paths)
-    tried: list[Tried] = []
-    for penalty in grid:
-        cll = 0.0
-        for f, path in enumerate(paths):
-            done = len(tried) + f / len(paths)
-            detail = f"{told.what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
-            told.watch(Progress(done, len(grid), detail))
-            cll += path.advance(penalty)
-        # 0.0 - x in place of -x: a loss of 0 is never written -0
-        tried.append(Tried(penalty, 0.0 - cll / weight))
-        lowest = min(one.log_loss for one in tried)
-        # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
-        if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
-            break
-    return tried
-
-
-def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[Tried]) -> list[Tried]:
-    """Return what was tried, the best penalty with its loss under the directions of attributes, if there are any."""
-    if not any(path.is_directed for path in paths):
-        return list(tried)
-    loss = 0.0 - sum(path.direct(best) for path in paths) / _weight(paths)
-    return [Tried(best, loss) if one.penalty == best else one for one in tried]
-
-
-def _weight(paths: Sequence[_Path]) -> float:
-    """Of all rows held out."""
-    return sum(path.held_out.data.total_weight for path in paths)
-
-
-def _shrinkage(paths: Sequence[_Path], penalty: float) -> Shrinkage | None:
-    """Return what the rows held out ask for at this penalty."""
-    totals = [sum(clls) for clls in zip(*(path.shrunk[penalty] for path in paths), strict=True)]
-    return choose_factor(totals, sum(path.held_out.data.n_rows for path in paths), _weight(paths))
-
-
-def _taking_part(labels: Integers, seed: int) -> Index:
-    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
-
-
-def held_out_base(data: Dataset, seed: int) -> float | None:
-    """Return the log-loss of class frequencies on the rows that are held out; None where it holds out none."""
-    rows = _taking_part(data.labels, seed)
-    if len(rows) < 2:
-        return None
-    fold_of = _folds(data.labels[rows], seed)
-    weights = None if data.weights is None else data.weights[rows]
-    tables = np.zeros((int(fold_of.max()) + 1, data.n_labels))
-    np.add.at(tables, (fold_of, data.labels[rows]), 1.0 if weights is None else weights)
-    return base_log_loss([(tables.sum(axis=0) - held_out, held_out) for held_out in tables])
-
-
-def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
-    """Return the mean log-loss of the class frequencies; class counts (K,) of the rows learned from and held out.
-
-        - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
-
-    The 1 keeps it finite where a class is held out as a whole.
-    """
-    loss = sum(float(held_out @ log_frequencies(n)) for n, held_out in folds)
-    return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
-
-
-def best_of(tried: list[Tried]) -> float:
-    """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
-    lowest = min(one.log_loss for one in tried)
-    # GRID falls, so the first that ties is the largest
-    return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))
 
 
 @dataclass
@@ -359,5 +158,203 @@ class _Path:
         return 2.0 * last - before
 
 
+def log_frequencies(class_counts: Array) -> Array:
+    """Return ln f (K,) of class counts (K,); the 1 keeps it finite where a class has no row."""
+    return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
+
+
+def shrunk_cells(cells: Array, class_counts: Array, factor: float) -> Array:
+    """Tables as one array (K, n_cells), the bias first, shrunk; as they are for a factor of 1."""
+    if factor == 1.0:
+        return cells
+    shrunk = factor * cells
+    shrunk[:, 0] += (1.0 - factor) * log_frequencies(class_counts)
+    return shrunk
+
+
+def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
+    """Return the factor by the CLL of so many held-out rows, of so much weight, under each of FACTORS; None for 1."""
+    doubt = DOUBT * min(1.0, DOUBT_ROWS / n_rows)
+    least = (1.0 + RISE) * max(log_likelihoods)
+    worth = {factor: cll - doubt * factor for factor, cll in zip(FACTORS, log_likelihoods, strict=True) if cll >= least}
+    best = max(worth, key=lambda factor: (worth[factor], factor))
+    return None if best == 1.0 else Shrinkage(best, 0.0 - log_likelihoods[FACTORS.index(best)] / weight)
+
+
+def shrunk(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
+    """Parameters with their tables shrunk, and the CLL of the training rows under these."""
+    assert isinstance(parameters.predictor, Tables)
+    likelihood = conditional_likelihood(counts.data, parameters.predictor.families)
+    cells = shrunk_cells(likelihood.flatten(parameters.predictor), counts.class_counts(), shrinkage.factor)
+    cll = likelihood.value_and_gradient(cells)[0]
+    return replace(parameters, predictor=likelihood.tables(cells), cll=cll)
+
+
+def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
+    """Return the folds of all rows or, where they are many, of a sample, cuts and levels as they are.
+
+    None of a single row.
+    """
+    data = data.take(_taking_part(data.labels, seed))
+    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
+
+
+def _taking_part(labels: Integers, seed: int) -> Index:
+    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
+
+
+def _splits(labels: Integers, seed: int) -> Iterator[tuple[Index, Index]]:
+    """Yield the rows to learn from and those held out, of every fold; none of a single row."""
+    if len(labels) < 2:
+        return
+    fold_of = _folds(labels, seed)
+    for fold in range(fold_of.max() + 1):
+        yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+
+
 def _folds(labels: Integers, seed: int) -> Index:
     return stratified_folds(labels, min(FOLDS, len(labels)), seed)
+
+
+def sample_of(columns: Columns, seed: int) -> Columns:
+    """Return the rows that take part, as they were read."""
+    assert columns.label is not None
+    rows = _taking_part(columns.label.codes, seed)
+    return columns if len(rows) == columns.n_rows else columns.take(rows)
+
+
+def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
+    """Return the folds of a sample with cuts and levels learned anew in each; `recode` encodes rows with them.
+
+    Cuts are made for the class. Where the rows that are held out had a part in them, the loss of these rows flatters.
+    """
+    assert sample.label is not None
+    folds = []
+    for others, rows in _splits(sample.label.codes, seed):
+        data = recode(sample.take(others))
+        folds.append(HeldOutFold(Counts(data), _under(data, sample.take(rows))))
+    return folds
+
+
+def _under(data: Dataset, columns: Columns) -> Dataset:
+    """Other rows in the codes of a data set; what it has no code for counts as its commonest value."""
+    schema = data.schema
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    codes: list[Codes] = [nothing] * len(schema.attributes)
+    for i, found in zip(schema.informative, encode_attributes(columns, schema, schema.informative).codes, strict=True):
+        codes[i] = found if schema.marginalizes else _known(found, schema.attributes[i])
+    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, data.threads)
+
+
+def _known(codes: Codes, attribute: Attribute) -> Codes:
+    unknown = codes >= attribute.cardinality
+    if unknown.any():
+        codes[unknown] = int(np.argmax(attribute.frequencies))
+    return codes
+
+
+def penalty_path(
+    folds: Sequence[HeldOutFold],
+    space_of: SpaceOf,
+    *,
+    center: float,
+    near: float | None = None,
+    shrink: bool = False,
+    watch: Watch = silent,
+    what: str = "",
+) -> ChosenPenalty:
+    """Return the lambda of GRID with the least held-out loss in the spaces that `space_of` makes from counts.
+
+    The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
+    that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
+    follows is better than its first. `shrink`: whether the tables may be shrunk, if rows are few (see `shrinkage`).
+    """
+    if not folds:
+        return ChosenPenalty(UNTRIED, ())
+    told, n_rows = _FoldProgress(watch, what), sum(fold.rows.n_rows for fold in folds)
+    shrink, grid = (
+        shrink and n_rows <= FEW_ROWS,
+        (tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]),
+    )
+    first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
+    paths = _paths(folds, space_of, center, shrink)
+    tried = _follow(paths, grid[first:], told)
+    if first and best_of(tried) == GRID[first]:
+        paths = _paths(folds, space_of, center, shrink)
+        tried = _follow(paths, grid, told)
+    best = best_of(tried)
+    chosen = ChosenPenalty(best, tuple(_under_directions(paths, best, tried)))
+    return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
+
+
+def _paths(folds: Sequence[HeldOutFold], space_of: SpaceOf, center: float, shrink: bool) -> list[_Path]:
+    spaces = [space_of(fold.counts) for fold in folds]
+    return [_Path(space, space.on(fold.rows), center, shrink) for space, fold in zip(spaces, folds, strict=True)]
+
+
+def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) -> list[Tried]:
+    weight = _weight(paths)
+    tried: list[Tried] = []
+    for penalty in grid:
+        cll = 0.0
+        for f, path in enumerate(paths):
+            done = len(tried) + f / len(paths)
+            detail = f"{told.what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
+            told.watch(Progress(done, len(grid), detail))
+            cll += path.advance(penalty)
+        # 0.0 - x in place of -x: a loss of 0 is never written -0
+        tried.append(Tried(penalty, 0.0 - cll / weight))
+        lowest = min(one.log_loss for one in tried)
+        # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
+        if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
+            break
+    return tried
+
+
+def _weight(paths: Sequence[_Path]) -> float:
+    """Of all rows held out."""
+    return sum(path.held_out.data.total_weight for path in paths)
+
+
+def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[Tried]) -> list[Tried]:
+    """Return what was tried, the best penalty with its loss under the directions of attributes, if there are any."""
+    if not any(path.is_directed for path in paths):
+        return list(tried)
+    loss = 0.0 - sum(path.direct(best) for path in paths) / _weight(paths)
+    return [Tried(best, loss) if one.penalty == best else one for one in tried]
+
+
+def _shrinkage(paths: Sequence[_Path], penalty: float) -> Shrinkage | None:
+    """Return what the rows held out ask for at this penalty."""
+    totals = [sum(clls) for clls in zip(*(path.shrunk[penalty] for path in paths), strict=True)]
+    return choose_factor(totals, sum(path.held_out.data.n_rows for path in paths), _weight(paths))
+
+
+def held_out_base(data: Dataset, seed: int) -> float | None:
+    """Return the log-loss of class frequencies on the rows that are held out; None where it holds out none."""
+    rows = _taking_part(data.labels, seed)
+    if len(rows) < 2:
+        return None
+    fold_of = _folds(data.labels[rows], seed)
+    weights = None if data.weights is None else data.weights[rows]
+    tables = np.zeros((int(fold_of.max()) + 1, data.n_labels))
+    np.add.at(tables, (fold_of, data.labels[rows]), 1.0 if weights is None else weights)
+    return base_log_loss([(tables.sum(axis=0) - held_out, held_out) for held_out in tables])
+
+
+def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
+    """Return the mean log-loss of the class frequencies; class counts (K,) of the rows learned from and held out.
+
+        - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
+
+    The 1 keeps it finite where a class is held out as a whole.
+    """
+    loss = sum(float(held_out @ log_frequencies(n)) for n, held_out in folds)
+    return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
+
+
+def best_of(tried: list[Tried]) -> float:
+    """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
+    lowest = min(one.log_loss for one in tried)
+    # GRID falls, so the first that ties is the largest
+    return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))

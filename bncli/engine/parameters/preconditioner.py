@@ -129,38 +129,6 @@ class Features:
         return out
 
 
-def weighted_products(values: Array, factors: Array) -> Array:
-    """C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
-    return np.stack([(values.T * factor) @ values for factor in factors])
-
-
-def features(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
-    """Return the effects `chosen`, ascending, the bias, 0, among them, for about so many rows and sets of factors."""
-    families = tuple(_functions(effects, fusion, chosen))
-    plain = Features(families, len(chosen))
-    if functions_work(families, n_rows, n_blocks) <= plain.work(n_rows, n_blocks):
-        return pack_functions(families, len(chosen))
-    return plain
-
-
-def _functions(effects: Effects, fusion: Fusion, chosen: Index) -> Iterator[Functions]:
-    """Yield the bias, then the families that have any of these effects, group by group."""
-    of_family: dict[int, list[tuple[Index, Array]]] = {}
-    for family, numbers, table in effects.columns(chosen):
-        of_family.setdefault(family, []).append((numbers, table))
-    first = np.cumsum([1, *(family.n_cells for family in effects.families)])
-    yield Functions(0, np.zeros(len(fusion.members[0]), np.intp), np.zeros(1, np.intp), np.ones((1, 1)))
-    for g, members in enumerate(fusion.members):
-        for cells in members.T:
-            family = int(np.searchsorted(first, cells[0], side="right")) - 1  # -1 for the bias
-            if family in of_family:
-                numbers = np.concatenate([some for some, _ in of_family[family]])
-                table = np.concatenate([values for _, values in of_family[family]], axis=1)
-                met = np.bincount(cells - first[family], minlength=len(table)) > 0
-                codes = (np.cumsum(met) - 1)[cells - first[family]]
-                yield Functions(g, codes, numbers, table[met])
-
-
 MOST = 1024
 """Directions at most, those of the heaviest values."""
 
@@ -228,126 +196,6 @@ class _Pair(NamedTuple):
     plus: tuple[int, Index]
     minus: tuple[int, Index]
     weight: float
-
-
-def null_space(families: Sequence[Family], weights: Array, scale: Array, most: int = MOST) -> NullSpace | None:
-    """Return what tables over `families` can move without a change of scores.
-
-    Weights (n_cells,) of the rows in each cell.
-
-    `most`: so many directions at most.
-    """
-    pairs = sorted(_pairs(families, weights), key=lambda pair: -pair.weight)[: min(most, MOST)]
-    if not pairs:
-        return None
-    n, none = 1, -1
-    columns = np.full((2 + max(len(family.shape) for family in families), len(weights)), none)
-    columns[0, 0] = 0
-    numbers = np.empty((2, len(pairs)), np.intp)
-    for j, pair in enumerate(pairs):
-        for side, (row, cells) in enumerate(pair[:2]):
-            if columns[row, cells[0]] == none:
-                columns[row, cells] = n
-                n += 1
-            numbers[side, j] = columns[row, cells[0]]
-    columns[columns == none] = n
-    used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
-    return NullSpace(Subspace(columns[used], n), numbers[0], numbers[1], scale)
-
-
-def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
-    """Every family against the first one over the same values, and one of each connected part against the bias."""
-    first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
-    part: dict[BinnedAttribute, BinnedAttribute] = {}
-    whole: dict[BinnedAttribute, Index] = {}
-    offset = 1
-    for family in families:
-        live = offset + np.flatnonzero(weights[offset : offset + family.n_cells] > 0)
-        for place, key in enumerate(family.binned_attributes):
-            values = [(2 + place, cells) for cells in _by_value(family, place, live, offset)]
-            for plus, minus in zip(values, first.setdefault(key, values), strict=True):
-                if plus is not minus and len(plus[1]):
-                    yield _Pair(plus, minus, float(weights[plus[1]].sum()))
-            _join(part, key, family.binned_attributes[0])
-            whole.setdefault(key, live)
-        offset += family.n_cells
-    for key in part:
-        if _root(part, key) == key:
-            yield _Pair((1, whole[key]), (0, np.zeros(1, np.intp)), math.inf)
-
-
-def _by_value(family: Family, place: int, cells: Index, offset: int) -> list[Index]:
-    """Those of the cells that have each value of the attribute in a place of the family."""
-    size = family.shape[place]
-    value = (cells - offset) // math.prod(family.shape[place + 1 :]) % size
-    order = np.argsort(value, kind="stable")
-    return np.split(cells[order], np.cumsum(np.bincount(value, minlength=size))[:-1])
-
-
-def _join(part: dict[BinnedAttribute, BinnedAttribute], one: BinnedAttribute, other: BinnedAttribute) -> None:
-    """Let two attributes, new or not, be in one part."""
-    for key in (one, other):
-        part.setdefault(key, key)
-    part[_root(part, one)] = _root(part, other)
-
-
-def _root(part: dict[BinnedAttribute, BinnedAttribute], key: BinnedAttribute) -> BinnedAttribute:
-    while part[key] != key:
-        key = part[key]
-    return key
-
-
-def top_only(weights: Array, size: int) -> Subspace:
-    """Return the `size` heaviest cells, ties to the lower; cell 0, the bias, is one of them."""
-    n = min(size, len(weights))
-    columns = np.full((1, len(weights)), n)
-    columns[0, _heaviest(weights, n)] = np.arange(n)
-    return Subspace(columns, n)
-
-
-def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int) -> Subspace:
-    """At most `size` columns, half of them sums where there are so many; weights (n_cells,) of the rows in each cell.
-
-    `curved` tells the cells whose curvature is the data's. The bias, cell 0, is always in the top.
-    """
-    n_top = size if np.count_nonzero(weights) <= size else size - size // 2
-    top = top_only(weights, n_top)
-    free = curved & (weights > 0) & (top.columns[0] == top.n)
-    candidates = list(_subspace_values(families, free))
-    # the sum of one cell would be that cell again
-    totals = [float(weights[cells].sum()) if len(cells) > 1 else 0.0 for _, cells in candidates]
-    chosen = sorted(np.argsort(np.negative(totals), kind="stable")[: size - top.n])
-    chosen = [i for i in chosen if totals[i] > 0]
-    n = top.n + len(chosen)
-    columns = np.full((1 + max((len(f.shape) for f in families), default=0), len(weights)), n)
-    columns[0, top.top] = np.arange(top.n)
-    for column, i in enumerate(chosen, start=top.n):
-        place, cells = candidates[i]
-        columns[1 + place, cells] = column
-    used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
-    return Subspace(columns[used], n)
-
-
-def _heaviest(weights: Array, n: int) -> Index:
-    """Ascending; the heaviest n - 1 and 0, or the heaviest n if 0 is among them."""
-    ranked = weights.copy()
-    # the bias is active in every row: it always comes first
-    ranked[0] = math.inf
-    return np.sort(np.argsort(-ranked, kind="stable")[:n])
-
-
-def _subspace_values(families: Sequence[Family], free: Mask) -> Iterator[tuple[int, Index]]:
-    """For every value of every attribute of families of several attributes: its place, the free cells that have it."""
-    offset = 1
-    for family in families:
-        if len(family.shape) > 1:
-            cells = np.flatnonzero(free[offset : offset + family.n_cells])
-            for place, size in enumerate(family.shape):
-                value = cells // math.prod(family.shape[place + 1 :]) % size
-                order = np.argsort(value, kind="stable")
-                edges = np.cumsum(np.bincount(value, minlength=size))[:-1]
-                yield from ((place, offset + cells[part]) for part in np.split(order, edges))
-        offset += family.n_cells
 
 
 LEAST_SIZE = 64
@@ -499,6 +347,158 @@ class Whitening:
         return self.packings[key]
 
 
+def weighted_products(values: Array, factors: Array) -> Array:
+    """C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
+    return np.stack([(values.T * factor) @ values for factor in factors])
+
+
+def features(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
+    """Return the effects `chosen`, ascending, the bias, 0, among them, for about so many rows and sets of factors."""
+    families = tuple(_functions(effects, fusion, chosen))
+    plain = Features(families, len(chosen))
+    if functions_work(families, n_rows, n_blocks) <= plain.work(n_rows, n_blocks):
+        return pack_functions(families, len(chosen))
+    return plain
+
+
+def _functions(effects: Effects, fusion: Fusion, chosen: Index) -> Iterator[Functions]:
+    """Yield the bias, then the families that have any of these effects, group by group."""
+    of_family: dict[int, list[tuple[Index, Array]]] = {}
+    for family, numbers, table in effects.columns(chosen):
+        of_family.setdefault(family, []).append((numbers, table))
+    first = np.cumsum([1, *(family.n_cells for family in effects.families)])
+    yield Functions(0, np.zeros(len(fusion.members[0]), np.intp), np.zeros(1, np.intp), np.ones((1, 1)))
+    for g, members in enumerate(fusion.members):
+        for cells in members.T:
+            family = int(np.searchsorted(first, cells[0], side="right")) - 1  # -1 for the bias
+            if family in of_family:
+                numbers = np.concatenate([some for some, _ in of_family[family]])
+                table = np.concatenate([values for _, values in of_family[family]], axis=1)
+                met = np.bincount(cells - first[family], minlength=len(table)) > 0
+                codes = (np.cumsum(met) - 1)[cells - first[family]]
+                yield Functions(g, codes, numbers, table[met])
+
+
+def null_space(families: Sequence[Family], weights: Array, scale: Array, most: int = MOST) -> NullSpace | None:
+    """Return what tables over `families` can move without a change of scores.
+
+    Weights (n_cells,) of the rows in each cell.
+
+    `most`: so many directions at most.
+    """
+    pairs = sorted(_pairs(families, weights), key=lambda pair: -pair.weight)[: min(most, MOST)]
+    if not pairs:
+        return None
+    n, none = 1, -1
+    columns = np.full((2 + max(len(family.shape) for family in families), len(weights)), none)
+    columns[0, 0] = 0
+    numbers = np.empty((2, len(pairs)), np.intp)
+    for j, pair in enumerate(pairs):
+        for side, (row, cells) in enumerate(pair[:2]):
+            if columns[row, cells[0]] == none:
+                columns[row, cells] = n
+                n += 1
+            numbers[side, j] = columns[row, cells[0]]
+    columns[columns == none] = n
+    used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
+    return NullSpace(Subspace(columns[used], n), numbers[0], numbers[1], scale)
+
+
+def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
+    """Every family against the first one over the same values, and one of each connected part against the bias."""
+    first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
+    part: dict[BinnedAttribute, BinnedAttribute] = {}
+    whole: dict[BinnedAttribute, Index] = {}
+    offset = 1
+    for family in families:
+        live = offset + np.flatnonzero(weights[offset : offset + family.n_cells] > 0)
+        for place, key in enumerate(family.binned_attributes):
+            values = [(2 + place, cells) for cells in _by_value(family, place, live, offset)]
+            for plus, minus in zip(values, first.setdefault(key, values), strict=True):
+                if plus is not minus and len(plus[1]):
+                    yield _Pair(plus, minus, float(weights[plus[1]].sum()))
+            _join(part, key, family.binned_attributes[0])
+            whole.setdefault(key, live)
+        offset += family.n_cells
+    for key in part:
+        if _root(part, key) == key:
+            yield _Pair((1, whole[key]), (0, np.zeros(1, np.intp)), math.inf)
+
+
+def _by_value(family: Family, place: int, cells: Index, offset: int) -> list[Index]:
+    """Those of the cells that have each value of the attribute in a place of the family."""
+    size = family.shape[place]
+    value = (cells - offset) // math.prod(family.shape[place + 1 :]) % size
+    order = np.argsort(value, kind="stable")
+    return np.split(cells[order], np.cumsum(np.bincount(value, minlength=size))[:-1])
+
+
+def _join(part: dict[BinnedAttribute, BinnedAttribute], one: BinnedAttribute, other: BinnedAttribute) -> None:
+    """Let two attributes, new or not, be in one part."""
+    for key in (one, other):
+        part.setdefault(key, key)
+    part[_root(part, one)] = _root(part, other)
+
+
+def _root(part: dict[BinnedAttribute, BinnedAttribute], key: BinnedAttribute) -> BinnedAttribute:
+    while part[key] != key:
+        key = part[key]
+    return key
+
+
+def top_only(weights: Array, size: int) -> Subspace:
+    """Return the `size` heaviest cells, ties to the lower; cell 0, the bias, is one of them."""
+    n = min(size, len(weights))
+    columns = np.full((1, len(weights)), n)
+    columns[0, _heaviest(weights, n)] = np.arange(n)
+    return Subspace(columns, n)
+
+
+def _heaviest(weights: Array, n: int) -> Index:
+    """Ascending; the heaviest n - 1 and 0, or the heaviest n if 0 is among them."""
+    ranked = weights.copy()
+    # the bias is active in every row: it always comes first
+    ranked[0] = math.inf
+    return np.sort(np.argsort(-ranked, kind="stable")[:n])
+
+
+def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int) -> Subspace:
+    """At most `size` columns, half of them sums where there are so many; weights (n_cells,) of the rows in each cell.
+
+    `curved` tells the cells whose curvature is the data's. The bias, cell 0, is always in the top.
+    """
+    n_top = size if np.count_nonzero(weights) <= size else size - size // 2
+    top = top_only(weights, n_top)
+    free = curved & (weights > 0) & (top.columns[0] == top.n)
+    candidates = list(_subspace_values(families, free))
+    # the sum of one cell would be that cell again
+    totals = [float(weights[cells].sum()) if len(cells) > 1 else 0.0 for _, cells in candidates]
+    chosen = sorted(np.argsort(np.negative(totals), kind="stable")[: size - top.n])
+    chosen = [i for i in chosen if totals[i] > 0]
+    n = top.n + len(chosen)
+    columns = np.full((1 + max((len(f.shape) for f in families), default=0), len(weights)), n)
+    columns[0, top.top] = np.arange(top.n)
+    for column, i in enumerate(chosen, start=top.n):
+        place, cells = candidates[i]
+        columns[1 + place, cells] = column
+    used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
+    return Subspace(columns[used], n)
+
+
+def _subspace_values(families: Sequence[Family], free: Mask) -> Iterator[tuple[int, Index]]:
+    """For every value of every attribute of families of several attributes: its place, the free cells that have it."""
+    offset = 1
+    for family in families:
+        if len(family.shape) > 1:
+            cells = np.flatnonzero(free[offset : offset + family.n_cells])
+            for place, size in enumerate(family.shape):
+                value = cells // math.prod(family.shape[place + 1 :]) % size
+                order = np.argsort(value, kind="stable")
+                edges = np.cumsum(np.bincount(value, minlength=size))[:-1]
+                yield from ((place, offset + cells[part]) for part in np.split(order, edges))
+        offset += family.n_cells
+
+
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
     """Return the preconditioners of an optimization of `likelihood` in `space` under `penalty`."""
     weights = likelihood.cell_weights()
@@ -509,6 +509,24 @@ def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: fl
         most = int((START_PASSES * likelihood.pass_work / FLAT_WORK) ** (1 / 3))
         flat = null_space(likelihood.families, weights, space.scale, most)
     return Whitening(likelihood, space, penalty, weights, flat=flat)
+
+
+def row_factors(scores: Array) -> Array:
+    """Return q of the module's formula from scores (K, rows), which are overwritten.
+
+    For two classes, alike, (1, rows).
+    """
+    # the largest exponent is then 0: nothing overflows
+    scores -= np.maximum.reduce(scores, axis=0)
+    p = np.exp(scores)
+    p /= np.add.reduce(p, axis=0)
+    if len(p) == 2:
+        return 2.0 * p[:1] * p[1:]
+    h = p * (1.0 - p)
+    total = h.sum(axis=0) ** 2
+    ratio = total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
+    h *= np.minimum(ratio, 2.0)  # never more, but for rounding: 1 - p is 0 where p is within 1e-16 of 1
+    return h
 
 
 def _of_predictors(predictors: Predictors | CellPredictors, precondition: Precondition, n_labels: int) -> Precondition:
@@ -544,6 +562,14 @@ def _grams(
     return total, weight
 
 
+def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
+    """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
+    scores = np.zeros((len(tables[0]), len(codes[0])))
+    for table, code in zip(tables, codes, strict=True):
+        scores += table[:, code]
+    return row_factors(scores)
+
+
 def _masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]) -> list[Array]:
     """Return the block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) a group."""
     totals: list[Array] = [np.zeros((1, 1)) for _ in sizes]
@@ -567,29 +593,3 @@ def _grams_of_values(block: RowBlock, tables: Sequence[Array] | None, unit: floa
     weights = np.ones(block.n_rows) if block.weights is None else block.weights / unit
     factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
     return weighted_products(values, factors), float(weights.sum())
-
-
-def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
-    scores = np.zeros((len(tables[0]), len(codes[0])))
-    for table, code in zip(tables, codes, strict=True):
-        scores += table[:, code]
-    return row_factors(scores)
-
-
-def row_factors(scores: Array) -> Array:
-    """Return q of the module's formula from scores (K, rows), which are overwritten.
-
-    For two classes, alike, (1, rows).
-    """
-    # the largest exponent is then 0: nothing overflows
-    scores -= np.maximum.reduce(scores, axis=0)
-    p = np.exp(scores)
-    p /= np.add.reduce(p, axis=0)
-    if len(p) == 2:
-        return 2.0 * p[:1] * p[1:]
-    h = p * (1.0 - p)
-    total = h.sum(axis=0) ** 2
-    ratio = total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
-    h *= np.minimum(ratio, 2.0)  # never more, but for rounding: 1 - p is 0 where p is within 1e-16 of 1
-    return h

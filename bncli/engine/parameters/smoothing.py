@@ -64,52 +64,6 @@ LONGEST = 3.0
 """Bounds of a step of the search for ln a: times the plain step, and altogether."""
 
 
-def back_off(counts: Array) -> Array:
-    """theta, same shape as `counts`: the child's axis first, then its parents' as listed.
-
-    Positive; sums to 1 over the first axis.
-
-    >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two
-    >>> theta = back_off(counts)
-    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one
-    True
-    """
-    last, above = _solved(counts)
-    # positive by the formula; a chain of small back-offs may underflow to 0
-    return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
-
-
-def lent(counts: Array) -> Array:
-    """b, what every count is lent by its back-off, same shape: theta = (n + b) / (N + sum of b)."""
-    last, above = _solved(counts)
-    return (last.concentrations * last.spread(above)).reshape(counts.shape)
-
-
-def _solved(counts: Array) -> tuple[_Level, Array]:
-    """Return the level of all parents, and theta of the one above it."""
-    # The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with.
-    cells = np.flatnonzero(counts)
-    n = counts.ravel()[cells]
-    n_nodes = counts.size // len(counts)
-    levels = []
-    for branches in (*reversed(counts.shape[1:]), 1):
-        nodes, node = np.unique(cells % n_nodes, return_inverse=True)
-        groups, group = np.unique(nodes // branches, return_inverse=True)
-        cells_above, above = np.unique(cells // branches, return_inverse=True)
-        start = FixedPoint(np.zeros(len(groups)))
-        levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
-        cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
-    tree = levels[::-1]
-    for _ in range(MAX_SWEEPS):
-        tree = _sweep(tree)
-        if max(level.log_a.residual for level in tree) < TOLERANCE:
-            break
-    theta = np.full((len(counts), 1), 1.0 / len(counts))
-    for level in tree[:-1]:
-        theta = level.estimate(theta)
-    return tree[-1], theta
-
-
 @dataclass(frozen=True)
 class FixedPoint:
     """Where the search is for x = g(x), in many unknowns that hardly influence each other.
@@ -197,6 +151,54 @@ class _Level:
         return np.repeat(above, self.branches, axis=1)
 
 
+FLOOR = 1e-10
+
+
+def back_off(counts: Array) -> Array:
+    """theta, same shape as `counts`: the child's axis first, then its parents' as listed.
+
+    Positive; sums to 1 over the first axis.
+
+    >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two
+    >>> theta = back_off(counts)
+    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one
+    True
+    """
+    last, above = _solved(counts)
+    # positive by the formula; a chain of small back-offs may underflow to 0
+    return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
+
+
+def _solved(counts: Array) -> tuple[_Level, Array]:
+    """Return the level of all parents, and theta of the one above it."""
+    # The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with.
+    cells = np.flatnonzero(counts)
+    n = counts.ravel()[cells]
+    n_nodes = counts.size // len(counts)
+    levels = []
+    for branches in (*reversed(counts.shape[1:]), 1):
+        nodes, node = np.unique(cells % n_nodes, return_inverse=True)
+        groups, group = np.unique(nodes // branches, return_inverse=True)
+        cells_above, above = np.unique(cells // branches, return_inverse=True)
+        start = FixedPoint(np.zeros(len(groups)))
+        levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
+        cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
+    tree = levels[::-1]
+    for _ in range(MAX_SWEEPS):
+        tree = _sweep(tree)
+        if max(level.log_a.residual for level in tree) < TOLERANCE:
+            break
+    theta = np.full((len(counts), 1), 1.0 / len(counts))
+    for level in tree[:-1]:
+        theta = level.estimate(theta)
+    return tree[-1], theta
+
+
+def _sums(values: Array, places: Index) -> Array:
+    """Of the values that share a place; every place has one."""
+    return np.asarray(np.bincount(places, values), np.float64)
+
+
 def _sweep(tree: Sequence[_Level]) -> list[_Level]:
     """Every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
     swept: list[_Level] = []
@@ -224,6 +226,12 @@ def _bases(tree: Sequence[_Level]) -> list[Array]:
         bases.append(theta[level.above])
         theta = (level.n + a[level.node] * bases[-1]) / (level.totals + a)[level.node]
     return bases
+
+
+def lent(counts: Array) -> Array:
+    """b, what every count is lent by its back-off, same shape: theta = (n + b) / (N + sum of b)."""
+    last, above = _solved(counts)
+    return (last.concentrations * last.spread(above)).reshape(counts.shape)
 
 
 def scaled_rise(x: Array, n: Array) -> Array:
@@ -254,14 +262,6 @@ def _tail(z: Array) -> Array:
     return np.asarray(-inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240))))
 
 
-def _sums(values: Array, places: Index) -> Array:
-    """Of the values that share a place; every place has one."""
-    return np.asarray(np.bincount(places, values), np.float64)
-
-
-FLOOR = 1e-10
-
-
 def log_conditional(counts: Array, rule: str, axis: int) -> Array:
     """Return ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
 
@@ -278,18 +278,6 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
         theta = _smoothed(np.moveaxis(counts, axis, 0) if axis else counts, rule)
     logs: Array = np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta)
     return np.moveaxis(logs, 0, axis) if axis else logs
-
-
-def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
-    """Return what `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above.
-
-    >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
-    """
-    if rule == "hdp":
-        return np.moveaxis(_by_parents(counts, axis, lent), 0, axis)
-    added = _pseudo_counts(np.moveaxis(counts, axis, 0), rule)
-    return np.moveaxis(np.broadcast_to(added, np.moveaxis(counts, axis, 0).shape), 0, axis)
 
 
 def _by_parents(counts: Array, axis: int, of: Callable[[Array], Array]) -> Array:
@@ -324,3 +312,15 @@ def _pseudo_counts(counts: Array, rule: str) -> Array | float:
     marginal = counts.reshape(len(counts), -1).sum(axis=1)
     prior = (marginal + 1.0 / len(counts)) / (marginal.sum() + 1.0)
     return np.asarray(strength * prior).reshape(-1, *(1,) * (counts.ndim - 1))
+
+
+def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
+    """Return what `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above.
+
+    >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    if rule == "hdp":
+        return np.moveaxis(_by_parents(counts, axis, lent), 0, axis)
+    added = _pseudo_counts(np.moveaxis(counts, axis, 0), rule)
+    return np.moveaxis(np.broadcast_to(added, np.moveaxis(counts, axis, 0).shape), 0, axis)

@@ -55,22 +55,6 @@ class TermText(NamedTuple):
     values: tuple[str, ...]
 
 
-def value_names(attribute: Attribute) -> tuple[str, ...]:
-    """Return what every code stands for, "unknown" the last."""
-    values = _intervals(attribute.cuts) if isinstance(attribute, NumericAttribute) else attribute.levels
-    return (*values, *(["missing"] * attribute.missing), "unknown")
-
-
-def _intervals(cuts: Sequence[float]) -> tuple[str, ...]:
-    if not cuts:
-        return ("any",)
-    texts = [f"{cut:.6g}" for cut in cuts]
-    if len(set(texts)) < len(texts):
-        texts = [repr(float(cut)) for cut in cuts]
-    between = (f"{low}..{high}" for low, high in pairwise(texts))
-    return (f"<={texts[0]}", *between, f">{texts[-1]}")
-
-
 class TermNames:
     """Names for what terms saw. `terms`: the attributes of each; codes come for the attributes `used`."""
 
@@ -258,6 +242,22 @@ class Explainer:
         models -= models.max(axis=1, keepdims=True)
         own = models[:, predicted, np.arange(n_rows)]
         return np.asarray(own - np.log(np.exp(models).sum(axis=1)))
+
+
+def value_names(attribute: Attribute) -> tuple[str, ...]:
+    """Return what every code stands for, "unknown" the last."""
+    values = _intervals(attribute.cuts) if isinstance(attribute, NumericAttribute) else attribute.levels
+    return (*values, *(["missing"] * attribute.missing), "unknown")
+
+
+def _intervals(cuts: Sequence[float]) -> tuple[str, ...]:
+    if not cuts:
+        return ("any",)
+    texts = [f"{cut:.6g}" for cut in cuts]
+    if len(set(texts)) < len(texts):
+        texts = [repr(float(cut)) for cut in cuts]
+    between = (f"{low}..{high}" for low, high in pairwise(texts))
+    return (f"<={texts[0]}", *between, f">{texts[-1]}")
 
 
 def _terms(scores: Sequence[Score]) -> tuple[tuple[int, ...], ...]:

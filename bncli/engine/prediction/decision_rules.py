@@ -53,6 +53,116 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import HeldOutScores, Numbers, Rule, Sets, Threshold
 from bncli.errors import BncliError, UsageError
 
+MOST_LINES = 101
+_SAME = 1e-12
+
+
+class Steps(NamedTuple):
+    """thresholds (S,), falling; weights of the rows of the second label and of the others at or above each, (S,)."""
+
+    thresholds: Array
+    true_positives: Array
+    false_positives: Array
+    positives: float
+    negatives: float
+
+
+class DecisionOptions(NamedTuple):
+    """What was typed about decisions; None: nothing.
+
+    costs: `true:decision=cost,...`; threshold: a number or a criterion; sets: alpha.
+    """
+
+    costs: str | None = None
+    threshold: str | None = None
+    abstain_below: float | None = None
+    sets: float | None = None
+    sets_by: str | None = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether rows have to be held out for it."""
+        return self.sets is not None or (self.threshold is not None and decimal(self.threshold) is None)
+
+
+_ROUNDING = 1e-9
+"""Of a number of rows: (n + 1)(1 - alpha) is whole more often than its floating-point number."""
+ABSTAINED = -1
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Rows decided: labels (N,), ABSTAINED for none; expected costs (N,) and members of the sets (K, N) where asked.
+
+    The expected cost of a row without a decision is that of the decision that it would have been.
+    """
+
+    codes: Index
+    expected_costs: Array | None = None
+    members: Mask | None = None
+
+
+@dataclass(frozen=True)
+class Decider:
+    """A rule made ready for rows: costs[true][decision] (K, K), bars (K,)."""
+
+    rule: Rule
+    costs: Array | None
+    bars: Array | None
+
+    @staticmethod
+    def of(rule: Rule, labels: tuple[str, ...]) -> Decider:
+        """BncliError where the rule asks for sets and there are no rows held out, or too few."""
+        costs = None if rule.costs is None else np.array(rule.costs)
+        if rule.sets is None:
+            return Decider(rule, costs, None)
+        if rule.held_out is None or not rule.held_out.split:
+            what = "there are no rows held out to make prediction sets by"
+            raise BncliError(what, hint="bncli fit --sets ALPHA holds them out, and models keep what sets need")
+        if wrong := [label for label in labels if "|" in label]:
+            what = f"the label {wrong[0]!r} holds a '|', by which the labels of a set are told apart"
+            raise BncliError(what, hint="rename it in the data")
+        return Decider(rule, costs, bars(rule.sets, rule.held_out, labels))
+
+    def decide(self, log_probabilities: Array) -> Decided:
+        """From ln P(y | x_t), shape (K, N)."""
+        p = np.exp(log_probabilities)
+        expected = None
+        if self.costs is not None:
+            all_costs = self.costs.T @ p
+            codes = all_costs.argmin(axis=0)
+            expected = np.take_along_axis(all_costs, codes[np.newaxis], axis=0)[0]
+        elif self.rule.threshold is not None:
+            codes = (p[1] >= self.rule.threshold.value).astype(np.intp)
+        else:
+            codes = p.argmax(axis=0)
+        if self.rule.abstain_below is not None:
+            codes = np.where(p.max(axis=0) < self.rule.abstain_below, ABSTAINED, codes)
+        members = None if self.bars is None else p >= self.bars[:, np.newaxis]
+        return Decided(codes, expected, members)
+
+    def disagreements(self, p: Array, found: Sequence[str | None], labels: tuple[str, ...], tolerance: float) -> int:
+        """Rows of P(y | x_t), (K, N), that are found decided otherwise, but for those as near to another decision."""
+        least = np.finfo(np.float64).tiny
+        expected = np.array([*labels, None], dtype=object)[self.decide(np.log(np.maximum(p, least))).codes]
+        others = (expected != np.array(found, dtype=object)) & (self.margins(np.maximum(p, least)) > tolerance)
+        return int(others.sum())
+
+    def margins(self, p: Array) -> Array:
+        """How far P(y | x_t), shape (K, N), lies from where the decision changes, (N,); costs over the largest."""
+        if self.costs is not None:
+            ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
+            found = ascending[1] - ascending[0]
+        elif self.rule.threshold is not None:
+            found = np.abs(p[1] - self.rule.threshold.value)
+        else:
+            ascending = np.sort(p, axis=0)
+            found = ascending[-1] - ascending[-2]
+        if self.rule.abstain_below is not None:
+            found = np.minimum(found, np.abs(p.max(axis=0) - self.rule.abstain_below))
+        margins: Array = found
+        return margins
+
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
     """Return the matrix (K, K) of `true:decision=cost,...`; UsageError for what is unknown, missing or negative."""
@@ -91,20 +201,6 @@ def _pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str, str]
     unknown = next((label for label in pairs[0] if label not in labels), key)
     what = f"--costs names the label {unknown!r}, which the class {class_name!r} does not have"
     raise UsageError(what, hint=f"it has {known}")
-
-
-MOST_LINES = 101
-_SAME = 1e-12
-
-
-class Steps(NamedTuple):
-    """thresholds (S,), falling; weights of the rows of the second label and of the others at or above each, (S,)."""
-
-    thresholds: Array
-    true_positives: Array
-    false_positives: Array
-    positives: float
-    negatives: float
 
 
 def steps_of(p: Array, positive: Mask, weights: Array | None = None) -> Steps:
@@ -192,24 +288,6 @@ def table(p: Array, positive: Mask, weights: Array | None, costs: Any = None) ->
     return [dict(zip(columns, values, strict=True)) for values in rows]
 
 
-class DecisionOptions(NamedTuple):
-    """What was typed about decisions; None: nothing.
-
-    costs: `true:decision=cost,...`; threshold: a number or a criterion; sets: alpha.
-    """
-
-    costs: str | None = None
-    threshold: str | None = None
-    abstain_below: float | None = None
-    sets: float | None = None
-    sets_by: str | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether rows have to be held out for it."""
-        return self.sets is not None or (self.threshold is not None and decimal(self.threshold) is None)
-
-
 def rule_of(
     wanted: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: Rule | None = None
 ) -> Rule | None:
@@ -238,24 +316,6 @@ def rule_of(
     return rule
 
 
-def without_held_out(rule: Rule) -> Rule | None:
-    """Return what is left of a rule for other probabilities: all that does not rest on rows held out.
-
-    None for nothing.
-    """
-    chosen = rule.threshold is not None and bool(rule.threshold.chosen)
-    left = replace(rule, threshold=None if chosen else rule.threshold, sets=None, held_out=None)
-    return None if left == Rule() else left
-
-
-def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
-    """Raise UsageError for what can be refused before anything is learned."""
-    if wanted.costs is not None:
-        cost_matrix(wanted.costs, labels, class_name)
-    if wanted.threshold is not None:
-        _refuse_many(labels, class_name)
-
-
 def _refuse_many(labels: tuple[str, ...], class_name: str) -> None:
     if len(labels) != 2:
         what = f"--threshold takes two classes, and {class_name!r} has {len(labels)}"
@@ -272,8 +332,22 @@ def _threshold(text: str, held_out: HeldOutScores | None) -> Threshold:
     return choose(text, steps_held_out(held_out))
 
 
-_ROUNDING = 1e-9
-"""Of a number of rows: (n + 1)(1 - alpha) is whole more often than its floating-point number."""
+def without_held_out(rule: Rule) -> Rule | None:
+    """Return what is left of a rule for other probabilities: all that does not rest on rows held out.
+
+    None for nothing.
+    """
+    chosen = rule.threshold is not None and bool(rule.threshold.chosen)
+    left = replace(rule, threshold=None if chosen else rule.threshold, sets=None, held_out=None)
+    return None if left == Rule() else left
+
+
+def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
+    """Raise UsageError for what can be refused before anything is learned."""
+    if wanted.costs is not None:
+        cost_matrix(wanted.costs, labels, class_name)
+    if wanted.threshold is not None:
+        _refuse_many(labels, class_name)
 
 
 def bars(sets: Sets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
@@ -299,80 +373,3 @@ def _bar(alpha: float, probabilities: Numbers, weights: Numbers | None, whose: s
         what = f"sets with alpha {alpha:g} need {least:,} rows held out{whose}, and there are {total:,.6g}"
         raise BncliError(what, hint="ask for a larger alpha, or learn from more rows")
     return float(falling[reached[0]])
-
-
-ABSTAINED = -1
-
-
-@dataclass(frozen=True)
-class Decided:
-    """Rows decided: labels (N,), ABSTAINED for none; expected costs (N,) and members of the sets (K, N) where asked.
-
-    The expected cost of a row without a decision is that of the decision that it would have been.
-    """
-
-    codes: Index
-    expected_costs: Array | None = None
-    members: Mask | None = None
-
-
-@dataclass(frozen=True)
-class Decider:
-    """A rule made ready for rows: costs[true][decision] (K, K), bars (K,)."""
-
-    rule: Rule
-    costs: Array | None
-    bars: Array | None
-
-    @staticmethod
-    def of(rule: Rule, labels: tuple[str, ...]) -> Decider:
-        """BncliError where the rule asks for sets and there are no rows held out, or too few."""
-        costs = None if rule.costs is None else np.array(rule.costs)
-        if rule.sets is None:
-            return Decider(rule, costs, None)
-        if rule.held_out is None or not rule.held_out.split:
-            what = "there are no rows held out to make prediction sets by"
-            raise BncliError(what, hint="bncli fit --sets ALPHA holds them out, and models keep what sets need")
-        if wrong := [label for label in labels if "|" in label]:
-            what = f"the label {wrong[0]!r} holds a '|', by which the labels of a set are told apart"
-            raise BncliError(what, hint="rename it in the data")
-        return Decider(rule, costs, bars(rule.sets, rule.held_out, labels))
-
-    def decide(self, log_probabilities: Array) -> Decided:
-        """From ln P(y | x_t), shape (K, N)."""
-        p = np.exp(log_probabilities)
-        expected = None
-        if self.costs is not None:
-            all_costs = self.costs.T @ p
-            codes = all_costs.argmin(axis=0)
-            expected = np.take_along_axis(all_costs, codes[np.newaxis], axis=0)[0]
-        elif self.rule.threshold is not None:
-            codes = (p[1] >= self.rule.threshold.value).astype(np.intp)
-        else:
-            codes = p.argmax(axis=0)
-        if self.rule.abstain_below is not None:
-            codes = np.where(p.max(axis=0) < self.rule.abstain_below, ABSTAINED, codes)
-        members = None if self.bars is None else p >= self.bars[:, np.newaxis]
-        return Decided(codes, expected, members)
-
-    def disagreements(self, p: Array, found: Sequence[str | None], labels: tuple[str, ...], tolerance: float) -> int:
-        """Rows of P(y | x_t), (K, N), that are found decided otherwise, but for those as near to another decision."""
-        least = np.finfo(np.float64).tiny
-        expected = np.array([*labels, None], dtype=object)[self.decide(np.log(np.maximum(p, least))).codes]
-        others = (expected != np.array(found, dtype=object)) & (self.margins(np.maximum(p, least)) > tolerance)
-        return int(others.sum())
-
-    def margins(self, p: Array) -> Array:
-        """How far P(y | x_t), shape (K, N), lies from where the decision changes, (N,); costs over the largest."""
-        if self.costs is not None:
-            ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
-            found = ascending[1] - ascending[0]
-        elif self.rule.threshold is not None:
-            found = np.abs(p[1] - self.rule.threshold.value)
-        else:
-            ascending = np.sort(p, axis=0)
-            found = ascending[-1] - ascending[-2]
-        if self.rule.abstain_below is not None:
-            found = np.minimum(found, np.abs(p.max(axis=0) - self.rule.abstain_below))
-        margins: Array = found
-        return margins

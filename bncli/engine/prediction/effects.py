@@ -57,10 +57,8 @@ NUMBERS_PER_BLOCK = 1 << 22
 """Most numbers in the temporaries of a block of draws."""
 _BINS = (64, 16, 8, 5, 4, 3)
 """Coarser groups of an attribute in an effect of one attribute, of two, ...; the last for more."""
-
 _SEED = 0
 _TINY = float(np.finfo(np.float64).tiny)
-
 Attributes = tuple[int, ...]
 
 
@@ -107,6 +105,39 @@ class JointEffect:
     def tensor(self, schema: Schema) -> ContrastTensor:
         """Return the sum of the parts over the cells, or their averages over the coarser ones."""
         return _tensor(self.attributes, self.parts, self.groupings, self.averaged, schema)
+
+
+MOST_EFFECTS = 1000
+"""Of very many tables only so many effects are told; of the others how many, and their share."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a set of attributes does; `share` of the score's variance, between 0 and 1.
+
+    `averaged`: the tensor has averages over coarser binnings than the effect has.
+    """
+
+    tensor: ContrastTensor
+    share: float
+    averaged: bool = False
+
+
+class LeftOut(NamedTuple):
+    """How many effects are not told, and their share together."""
+
+    n_effects: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Effects:
+    """constant (K,): the contrasts of the average row; effects by falling share; `models`: how many are averaged."""
+
+    constant: Array
+    effects: tuple[Effect, ...]
+    models: int
+    left_out: LeftOut | None = None
 
 
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
@@ -168,59 +199,6 @@ def _size(grouping: Grouping | None, cardinality: int) -> int:
     return cardinality if grouping is None else max(grouping) + 1
 
 
-def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:
-    """Return the most frequent levels by themselves, the others together, the last but a missing level.
-
-    Ties: the first.
-    """
-    n = attribute.n_values
-    if n <= bins:
-        return None
-    order = sorted(range(n), key=lambda level: -attribute.frequencies[level])
-    kept = {level: code for code, level in enumerate(sorted(order[: bins - 1]))}
-    values = (kept.get(level, bins - 1) for level in range(n))
-    return (*values, *[bins] * attribute.missing)
-
-
-def _tensor(
-    key: Attributes,
-    parts: Sequence[EffectTable],
-    groupings: tuple[Grouping | None, ...],
-    averaged: bool,
-    schema: Schema,
-) -> ContrastTensor:
-    """Return the sum of the parts; 0 where an attribute is unobserved."""
-    attributes = [schema.attributes[a] for a in key]
-    if averaged:
-        total = np.asarray(sum(_averaged(part, groupings, attributes) for part in parts))
-    else:
-        firsts = [
-            np.arange(a.cardinality) if grouping is None else np.unique(grouping, return_index=True)[1]
-            for a, grouping in zip(attributes, groupings, strict=True)
-        ]
-        total = np.asarray(sum(_lifted(part, firsts, attributes) for part in parts))
-    return ContrastTensor(key, groupings, with_unobserved(total))
-
-
-def _lifted(part: EffectTable, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
-    """Return the part's values over the cells of finer groupings, of whose cells these are the first codes."""
-    digits = [part.codes(i, attributes[i].cardinality)[codes] for i, codes in enumerate(firsts)]
-    return np.asarray(part.values[np.ix_(*digits)])
-
-
-def _averaged(part: EffectTable, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
-    """Return the part's averages over the cells of coarser groupings; 0 where training had no row."""
-    values = part.values
-    for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
-        codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
-        shape = (int(codes.max()) + 1, values.shape[i])
-        cells = codes * shape[1] + part.codes(i, attribute.cardinality)
-        joint = np.bincount(cells, frequencies_of(attribute, None), math.prod(shape)).reshape(shape)
-        given = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
-        values = np.moveaxis(np.tensordot(given, values, axes=(1, i)), 0, i)
-    return values
-
-
 def _variances_of_single(
     score: Score, parts: Mapping[Attributes, Sequence[EffectTable]], unit: float
 ) -> dict[Attributes, float]:
@@ -265,45 +243,65 @@ def _looked_up(tensor: ContrastTensor, codes: Sequence[Index], labels: Index) ->
     return np.asarray(tensor.values[(*digits, labels)])
 
 
+def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:
+    """Return the most frequent levels by themselves, the others together, the last but a missing level.
+
+    Ties: the first.
+    """
+    n = attribute.n_values
+    if n <= bins:
+        return None
+    order = sorted(range(n), key=lambda level: -attribute.frequencies[level])
+    kept = {level: code for code, level in enumerate(sorted(order[: bins - 1]))}
+    values = (kept.get(level, bins - 1) for level in range(n))
+    return (*values, *[bins] * attribute.missing)
+
+
+def _tensor(
+    key: Attributes,
+    parts: Sequence[EffectTable],
+    groupings: tuple[Grouping | None, ...],
+    averaged: bool,
+    schema: Schema,
+) -> ContrastTensor:
+    """Return the sum of the parts; 0 where an attribute is unobserved."""
+    attributes = [schema.attributes[a] for a in key]
+    if averaged:
+        total = np.asarray(sum(_averaged(part, groupings, attributes) for part in parts))
+    else:
+        firsts = [
+            np.arange(a.cardinality) if grouping is None else np.unique(grouping, return_index=True)[1]
+            for a, grouping in zip(attributes, groupings, strict=True)
+        ]
+        total = np.asarray(sum(_lifted(part, firsts, attributes) for part in parts))
+    return ContrastTensor(key, groupings, with_unobserved(total))
+
+
+def _averaged(part: EffectTable, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
+    """Return the part's averages over the cells of coarser groupings; 0 where training had no row."""
+    values = part.values
+    for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
+        codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
+        shape = (int(codes.max()) + 1, values.shape[i])
+        cells = codes * shape[1] + part.codes(i, attribute.cardinality)
+        joint = np.bincount(cells, frequencies_of(attribute, None), math.prod(shape)).reshape(shape)
+        given = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
+        values = np.moveaxis(np.tensordot(given, values, axes=(1, i)), 0, i)
+    return values
+
+
+def _lifted(part: EffectTable, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
+    """Return the part's values over the cells of finer groupings, of whose cells these are the first codes."""
+    digits = [part.codes(i, attributes[i].cardinality)[codes] for i, codes in enumerate(firsts)]
+    return np.asarray(part.values[np.ix_(*digits)])
+
+
 def variance(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
     """Of the effect times `unit`."""
     moments: Array = ((unit * tensor.values) ** 2).mean(axis=-1)
     for weights in tensor.weights(schema):
         moments = np.tensordot(weights, moments, axes=(0, 0))
     return float(moments)
-
-
-MOST_EFFECTS = 1000
-"""Of very many tables only so many effects are told; of the others how many, and their share."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a set of attributes does; `share` of the score's variance, between 0 and 1.
-
-    `averaged`: the tensor has averages over coarser binnings than the effect has.
-    """
-
-    tensor: ContrastTensor
-    share: float
-    averaged: bool = False
-
-
-class LeftOut(NamedTuple):
-    """How many effects are not told, and their share together."""
-
-    n_effects: int
-    share: float
-
-
-@dataclass(frozen=True)
-class Effects:
-    """constant (K,): the contrasts of the average row; effects by falling share; `models`: how many are averaged."""
-
-    constant: Array
-    effects: tuple[Effect, ...]
-    models: int
-    left_out: LeftOut | None = None
 
 
 def effects_of(model: Model) -> Effects:
@@ -331,12 +329,12 @@ def _of_many(score: Score, schema: Schema, models: int) -> Effects:
     return Effects(score.constant, effects, models, left_out)
 
 
-def _shares(variances: Sequence[float]) -> list[float]:
-    total = sum(variances)
-    return [variance / total if total > 0 else 0.0 for variance in variances]
-
-
 def _unit(values: Sequence[Array]) -> float:
     """Return a power of two that brings the largest value near 1, so that no square overflows."""
     largest = max((float(np.abs(one).max()) for one in values), default=0.0)
     return math.ldexp(1.0, min(1000, -math.frexp(largest)[1]))
+
+
+def _shares(variances: Sequence[float]) -> list[float]:
+    total = sum(variances)
+    return [variance / total if total > 0 else 0.0 for variance in variances]

@@ -55,7 +55,6 @@ Scores = Array | Sequence[Array]
 """(R, rows), or R arrays (rows,)."""
 Averages = tuple[Array | None, ...]
 """By attribute, the frequencies that an unknown value is averaged with; None for the family's own attribute."""
-
 GATHERED_ENTRIES = 1 << 18
 """Entries gathered at a time for the unknown rows of a wide factor."""
 
@@ -118,6 +117,90 @@ class WideFactor:
                 row[rows[block]] += table[cells[block, None] + offsets] @ weights
 
 
+LEAST_PROBABILITY = 1e-280
+"""Averages below it may have lost digits."""
+_TINY = float(np.finfo(np.float64).tiny)
+_STEEPEST = 690.0
+"""Of a difference whose exp, and that of its negative, are neither infinite nor 0."""
+LEAST_WEIGHT = 1e-17
+Change = tuple[int, int]
+"""Index of a family of the path, or -1 for the class alone; the change of its counting number."""
+
+
+@dataclass(frozen=True)
+class PathStage:
+    """`hosts`: family by family of the path what is added over its cells; `class_change`: what is left of the class."""
+
+    weight: float
+    class_change: int
+    hosts: tuple[tuple[int, tuple[Change, ...]], ...]
+
+
+EXPANDED_ENTRIES = 1 << 20
+"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
+Term = tuple[int, Region, Array]
+"""A factor c, attributes R in the order of the region around them, and an array (values of each ..., K)."""
+
+
+class SubmodelTensors:
+    """The submodels of a path, shape (cardinalities ..., K), plain or expanded; index -1 is the class alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._expanded: dict[int, Array] = {-1: path.class_logs}
+
+    def plain(self, f: int) -> Array:
+        return self.path.class_logs if f < 0 else self.path.logs[f].reshape(*self.path.families[f].shape, -1)
+
+    def expanded(self, f: int) -> Array:
+        if f not in self._expanded:
+            self._expanded[f] = expand_submodel(self.plain(f))
+        return self._expanded[f]
+
+    def attributes(self, f: int) -> tuple[int, ...]:
+        return () if f < 0 else self.path.families[f].attributes
+
+
+@dataclass(frozen=True)
+class RegionFactor:
+    """The table of a large region: tables (R, cells), and the terms it is made of for rows that do not show it all.
+
+    Code shape[i] means that digit i, `region[i]`, is unknown.
+    """
+
+    positions: tuple[int, ...]
+    region: tuple[int, ...]
+    shape: tuple[int, ...]
+    tables: Array
+    terms: tuple[Term, ...]
+
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
+        """Add the entry of every row to scores (R, rows)."""
+        digits = [codes[p] for p in self.positions]
+        unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
+        patterns, of_row = np.unique(unknown, axis=1, return_inverse=True)
+        for k, pattern in enumerate(patterns.T):
+            rows = np.flatnonzero(of_row.ravel() == k)
+            known = [axis for axis, hidden in enumerate(pattern) if not hidden]
+            tables = self.tables if len(known) == len(pattern) else self._margin(known)
+            cells = cells_of([digits[a][rows] for a in known], [self.shape[a] for a in known]) if known else 0
+            scores[:, rows] += tables[:, cells] if known else tables
+
+    def _margin(self, known: Sequence[int]) -> Array:
+        """Return what the table is to rows that show only these axes, (R, cells of these)."""
+        shown = tuple(self.region[a] for a in known)
+        terms = [
+            (
+                change,
+                tuple(i for i in region if i in shown),
+                log_margin(table, [axis for axis, i in enumerate(region) if i not in shown]),
+            )
+            for change, region, table in self.terms
+        ]
+        table = sum_over(shown, [self.shape[a] for a in known], terms)
+        return score_rows(table.reshape(-1, table.shape[-1]))
+
+
 def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     """Mixed-radix number of the digits, the first the most significant."""
     cells = digits[0]
@@ -136,13 +219,6 @@ def expand(tensor: Array, averages: Averages) -> Array:
             unobserved = np.tensordot(tensor, frequencies, axes=(axis, 0))
         tensor = np.concatenate([tensor, np.expand_dims(unobserved, axis)], axis=axis)
     return tensor
-
-
-LEAST_PROBABILITY = 1e-280
-"""Averages below it may have lost digits."""
-_TINY = float(np.finfo(np.float64).tiny)
-_STEEPEST = 690.0
-"""Of a difference whose exp, and that of its negative, are neither infinite nor 0."""
 
 
 def score_rows(weights: Array) -> Array:
@@ -223,21 +299,6 @@ def normalised(logs: Array) -> Array:
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
 
 
-LEAST_WEIGHT = 1e-17
-
-Change = tuple[int, int]
-"""Index of a family of the path, or -1 for the class alone; the change of its counting number."""
-
-
-@dataclass(frozen=True)
-class PathStage:
-    """`hosts`: family by family of the path what is added over its cells; `class_change`: what is left of the class."""
-
-    weight: float
-    class_change: int
-    hosts: tuple[tuple[int, tuple[Change, ...]], ...]
-
-
 def stages_of(path: Path) -> list[PathStage]:
     """Return the stages in the order of their steps; those after the last step with weight are gone."""
     stages, changes = [], defaultdict[int, int](int)
@@ -263,71 +324,6 @@ def _stage(path: Path, weight: float, changes: dict[int, int]) -> PathStage:
         else:
             hosts[home].append((f, change))
     return PathStage(weight, homeless, tuple((h, tuple(terms)) for h, terms in hosts.items()))
-
-
-EXPANDED_ENTRIES = 1 << 20
-"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
-Term = tuple[int, Region, Array]
-"""A factor c, attributes R in the order of the region around them, and an array (values of each ..., K)."""
-
-
-class SubmodelTensors:
-    """The submodels of a path, shape (cardinalities ..., K), plain or expanded; index -1 is the class alone."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._expanded: dict[int, Array] = {-1: path.class_logs}
-
-    def plain(self, f: int) -> Array:
-        return self.path.class_logs if f < 0 else self.path.logs[f].reshape(*self.path.families[f].shape, -1)
-
-    def expanded(self, f: int) -> Array:
-        if f not in self._expanded:
-            self._expanded[f] = expand_submodel(self.plain(f))
-        return self._expanded[f]
-
-    def attributes(self, f: int) -> tuple[int, ...]:
-        return () if f < 0 else self.path.families[f].attributes
-
-
-@dataclass(frozen=True)
-class RegionFactor:
-    """The table of a large region: tables (R, cells), and the terms it is made of for rows that do not show it all.
-
-    Code shape[i] means that digit i, `region[i]`, is unknown.
-    """
-
-    positions: tuple[int, ...]
-    region: tuple[int, ...]
-    shape: tuple[int, ...]
-    tables: Array
-    terms: tuple[Term, ...]
-
-    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add the entry of every row to scores (R, rows)."""
-        digits = [codes[p] for p in self.positions]
-        unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
-        patterns, of_row = np.unique(unknown, axis=1, return_inverse=True)
-        for k, pattern in enumerate(patterns.T):
-            rows = np.flatnonzero(of_row.ravel() == k)
-            known = [axis for axis, hidden in enumerate(pattern) if not hidden]
-            tables = self.tables if len(known) == len(pattern) else self._margin(known)
-            cells = cells_of([digits[a][rows] for a in known], [self.shape[a] for a in known]) if known else 0
-            scores[:, rows] += tables[:, cells] if known else tables
-
-    def _margin(self, known: Sequence[int]) -> Array:
-        """Return what the table is to rows that show only these axes, (R, cells of these)."""
-        shown = tuple(self.region[a] for a in known)
-        terms = [
-            (
-                change,
-                tuple(i for i in region if i in shown),
-                log_margin(table, [axis for axis, i in enumerate(region) if i not in shown]),
-            )
-            for change, region, table in self.terms
-        ]
-        table = sum_over(shown, [self.shape[a] for a in known], terms)
-        return score_rows(table.reshape(-1, table.shape[-1]))
 
 
 def compile_host(

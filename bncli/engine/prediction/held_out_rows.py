@@ -45,6 +45,9 @@ class _Learnt(Protocol):
 
 
 T = TypeVar("T", bound=_Learnt)
+OUT_OF_FOLD_FOLDS = 5
+_DRAW = 5
+"""With the seed: other folds than those of any other choice."""
 
 
 def learn_with_rule(
@@ -80,30 +83,6 @@ def learn_with_rule(
     return learnt, rule_of(wanted, labels, columns.class_name, stored)
 
 
-def _out_of_fold(columns: Columns, fit: Callable[[Columns, Watch], T], seed: int, watch: Watch) -> Array:
-    """Return ln P(y_t | x_t) of every row (N,), by the model that has not seen it."""
-    assert columns.label is not None
-    watch(Stage("decisions"))
-    fold_of = stratified_folds(columns.label.codes, FOLDS, (seed, 0))
-    found = np.empty(columns.n_rows)
-    for fold in range(FOLDS):
-        watch(Progress(fold, FOLDS))
-        rows = np.flatnonzero(fold_of == fold)
-        model = fit(columns.take(np.flatnonzero(fold_of != fold)), silent).model
-        found[rows] = _log_true(model, columns.take(rows))
-    return found
-
-
-def _log_true(model: Model, columns: Columns) -> Array:
-    """Return ln P(y_t | x_t) of rows (N,)."""
-    assert columns.label is not None
-    scorer = compile_scorer(model)
-    codes = encode_attributes(columns, model.schema, scorer.used).codes
-    predictions = log_probabilities(scorer, codes, columns.n_rows)
-    found: Array = predictions[columns.label.codes.astype(np.intp), np.arange(columns.n_rows)]
-    return found
-
-
 def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: bool = True) -> HeldOutScores:
     """Return what a model keeps of these rows."""
     assert columns.label is not None
@@ -121,9 +100,28 @@ def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: b
     )
 
 
-OUT_OF_FOLD_FOLDS = 5
-_DRAW = 5
-"""With the seed: other folds than those of any other choice."""
+def _log_true(model: Model, columns: Columns) -> Array:
+    """Return ln P(y_t | x_t) of rows (N,)."""
+    assert columns.label is not None
+    scorer = compile_scorer(model)
+    codes = encode_attributes(columns, model.schema, scorer.used).codes
+    predictions = log_probabilities(scorer, codes, columns.n_rows)
+    found: Array = predictions[columns.label.codes.astype(np.intp), np.arange(columns.n_rows)]
+    return found
+
+
+def _out_of_fold(columns: Columns, fit: Callable[[Columns, Watch], T], seed: int, watch: Watch) -> Array:
+    """Return ln P(y_t | x_t) of every row (N,), by the model that has not seen it."""
+    assert columns.label is not None
+    watch(Stage("decisions"))
+    fold_of = stratified_folds(columns.label.codes, FOLDS, (seed, 0))
+    found = np.empty(columns.n_rows)
+    for fold in range(FOLDS):
+        watch(Progress(fold, FOLDS))
+        rows = np.flatnonzero(fold_of == fold)
+        model = fit(columns.take(np.flatnonzero(fold_of != fold)), silent).model
+        found[rows] = _log_true(model, columns.take(rows))
+    return found
 
 
 def calibrated_out_of_fold(

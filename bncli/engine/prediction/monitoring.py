@@ -78,102 +78,10 @@ class Drift(NamedTuple):
     drifted: bool
 
 
-def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drift:
-    """Return the drift from counts (k,) and training counts (k,) of each value, and rows with unseen values."""
-    from scipy import special  # takes long to load: only where it is used
-
-    n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
-    unknown_p = unknown_probability(unknown, n + unknown, n_training)
-    is_strange = unknown >= LEAST_UNKNOWN * (n + unknown) and unknown > 0 and unknown_p <= level
-    if not n or not n_training:
-        return Drift(None, None, None, None, unknown_p, is_strange)
-    index, p = psi(counts, training), homogeneity(counts, training)
-    spread, freedom = 1 / n + 1 / n_training, len(counts) - 1
-    limit = spread * float(special.chdtri(freedom, level)) if freedom else 0.0
-    drifted = is_strange or (index >= LEAST_PSI and p <= level)
-    return Drift(index, p, spread * freedom, limit, unknown_p, drifted)
-
-
-def psi(counts: Array, training: Array) -> float:
-    """Return the population stability index, nats; both (k,), neither all 0."""
-    a, e = (np.where(one > 0, one, 0.5) / one.sum() for one in (counts, training))
-    return float(((a - e) * np.log(a / e)).sum())
-
-
-def homogeneity(counts: Array, training: Array) -> float:
-    """Return the p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
-
-    Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
-    that they are not more.
-    """
-    from scipy import special  # takes long to load: only where it is used
-
-    n, n_training = counts.sum(), training.sum()
-    often = (counts + training) * n / (n + n_training)
-    rows = _pooled(np.stack([counts, training]), often)
-    expected = rows.sum(axis=0) * np.array([[n], [n_training]]) / (n + n_training)
-    if expected.shape[1] < 2:
-        rare = often < 1
-        return 1.0 if rare.all() else _tail(counts[rare].sum(), training[rare].sum(), n, n_training)
-    statistic = ((rows - expected) ** 2 / expected).sum()
-    return float(special.chdtrc(expected.shape[1] - 1, statistic))
-
-
-def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> float:
-    """Return that chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
-    total = rare + rare_in_training
-    x = np.arange(rare, min(total, n) + 1)
-    log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
-    return float(min(np.exp(log_p).sum(), 1.0))
-
-
-def _log_choose(n: float, k: Array | float) -> Array:
-    from scipy import special  # takes long to load: only where it is used
-
-    return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
-
-
-def _pooled(rows: Array, expected: Array) -> Array:
-    """Return the columns with all values expected less than once pooled, together with the next rarest."""
-    order = np.argsort(expected, kind="stable")
-    sums = expected[order].cumsum()
-    n_rare = int(np.count_nonzero(expected < 1))
-    while 0 < n_rare < len(sums) and sums[n_rare - 1] < 1:
-        n_rare += 1
-    kept, rare = rows[:, np.sort(order[n_rare:])], rows[:, order[:n_rare]].sum(axis=1, keepdims=True)
-    return np.hstack([kept, rare]) if rare.sum() else kept
-
-
-def unknown_probability(unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that these values occur only among the n new rows and never in training."""
-    from scipy import special  # takes long to load: only where it is used
-
-    new, both = special.gammaln([n + 1, n + n_training + 1])
-    log_p = new - special.gammaln(n - unknown + 1) - both + special.gammaln(n + n_training - unknown + 1)
-    return float(np.exp(min(log_p, 0.0)))
-
-
 WIDTH = float(np.log(1.01))
 """Of an interval of the sketch, on the scale of ln(-ln P(x))."""
 MOST_ROWS = 10_000
 """Of training that are looked at: more would tell the lowest quantile, 0.01, hardly better."""
-
-
-def even_sample(columns: Columns) -> Columns:
-    """Every so-manyeth row, so that there are MOST_ROWS at most."""
-    return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
-
-
-def training_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
-    """Of rows that the model was learnt from, by these attributes; ModelError where it has no P(x)."""
-    joint = JointModel(model, used)
-    log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
-    weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
-    order = np.argsort(log_p, kind="stable")
-    shares = weights[order].cumsum() / weights.sum()
-    places = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
-    mean = float(np.average(log_p, weights=weights))
-    return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
 
 
 class LogProbabilitySketch:
@@ -240,20 +148,6 @@ _BITS = 53
 """Of the mantissa of a float64."""
 
 
-def _exact_sum(values: Array) -> Fraction:
-    """Without rounding: the halves of the mantissas summed as whole numbers, by exponent."""
-    if not len(values):
-        return Fraction()
-    mantissas, exponents = np.frexp(values)
-    high = np.floor(np.ldexp(mantissas, _BITS - 26))
-    low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
-    least = int(exponents.min())
-    highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
-    parts = enumerate(zip(highs, lows, strict=True))
-    whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
-    return whole * Fraction(2) ** (least - _BITS)
-
-
 @dataclass
 class AttributeCounts:
     """Of one attribute: counts (k,) of the values of training, and how often it was missing and never seen.
@@ -272,27 +166,6 @@ class AttributeCounts:
     def unknown(self) -> int:
         """Rows with a value that training never had."""
         return self.unseen + (0 if self.missing_counts else self.missing)
-
-
-def plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
-    """Of each attribute that the model looks at: the weight of the rows with each value, and with none it knows."""
-    used = sorted(model.attributes)
-    encoded = encode_attributes(columns, model.schema, used)
-    found = {}
-    for i, codes in zip(used, encoded.codes, strict=True):
-        n_codes = model.schema.attributes[i].cardinality + 1
-        found[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
-    return found
-
-
-def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeCounts:
-    """With no rows yet; `n_rows` is the number of training rows, `plain` as in `plain_frequencies`."""
-    *known, missing = (*attribute.frequencies, attribute.missing_weight) if plain is None else plain
-    training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
-    if training.sum() > n_rows:
-        training *= n_rows / training.sum()
-    has_missing = attribute.missing or attribute.missing_weight > 0
-    return AttributeCounts(attribute.name, training, has_missing, np.zeros(len(training)))
 
 
 @dataclass
@@ -432,3 +305,130 @@ class Monitor:
 
 
 _NO_ROWS = Drift(None, None, None, None, 1.0, False)
+
+
+def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drift:
+    """Return the drift from counts (k,) and training counts (k,) of each value, and rows with unseen values."""
+    from scipy import special  # takes long to load: only where it is used
+
+    n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
+    unknown_p = unknown_probability(unknown, n + unknown, n_training)
+    is_strange = unknown >= LEAST_UNKNOWN * (n + unknown) and unknown > 0 and unknown_p <= level
+    if not n or not n_training:
+        return Drift(None, None, None, None, unknown_p, is_strange)
+    index, p = psi(counts, training), homogeneity(counts, training)
+    spread, freedom = 1 / n + 1 / n_training, len(counts) - 1
+    limit = spread * float(special.chdtri(freedom, level)) if freedom else 0.0
+    drifted = is_strange or (index >= LEAST_PSI and p <= level)
+    return Drift(index, p, spread * freedom, limit, unknown_p, drifted)
+
+
+def psi(counts: Array, training: Array) -> float:
+    """Return the population stability index, nats; both (k,), neither all 0."""
+    a, e = (np.where(one > 0, one, 0.5) / one.sum() for one in (counts, training))
+    return float(((a - e) * np.log(a / e)).sum())
+
+
+def homogeneity(counts: Array, training: Array) -> float:
+    """Return the p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
+
+    Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
+    that they are not more.
+    """
+    from scipy import special  # takes long to load: only where it is used
+
+    n, n_training = counts.sum(), training.sum()
+    often = (counts + training) * n / (n + n_training)
+    rows = _pooled(np.stack([counts, training]), often)
+    expected = rows.sum(axis=0) * np.array([[n], [n_training]]) / (n + n_training)
+    if expected.shape[1] < 2:
+        rare = often < 1
+        return 1.0 if rare.all() else _tail(counts[rare].sum(), training[rare].sum(), n, n_training)
+    statistic = ((rows - expected) ** 2 / expected).sum()
+    return float(special.chdtrc(expected.shape[1] - 1, statistic))
+
+
+def _pooled(rows: Array, expected: Array) -> Array:
+    """Return the columns with all values expected less than once pooled, together with the next rarest."""
+    order = np.argsort(expected, kind="stable")
+    sums = expected[order].cumsum()
+    n_rare = int(np.count_nonzero(expected < 1))
+    while 0 < n_rare < len(sums) and sums[n_rare - 1] < 1:
+        n_rare += 1
+    kept, rare = rows[:, np.sort(order[n_rare:])], rows[:, order[:n_rare]].sum(axis=1, keepdims=True)
+    return np.hstack([kept, rare]) if rare.sum() else kept
+
+
+def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> float:
+    """Return that chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
+    total = rare + rare_in_training
+    x = np.arange(rare, min(total, n) + 1)
+    log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
+    return float(min(np.exp(log_p).sum(), 1.0))
+
+
+def _log_choose(n: float, k: Array | float) -> Array:
+    from scipy import special  # takes long to load: only where it is used
+
+    return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
+
+
+def unknown_probability(unknown: int, n: float, n_training: float) -> float:
+    """Return the probability that these values occur only among the n new rows and never in training."""
+    from scipy import special  # takes long to load: only where it is used
+
+    new, both = special.gammaln([n + 1, n + n_training + 1])
+    log_p = new - special.gammaln(n - unknown + 1) - both + special.gammaln(n + n_training - unknown + 1)
+    return float(np.exp(min(log_p, 0.0)))
+
+
+def even_sample(columns: Columns) -> Columns:
+    """Every so-manyeth row, so that there are MOST_ROWS at most."""
+    return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
+
+
+def training_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
+    """Of rows that the model was learnt from, by these attributes; ModelError where it has no P(x)."""
+    joint = JointModel(model, used)
+    log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
+    weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
+    order = np.argsort(log_p, kind="stable")
+    shares = weights[order].cumsum() / weights.sum()
+    places = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
+    mean = float(np.average(log_p, weights=weights))
+    return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
+
+
+def plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
+    """Of each attribute that the model looks at: the weight of the rows with each value, and with none it knows."""
+    used = sorted(model.attributes)
+    encoded = encode_attributes(columns, model.schema, used)
+    found = {}
+    for i, codes in zip(used, encoded.codes, strict=True):
+        n_codes = model.schema.attributes[i].cardinality + 1
+        found[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
+    return found
+
+
+def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeCounts:
+    """With no rows yet; `n_rows` is the number of training rows, `plain` as in `plain_frequencies`."""
+    *known, missing = (*attribute.frequencies, attribute.missing_weight) if plain is None else plain
+    training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
+    if training.sum() > n_rows:
+        training *= n_rows / training.sum()
+    has_missing = attribute.missing or attribute.missing_weight > 0
+    return AttributeCounts(attribute.name, training, has_missing, np.zeros(len(training)))
+
+
+def _exact_sum(values: Array) -> Fraction:
+    """Without rounding: the halves of the mantissas summed as whole numbers, by exponent."""
+    if not len(values):
+        return Fraction()
+    mantissas, exponents = np.frexp(values)
+    high = np.floor(np.ldexp(mantissas, _BITS - 26))
+    low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
+    least = int(exponents.min())
+    highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
+    parts = enumerate(zip(highs, lows, strict=True))
+    whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
+    return whole * Fraction(2) ** (least - _BITS)

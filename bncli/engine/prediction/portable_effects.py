@@ -91,14 +91,6 @@ def _parts(tensors: Sequence[ContrastTensor], schema: Schema, apart: bool) -> It
         yield from alike.values() if smaller else [together]
 
 
-def _refuse_large(parts: Sequence[Sequence[ContrastTensor]], schema: Schema) -> None:
-    """Count cells before tensors in different binnings are added."""
-    cells = sum(_cells(part, schema) for part in parts)
-    if cells > MOST_CELLS:
-        what = f"the effects of the model are too large to be written: {cells:,} cells"
-        raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
-
-
 def _cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
     """Of the sum of tensors over one set."""
     sizes = []
@@ -106,6 +98,14 @@ def _cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
         grouping = refinement([one.groupings[i] for one in tensors], schema.cardinalities[a])
         sizes.append(len(set(grouping)) if grouping else schema.cardinalities[a])
     return math.prod(n + 1 for n in sizes)
+
+
+def _refuse_large(parts: Sequence[Sequence[ContrastTensor]], schema: Schema) -> None:
+    """Count cells before tensors in different binnings are added."""
+    cells = sum(_cells(part, schema) for part in parts)
+    if cells > MOST_CELLS:
+        what = f"the effects of the model are too large to be written: {cells:,} cells"
+        raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
 
 
 def _table(tensor: ContrastTensor, places: Sequence[int]) -> PortableTable:

@@ -83,131 +83,12 @@ class ContrastTensor:
         return tuple(np.append(frequencies_of(schema.attributes[a], grouping), 0.0) for a, grouping in seen)
 
 
-def contrasts(scores: Array) -> Array:
-    """(..., K) -> (..., K): each class against the mean of the others."""
-    n_labels = scores.shape[-1]
-    if n_labels == 1:
-        return np.zeros_like(scores)
-    centred: Array = scores - scores.mean(axis=-1, keepdims=True)
-    centred *= n_labels / (n_labels - 1)
-    return centred
-
-
-def with_unobserved(values: Array) -> Array:
-    """(codes..., K) with a 0 after the codes of every axis: where its attribute is unobserved."""
-    # np.pad takes 13 times as long, which very many small tensors make a fifth of a report
-    whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
-    whole[(*[slice(-1)] * (values.ndim - 1),)] = values
-    return whole
-
-
-def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-    """Return the tensor whose axes, in whatever order, belong to these attributes."""
-    order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
-    turned = values.transpose(*order, len(order))
-    return ContrastTensor(
-        tuple(attributes[i] for i in order), tuple(groupings[i] for i in order), np.ascontiguousarray(turned)
-    )
-
-
-def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
-    """Return a family's table, weights (cells, K), with what it says where an attribute is unobserved."""
-    averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(family.binned_attributes)
-    )
-    rows = contrasts(weights).T.reshape(-1, *family.shape)
-    values = np.moveaxis(expand(rows, averages), 0, -1)
-    return ordered_tensor(family.attributes, [grouping for _, grouping in family.binned_attributes], values)
-
-
-def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
-    """One tensor for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
-
-    Tensors with different binnings of an attribute are added over the coarsest codes that each of them can tell.
-    """
-    groups = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
-    for tensor in tensors:
-        groups[tensor.attributes].append(tensor)
-    return tuple(_sum(groups[key], schema) for key in sorted(groups, key=lambda key: (len(key), key)))
-
-
-def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
-    first = tensors[0]
-    if len(tensors) == 1:
-        return first
-    groupings = tuple(
-        refinement([tensor.groupings[axis] for tensor in tensors], schema.cardinalities[a])
-        for axis, a in enumerate(first.attributes)
-    )
-    total = sum(_lifted(tensor, groupings, schema) for tensor in tensors)
-    return ContrastTensor(first.attributes, groupings, np.asarray(total))
-
-
-def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """Return the coarsest binning that each of these can tell: it joins two codes only where all do.
-
-    None: it joins none.
-    """
-    distinct = list(dict.fromkeys(groupings))
-    if None in distinct or len(distinct) == 1:
-        return None if None in distinct else distinct[0]
-    number: dict[tuple[int, ...], int] = {}
-    told_apart = zip(*(grouping for grouping in distinct if grouping is not None), strict=True)
-    finest = tuple(number.setdefault(codes, len(number)) for codes in told_apart)
-    return None if len(number) == cardinality else finest
-
-
-def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
-    """Return the tensor's values over the finer codes of `groupings`."""
-    values = tensor.values
-    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
-        if own != finer and own is not None:
-            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
-            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
-    return values
-
-
 MANY_TABLES = 256
 """So many tables of a model, small and without a child, are explained through such arrays."""
 MOST_CELLS = 1 << 16
 """Places, those of means included, of a table that is explained so."""
 MOST_TOGETHER = 1 << 16
 """Cells that tables over one set of attributes may tell apart together, that one table over these cells is made."""
-
-
-def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
-    """Whether small families are to be explained through arrays: they are many, or their binnings differ widely."""
-    return len(families) >= MANY_TABLES or _most_together(families, cardinalities) > MOST_TOGETHER
-
-
-def _most_together(families: Sequence[Family], cardinalities: Sequence[int]) -> int:
-    """At most so many cells are told apart by the tables over any set of attributes, where these differ in binning."""
-    number: dict[BinnedAttribute, int] = {}
-    groups: dict[int, int] = {}
-    together: dict[tuple[int, ...], list[set[int]]] = {}
-    for family in families:
-        seen = [number.setdefault(binned, len(number)) for binned in family.binned_attributes]
-        groups.update(zip(seen, family.shape, strict=True))
-        axes = sorted(zip(family.attributes, seen, strict=True))
-        for size in range(1, len(axes) + 1):
-            for subset in itertools.combinations(axes, size):
-                found = together.setdefault(tuple(a for a, _ in subset), [set() for _ in subset])
-                for binnings, (_, binning) in zip(found, subset, strict=True):
-                    binnings.add(binning)
-    sizes = (
-        math.prod(
-            min(cardinalities[a], 1 + sum(groups[b] - 1 for b in seen)) for a, seen in zip(key, found, strict=True)
-        )
-        for key, found in together.items()
-        if any(len(binnings) > 1 for binnings in found)
-    )
-    return max(sizes, default=0)
-
-
-def is_small(family: Family) -> bool:
-    """Whether the family can be one of many: what it does not see it averages over."""
-    return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
 
 
 @dataclass(frozen=True)
@@ -320,6 +201,125 @@ class Score:
     constant: Array
     tensors: tuple[ContrastTensor, ...]
     tables: tuple[PureTable, ...] = ()
+
+
+def contrasts(scores: Array) -> Array:
+    """(..., K) -> (..., K): each class against the mean of the others."""
+    n_labels = scores.shape[-1]
+    if n_labels == 1:
+        return np.zeros_like(scores)
+    centred: Array = scores - scores.mean(axis=-1, keepdims=True)
+    centred *= n_labels / (n_labels - 1)
+    return centred
+
+
+def with_unobserved(values: Array) -> Array:
+    """(codes..., K) with a 0 after the codes of every axis: where its attribute is unobserved."""
+    # np.pad takes 13 times as long, which very many small tensors make a fifth of a report
+    whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
+    whole[(*[slice(-1)] * (values.ndim - 1),)] = values
+    return whole
+
+
+def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
+    """Return the tensor whose axes, in whatever order, belong to these attributes."""
+    order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
+    turned = values.transpose(*order, len(order))
+    return ContrastTensor(
+        tuple(attributes[i] for i in order), tuple(groupings[i] for i in order), np.ascontiguousarray(turned)
+    )
+
+
+def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
+    """Return a family's table, weights (cells, K), with what it says where an attribute is unobserved."""
+    averages = tuple(
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        for axis, (a, grouping) in enumerate(family.binned_attributes)
+    )
+    rows = contrasts(weights).T.reshape(-1, *family.shape)
+    values = np.moveaxis(expand(rows, averages), 0, -1)
+    return ordered_tensor(family.attributes, [grouping for _, grouping in family.binned_attributes], values)
+
+
+def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
+    """One tensor for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
+
+    Tensors with different binnings of an attribute are added over the coarsest codes that each of them can tell.
+    """
+    groups = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
+    for tensor in tensors:
+        groups[tensor.attributes].append(tensor)
+    return tuple(_sum(groups[key], schema) for key in sorted(groups, key=lambda key: (len(key), key)))
+
+
+def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
+    first = tensors[0]
+    if len(tensors) == 1:
+        return first
+    groupings = tuple(
+        refinement([tensor.groupings[axis] for tensor in tensors], schema.cardinalities[a])
+        for axis, a in enumerate(first.attributes)
+    )
+    total = sum(_lifted(tensor, groupings, schema) for tensor in tensors)
+    return ContrastTensor(first.attributes, groupings, np.asarray(total))
+
+
+def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
+    """Return the tensor's values over the finer codes of `groupings`."""
+    values = tensor.values
+    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
+        if own != finer and own is not None:
+            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
+            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
+    return values
+
+
+def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
+    """Return the coarsest binning that each of these can tell: it joins two codes only where all do.
+
+    None: it joins none.
+    """
+    distinct = list(dict.fromkeys(groupings))
+    if None in distinct or len(distinct) == 1:
+        return None if None in distinct else distinct[0]
+    number: dict[tuple[int, ...], int] = {}
+    told_apart = zip(*(grouping for grouping in distinct if grouping is not None), strict=True)
+    finest = tuple(number.setdefault(codes, len(number)) for codes in told_apart)
+    return None if len(number) == cardinality else finest
+
+
+def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
+    """Whether small families are to be explained through arrays: they are many, or their binnings differ widely."""
+    return len(families) >= MANY_TABLES or _most_together(families, cardinalities) > MOST_TOGETHER
+
+
+def _most_together(families: Sequence[Family], cardinalities: Sequence[int]) -> int:
+    """At most so many cells are told apart by the tables over any set of attributes, where these differ in binning."""
+    number: dict[BinnedAttribute, int] = {}
+    groups: dict[int, int] = {}
+    together: dict[tuple[int, ...], list[set[int]]] = {}
+    for family in families:
+        seen = [number.setdefault(binned, len(number)) for binned in family.binned_attributes]
+        groups.update(zip(seen, family.shape, strict=True))
+        axes = sorted(zip(family.attributes, seen, strict=True))
+        for size in range(1, len(axes) + 1):
+            for subset in itertools.combinations(axes, size):
+                found = together.setdefault(tuple(a for a, _ in subset), [set() for _ in subset])
+                for binnings, (_, binning) in zip(found, subset, strict=True):
+                    binnings.add(binning)
+    sizes = (
+        math.prod(
+            min(cardinalities[a], 1 + sum(groups[b] - 1 for b in seen)) for a, seen in zip(key, found, strict=True)
+        )
+        for key, found in together.items()
+        if any(len(binnings) > 1 for binnings in found)
+    )
+    return max(sizes, default=0)
+
+
+def is_small(family: Family) -> bool:
+    """Whether the family can be one of many: what it does not see it averages over."""
+    return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
 
 
 def calibrated(score: Score, calibration: Calibration | None) -> Score:

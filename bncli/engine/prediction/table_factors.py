@@ -51,7 +51,6 @@ NUMBERS_PER_SLICE = 1 << 17
 """Numbers gathered at a time from the tables."""
 _WINDOW = 128
 """Tables among which the next one of a word is chosen."""
-
 Word = NDArray[np.uint64]
 
 
@@ -76,11 +75,6 @@ class SmallTable(NamedTuple):
         """With the code "unobserved" as one more value of every axis."""
         entries = expand(self.entries.reshape(-1, *self.shape), self.averages())
         return self._replace(shape=entries.shape[1:], entries=entries.reshape(len(entries), -1))
-
-
-def is_small(shape: Sequence[int]) -> bool:
-    """Whether a table of this shape can be packed, with the code "unobserved" too."""
-    return math.prod(shape) <= MOST_CELLS and math.prod(n + 1 for n in shape) <= 1 << BITS[-1]
 
 
 class LookUps(NamedTuple):
@@ -141,6 +135,123 @@ class PackedTables:
             part.append(table.expanded())
             entries += size
         yield tuple(_packed(part))
+
+
+EXPANDED_ENTRIES = 1 << 20
+"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
+MANY_TABLES = 32
+"""So many small tables of a model are looked up together."""
+
+
+@dataclass(frozen=True)
+class SharedFactor:
+    """Tables that only some of several models have: the score rows of `factor` are `rows` of all rows."""
+
+    rows: tuple[int, ...]
+    factor: Factor | WideFactor | PackedTables
+
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
+        """Add the entries of every row to scores (rows of all models, rows); its cell is found once."""
+        self.factor.add_to([scores[row] for row in self.rows], codes)
+
+
+TableFactor = Factor | WideFactor | PackedTables | SharedFactor
+Regrouped = tuple[tuple[int, Index], ...]
+"""(Position of an attribute, coarse code of every code, "unobserved" the last): positions count on from `used`."""
+
+
+class _OwnedTable(NamedTuple):
+    """A family, the models that have it, ascending, and what their tables say of it, (R of all of them, cells)."""
+
+    family: Family
+    owners: tuple[int, ...]
+    entries: Array
+
+    @classmethod
+    def of(cls, family: Family, tables: Sequence[tuple[int, Array]]) -> _OwnedTable:
+        return cls(family, tuple(m for m, _ in tables), np.concatenate([score_rows(weights) for _, weights in tables]))
+
+
+def table_factors(
+    models: Sequence[Tables], schema: Schema, used: Sequence[int]
+) -> tuple[tuple[TableFactor, ...], Regrouped]:
+    """Return the factors over the attributes `used` and then these regrouped ones, with score rows of all models."""
+    alone, together = _many_apart(_owned_tables(models))
+    regrouped = regrouped_attributes(owned.family for owned in alone)
+    places = {axis: place for place, axis in enumerate([*((a, None) for a in used), *regrouped])}
+    n_rows = len(score_rows(models[0].bias[None, :]))
+    factors = [
+        *((owned.owners, _factor(owned, schema, places)) for owned in alone),
+        *(
+            (owners, PackedTables.of([_small(one, schema, places) for one in some]))
+            for owners, some in together.items()
+        ),
+    ]
+    shared = (
+        factor
+        if len(models) == 1
+        else SharedFactor(tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows)), factor)
+        for owners, factor in factors
+    )
+    coarse = ((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
+    return tuple(shared), tuple(coarse)
+
+
+def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[tuple[int, ...], list[_OwnedTable]]]:
+    """Tables to look up one by one, and, by their owners, small ones that are many."""
+    small: dict[tuple[int, ...], list[_OwnedTable]] = {}
+    for one in owned:
+        if is_small(one.family.shape):
+            small.setdefault(one.owners, []).append(one)
+    many = {owners: some for owners, some in small.items() if len(some) >= MANY_TABLES}
+    return [one for one in owned if one.owners not in many or not is_small(one.family.shape)], many
+
+
+def _owned_tables(models: Sequence[Tables]) -> list[_OwnedTable]:
+    """Every family that has the class in its table, once for all models that have it."""
+    having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
+    for m, tables in enumerate(models):
+        met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
+        for family, weights in zip(tables.families, tables.weights, strict=True):
+            if family.by_class:
+                having.setdefault((family, met[family]), []).append((m, weights))
+                met[family] += 1
+    return [_OwnedTable.of(family, owned) for (family, _), owned in having.items()]
+
+
+def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> Factor | WideFactor:
+    """Return a table of its own, over regrouped attributes."""
+    family, tables = owned.family, owned.entries
+    positions = tuple(places[axis] for axis in family.binned_attributes)
+    averages = _averages(family, schema)
+    shape = tuple(n + 1 for n in family.shape)
+    # expanding multiplies wide tables; those average over unknowns while they score
+    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
+        return WideFactor(positions, family.shape, tables, averages)
+    tensor = expand(tables.reshape(-1, *family.shape), averages)
+    return Factor(positions, shape, tensor.reshape(len(tables), -1))
+
+
+def _averages(family: Family, schema: Schema) -> Averages:
+    """Return what is averaged with where an attribute is unobserved; nothing for the family's own attribute."""
+    return tuple(
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        for axis, (a, grouping) in enumerate(family.binned_attributes)
+    )
+
+
+def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> SmallTable:
+    """Return a table to be packed, over attributes as they were cut."""
+    family = owned.family
+    seen = zip(family.binned_attributes, family.shape, strict=True)
+    digits = tuple(np.array((*(grouping or range(n)), n), np.intp) for (_, grouping), n in seen)
+    positions = tuple(places[a, None] for a in family.attributes)
+    return SmallTable(positions, digits, family.shape, owned.entries, partial(_averages, family, schema))
+
+
+def is_small(shape: Sequence[int]) -> bool:
+    """Whether a table of this shape can be packed, with the code "unobserved" too."""
+    return math.prod(shape) <= MOST_CELLS and math.prod(n + 1 for n in shape) <= 1 << BITS[-1]
 
 
 def _expanded_size(table: SmallTable) -> int:
@@ -247,115 +358,3 @@ def _joint(lane: Sequence[SmallTable]) -> Array:
     for table in lane[1:]:
         total = (total[:, :, None] + table.entries[:, None, :]).reshape(len(total), -1)
     return np.ascontiguousarray(total[0] if len(total) == 1 else total.T)
-
-
-EXPANDED_ENTRIES = 1 << 20
-"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
-MANY_TABLES = 32
-"""So many small tables of a model are looked up together."""
-
-
-@dataclass(frozen=True)
-class SharedFactor:
-    """Tables that only some of several models have: the score rows of `factor` are `rows` of all rows."""
-
-    rows: tuple[int, ...]
-    factor: Factor | WideFactor | PackedTables
-
-    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add the entries of every row to scores (rows of all models, rows); its cell is found once."""
-        self.factor.add_to([scores[row] for row in self.rows], codes)
-
-
-TableFactor = Factor | WideFactor | PackedTables | SharedFactor
-Regrouped = tuple[tuple[int, Index], ...]
-"""(Position of an attribute, coarse code of every code, "unobserved" the last): positions count on from `used`."""
-
-
-def table_factors(
-    models: Sequence[Tables], schema: Schema, used: Sequence[int]
-) -> tuple[tuple[TableFactor, ...], Regrouped]:
-    """Return the factors over the attributes `used` and then these regrouped ones, with score rows of all models."""
-    alone, together = _many_apart(_owned_tables(models))
-    regrouped = regrouped_attributes(owned.family for owned in alone)
-    places = {axis: place for place, axis in enumerate([*((a, None) for a in used), *regrouped])}
-    n_rows = len(score_rows(models[0].bias[None, :]))
-    factors = [
-        *((owned.owners, _factor(owned, schema, places)) for owned in alone),
-        *(
-            (owners, PackedTables.of([_small(one, schema, places) for one in some]))
-            for owners, some in together.items()
-        ),
-    ]
-    shared = (
-        factor
-        if len(models) == 1
-        else SharedFactor(tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows)), factor)
-        for owners, factor in factors
-    )
-    coarse = ((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
-    return tuple(shared), tuple(coarse)
-
-
-class _OwnedTable(NamedTuple):
-    """A family, the models that have it, ascending, and what their tables say of it, (R of all of them, cells)."""
-
-    family: Family
-    owners: tuple[int, ...]
-    entries: Array
-
-    @classmethod
-    def of(cls, family: Family, tables: Sequence[tuple[int, Array]]) -> _OwnedTable:
-        return cls(family, tuple(m for m, _ in tables), np.concatenate([score_rows(weights) for _, weights in tables]))
-
-
-def _owned_tables(models: Sequence[Tables]) -> list[_OwnedTable]:
-    """Every family that has the class in its table, once for all models that have it."""
-    having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
-    for m, tables in enumerate(models):
-        met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
-        for family, weights in zip(tables.families, tables.weights, strict=True):
-            if family.by_class:
-                having.setdefault((family, met[family]), []).append((m, weights))
-                met[family] += 1
-    return [_OwnedTable.of(family, owned) for (family, _), owned in having.items()]
-
-
-def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[tuple[int, ...], list[_OwnedTable]]]:
-    """Tables to look up one by one, and, by their owners, small ones that are many."""
-    small: dict[tuple[int, ...], list[_OwnedTable]] = {}
-    for one in owned:
-        if is_small(one.family.shape):
-            small.setdefault(one.owners, []).append(one)
-    many = {owners: some for owners, some in small.items() if len(some) >= MANY_TABLES}
-    return [one for one in owned if one.owners not in many or not is_small(one.family.shape)], many
-
-
-def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> SmallTable:
-    """Return a table to be packed, over attributes as they were cut."""
-    family = owned.family
-    seen = zip(family.binned_attributes, family.shape, strict=True)
-    digits = tuple(np.array((*(grouping or range(n)), n), np.intp) for (_, grouping), n in seen)
-    positions = tuple(places[a, None] for a in family.attributes)
-    return SmallTable(positions, digits, family.shape, owned.entries, partial(_averages, family, schema))
-
-
-def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> Factor | WideFactor:
-    """Return a table of its own, over regrouped attributes."""
-    family, tables = owned.family, owned.entries
-    positions = tuple(places[axis] for axis in family.binned_attributes)
-    averages = _averages(family, schema)
-    shape = tuple(n + 1 for n in family.shape)
-    # expanding multiplies wide tables; those average over unknowns while they score
-    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
-        return WideFactor(positions, family.shape, tables, averages)
-    tensor = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, tensor.reshape(len(tables), -1))
-
-
-def _averages(family: Family, schema: Schema) -> Averages:
-    """Return what is averaged with where an attribute is unobserved; nothing for the family's own attribute."""
-    return tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(family.binned_attributes)
-    )

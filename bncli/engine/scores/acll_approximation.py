@@ -116,15 +116,6 @@ def line_of(prior: str, n_labels: int) -> LinearApproximation:
     return _fitted_line(draws(rng, numbers, n_draws, n_labels))
 
 
-def _log_dirichlet(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
-    """Return the paper's algorithm 2: ln of gamma numbers that are made to sum to 1, without the rest.
-
-    Shape (draws, K).
-    """
-    log_gammas = _log_gamma(rng, a, (n_draws, len(a)))
-    return np.asarray((log_gammas - log_sum(log_gammas, 1))[:, :n_labels])
-
-
 def _log_independent(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
     """Return ln of independent beta numbers, each a gamma number's share of two; shape (draws, K)."""
     log_gammas = _log_gamma(rng, a, (n_draws, n_labels, 2))
@@ -134,6 +125,15 @@ def _log_independent(rng: np.random.Generator, a: Array, n_draws: int, n_labels:
 def _log_gamma(rng: np.random.Generator, a: Array, shape: tuple[int, ...]) -> Array:
     """Return ln of gamma numbers, finite however small: G(a) is like G(a + 1) U^(1 / a), U uniform."""
     return np.asarray(np.log(rng.standard_gamma(a + 1.0, shape)) - rng.standard_exponential(shape) / a)
+
+
+def _log_dirichlet(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
+    """Return the paper's algorithm 2: ln of gamma numbers that are made to sum to 1, without the rest.
+
+    Shape (draws, K).
+    """
+    log_gammas = _log_gamma(rng, a, (n_draws, len(a)))
+    return np.asarray((log_gammas - log_sum(log_gammas, 1))[:, :n_labels])
 
 
 def _fitted_line(log_u: Array) -> LinearApproximation:

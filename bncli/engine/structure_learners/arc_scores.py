@@ -36,6 +36,14 @@ from bncli.engine.kernels.information import (
 from bncli.watch import Watch, silent
 
 
+@dataclass(frozen=True)
+class FamilyScore:
+    """`score`: counts (..., r, q, K) to (...), nats, higher is better; `equivalent`: see `bncli.engine.scores`."""
+
+    score: Callable[[Array], Array]
+    equivalent: bool
+
+
 def relevance(counts: Counts) -> Array:
     """I(X_i; Y) of every attribute of the schema, shape (n,), rounded nats; 0 for uninformative ones."""
     informative = counts.schema.informative
@@ -56,14 +64,6 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
     for i, j, tables in counts.pair_batches(informative, watch):
         scores[i, j] = scores[j, i] = conditional_mutual_information(tables)
     return rounded(scores)
-
-
-@dataclass(frozen=True)
-class FamilyScore:
-    """`score`: counts (..., r, q, K) to (...), nats, higher is better; `equivalent`: see `bncli.engine.scores`."""
-
-    score: Callable[[Array], Array]
-    equivalent: bool
 
 
 def family_score(rule: str) -> FamilyScore:
@@ -99,11 +99,6 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     return np.asarray(np.rint(gains * scale))
 
 
-def _margin_score(tables: Array, rule: FamilyScore) -> Array:
-    """Return the first attribute's score with the class alone, from the tables of pairs."""
-    return rule.score(tables.sum(axis=-2, keepdims=True))
-
-
 def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
     """score(i | class) of every attribute, 0 for uninformative ones."""
     informative = counts.schema.informative
@@ -111,3 +106,8 @@ def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
     for i, table in zip(informative, counts.tables([(i,) for i in informative]), strict=True):
         scores[i] = rule.score(table[:, np.newaxis, :])
     return scores
+
+
+def _margin_score(tables: Array, rule: FamilyScore) -> Array:
+    """Return the first attribute's score with the class alone, from the tables of pairs."""
+    return rule.score(tables.sum(axis=-2, keepdims=True))

@@ -79,6 +79,137 @@ Graph = Mapping[Node, set[Node]]
 CutSet = frozenset[Node]
 Information = Callable[[Node, Node, Sequence[CutSet]], list[float]]
 """I(A; B | Z) of two nodes for each of several sets Z."""
+Edge = tuple[Node, Node]
+
+
+class _Arcs:
+    """The directions given so far; never a cycle."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
+        self.open = {(a, b) for a in graph for b in graph[a] if a < b}
+        self._below: dict[Node, set[Node]] = {node: {node} for node in graph}
+
+    def may_point(self, a: Node, b: Node) -> bool:
+        """Whether the edge leads from a to b, or may."""
+        return a not in self._below[b]
+
+    def point(self, a: Node, b: Node) -> None:
+        """Give the edge of a and b the direction from a to b."""
+        self.open.discard((min(a, b), max(a, b)))
+        self.parents[b].add(a)
+        for below in self._below.values():
+            if a in below:
+                below |= self._below[b]
+
+    def follow(self) -> None:
+        """Give directions to all edges that have no choice, lower ones first, until all that are open have one."""
+        decided = True
+        while decided:
+            decided = False
+            for a, b in sorted(self.open):
+                one, other = self._is_refused(a, b), self._is_refused(b, a)
+                if one != other:
+                    self.point(*((b, a) if one else (a, b)))
+                    decided = True
+
+    def _is_refused(self, a: Node, b: Node) -> bool:
+        """Whether a -> b would close a cycle, or give b two parents that are not joined and were not both so before.
+
+        What lies above a and is joined to b becomes a parent of b, too, since the other way would close a cycle.
+        A cycle weighs more: where the other direction would close one, this direction is not refused.
+        """
+        if not self.may_point(a, b) or not self.may_point(b, a):
+            return not self.may_point(a, b)
+        new = {node for node in self.graph[b] if a in self._below[node]} - self.parents[b]
+        return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
+
+
+class _Search:
+    """The graph as it grows and shrinks, and the cut-sets of the nodes that it does not join; threshold in nats."""
+
+    def __init__(self, strengths: dict[Edge, float], information: Information, threshold: float) -> None:
+        self.strengths, self.information, self.threshold = strengths, information, threshold
+        self.graph: dict[Node, set[Node]] = {node: set() for pair in strengths for node in pair}
+        self.cut_sets: dict[Edge, CutSet] = {}
+
+    def draft(self) -> list[Edge]:
+        """Join the dependent pairs to a forest, the strongest first; those that a longer path joins are returned."""
+        self.cut_sets = {pair: frozenset() for pair, strength in self.strengths.items() if strength <= self.threshold}
+        left_out = []
+        tree = {node: node for node in self.graph}
+        for a, b in sorted(self.strengths.keys() - self.cut_sets, key=lambda pair: (-self.strengths[pair], pair)):
+            if tree[a] == tree[b]:
+                left_out.append((a, b))
+            else:
+                self._join(a, b)
+                tree = {node: tree[a] if root == tree[b] else root for node, root in tree.items()}
+        return left_out
+
+    def thicken(self, left_out: list[Edge], watch: Watch) -> None:
+        """Join each of these pairs that no cut-set separates."""
+        for done, (a, b) in enumerate(left_out):
+            watch(Progress(done, len(left_out), "pairs without an edge"))
+            if not self._is_separated(a, b):
+                self._join(a, b)
+
+    def thin(self, watch: Watch) -> None:
+        """Take away each edge that a cut-set makes needless, the weakest first."""
+        edges = sorted(
+            (pair for pair in self.strengths if pair[1] in self.graph[pair[0]]), key=self.strengths.__getitem__
+        )
+        for done, (a, b) in enumerate(edges):
+            watch(Progress(done, len(edges), "edges"))
+            self.graph[a].remove(b)
+            self.graph[b].remove(a)
+            # no other path: the edge is all that carries their dependence
+            if not joined(self.graph, a, b) or not self._is_separated(a, b):
+                self._join(a, b)
+
+    def _is_separated(self, a: Node, b: Node) -> bool:
+        found = cut_set(self.graph, a, b, self.information, self.threshold)
+        if found is not None:
+            self.cut_sets[a, b] = found
+        return found is not None
+
+    def _join(self, a: Node, b: Node) -> None:
+        self.graph[a].add(b)
+        self.graph[b].add(a)
+
+
+def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
+    """Return the network over the class and the informative attributes; `epsilon` in bits."""
+    if any(counts.data.n_missing):
+        watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
+    relevant = relevance(counts)
+    unconditional, conditional = _pairs(counts, watch)
+    # The mutual information of every pair (lower, higher), nats.
+    informative = counts.data.schema.informative
+    strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
+    strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
+    search = _Search(strengths, PartialDependence(counts.data).given, epsilon * math.log(2))
+    search.thicken(search.draft(), watch)
+    search.thin(watch)
+    parents = orient(search.graph, search.cut_sets, search.information, search.threshold)
+
+    def listed(node: Node, strengths: Array) -> tuple[Node, ...]:
+        attributes = parents.get(node, set()) - {CLASS_NODE}
+        return tuple(sorted(attributes, key=lambda j: (-strengths[j], j)))
+
+    children = tuple(i for i in counts.data.schema.informative if CLASS_NODE in parents.get(i, ()))
+    of_attributes = tuple(listed(i, conditional[i]) for i in range(len(relevant)))
+    return Dag(of_attributes, children, listed(CLASS_NODE, relevant), "gbn", {"epsilon": epsilon})
+
+
+def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
+    """I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
+    n = len(counts.data.schema.attributes)
+    plain, given_class = np.zeros((n, n)), np.zeros((n, n))
+    for i, j, tables in counts.pair_batches(counts.data.schema.informative, watch):
+        plain[i, j] = plain[j, i] = mutual_information(tables.sum(axis=-1))
+        given_class[i, j] = given_class[j, i] = conditional_mutual_information(tables)
+    return rounded(plain), rounded(given_class)
 
 
 def cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
@@ -161,9 +292,6 @@ def joined(graph: Graph, a: Node, b: Node) -> bool:
     return b in reached
 
 
-Edge = tuple[Node, Node]
-
-
 def orient(
     graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
 ) -> dict[Node, set[Node]]:
@@ -192,133 +320,3 @@ def _v_structures(
                 if shared > threshold:
                     found.append((-shared, c, a, b))
     return [(a, b, c) for _, c, a, b in sorted(found)]
-
-
-class _Arcs:
-    """The directions given so far; never a cycle."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
-        self.open = {(a, b) for a in graph for b in graph[a] if a < b}
-        self._below: dict[Node, set[Node]] = {node: {node} for node in graph}
-
-    def may_point(self, a: Node, b: Node) -> bool:
-        """Whether the edge leads from a to b, or may."""
-        return a not in self._below[b]
-
-    def point(self, a: Node, b: Node) -> None:
-        """Give the edge of a and b the direction from a to b."""
-        self.open.discard((min(a, b), max(a, b)))
-        self.parents[b].add(a)
-        for below in self._below.values():
-            if a in below:
-                below |= self._below[b]
-
-    def follow(self) -> None:
-        """Give directions to all edges that have no choice, lower ones first, until all that are open have one."""
-        decided = True
-        while decided:
-            decided = False
-            for a, b in sorted(self.open):
-                one, other = self._is_refused(a, b), self._is_refused(b, a)
-                if one != other:
-                    self.point(*((b, a) if one else (a, b)))
-                    decided = True
-
-    def _is_refused(self, a: Node, b: Node) -> bool:
-        """Whether a -> b would close a cycle, or give b two parents that are not joined and were not both so before.
-
-        What lies above a and is joined to b becomes a parent of b, too, since the other way would close a cycle.
-        A cycle weighs more: where the other direction would close one, this direction is not refused.
-        """
-        if not self.may_point(a, b) or not self.may_point(b, a):
-            return not self.may_point(a, b)
-        new = {node for node in self.graph[b] if a in self._below[node]} - self.parents[b]
-        return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
-
-
-def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
-    """Return the network over the class and the informative attributes; `epsilon` in bits."""
-    if any(counts.data.n_missing):
-        watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
-    relevant = relevance(counts)
-    unconditional, conditional = _pairs(counts, watch)
-    # The mutual information of every pair (lower, higher), nats.
-    informative = counts.data.schema.informative
-    strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
-    strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
-    search = _Search(strengths, PartialDependence(counts.data).given, epsilon * math.log(2))
-    search.thicken(search.draft(), watch)
-    search.thin(watch)
-    parents = orient(search.graph, search.cut_sets, search.information, search.threshold)
-
-    def listed(node: Node, strengths: Array) -> tuple[Node, ...]:
-        attributes = parents.get(node, set()) - {CLASS_NODE}
-        return tuple(sorted(attributes, key=lambda j: (-strengths[j], j)))
-
-    children = tuple(i for i in counts.data.schema.informative if CLASS_NODE in parents.get(i, ()))
-    of_attributes = tuple(listed(i, conditional[i]) for i in range(len(relevant)))
-    return Dag(of_attributes, children, listed(CLASS_NODE, relevant), "gbn", {"epsilon": epsilon})
-
-
-def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
-    """I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
-    n = len(counts.data.schema.attributes)
-    plain, given_class = np.zeros((n, n)), np.zeros((n, n))
-    for i, j, tables in counts.pair_batches(counts.data.schema.informative, watch):
-        plain[i, j] = plain[j, i] = mutual_information(tables.sum(axis=-1))
-        given_class[i, j] = given_class[j, i] = conditional_mutual_information(tables)
-    return rounded(plain), rounded(given_class)
-
-
-class _Search:
-    """The graph as it grows and shrinks, and the cut-sets of the nodes that it does not join; threshold in nats."""
-
-    def __init__(self, strengths: dict[Edge, float], information: Information, threshold: float) -> None:
-        self.strengths, self.information, self.threshold = strengths, information, threshold
-        self.graph: dict[Node, set[Node]] = {node: set() for pair in strengths for node in pair}
-        self.cut_sets: dict[Edge, CutSet] = {}
-
-    def draft(self) -> list[Edge]:
-        """Join the dependent pairs to a forest, the strongest first; those that a longer path joins are returned."""
-        self.cut_sets = {pair: frozenset() for pair, strength in self.strengths.items() if strength <= self.threshold}
-        left_out = []
-        tree = {node: node for node in self.graph}
-        for a, b in sorted(self.strengths.keys() - self.cut_sets, key=lambda pair: (-self.strengths[pair], pair)):
-            if tree[a] == tree[b]:
-                left_out.append((a, b))
-            else:
-                self._join(a, b)
-                tree = {node: tree[a] if root == tree[b] else root for node, root in tree.items()}
-        return left_out
-
-    def thicken(self, left_out: list[Edge], watch: Watch) -> None:
-        """Join each of these pairs that no cut-set separates."""
-        for done, (a, b) in enumerate(left_out):
-            watch(Progress(done, len(left_out), "pairs without an edge"))
-            if not self._is_separated(a, b):
-                self._join(a, b)
-
-    def thin(self, watch: Watch) -> None:
-        """Take away each edge that a cut-set makes needless, the weakest first."""
-        edges = sorted(
-            (pair for pair in self.strengths if pair[1] in self.graph[pair[0]]), key=self.strengths.__getitem__
-        )
-        for done, (a, b) in enumerate(edges):
-            watch(Progress(done, len(edges), "edges"))
-            self.graph[a].remove(b)
-            self.graph[b].remove(a)
-            # no other path: the edge is all that carries their dependence
-            if not joined(self.graph, a, b) or not self._is_separated(a, b):
-                self._join(a, b)
-
-    def _is_separated(self, a: Node, b: Node) -> bool:
-        found = cut_set(self.graph, a, b, self.information, self.threshold)
-        if found is not None:
-            self.cut_sets[a, b] = found
-        return found is not None
-
-    def _join(self, a: Node, b: Node) -> None:
-        self.graph[a].add(b)
-        self.graph[b].add(a)

@@ -62,7 +62,6 @@ from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
 Family = tuple[int, frozenset[int]]
-
 NOBODY: frozenset[int] = frozenset()
 MANY_ROWS = 1 << 16
 """From here on counting costs more than handling tables, and pairs of attributes are counted as super-attributes."""
@@ -212,44 +211,8 @@ class Arcs:
         self.add(child, parent)
 
 
-def _over_parents(matrix: Mask, present: Mask) -> Index:
-    """Return sum over the parents p of i of matrix[a, p], shape [a, i].
-
-    With `present` transposed: over the children of i.
-    """
-    children, parents = np.nonzero(present.T)
-    starts = np.flatnonzero(np.diff(children, prepend=-1))
-    total = np.zeros(present.shape, np.intp)
-    if len(starts):
-        total[:, children[starts]] = np.add.reduceat(matrix[:, parents], starts, axis=1, dtype=np.intp)
-    return total
-
-
 LEAST_GAIN = 1e-9
 """A move gains more than so many nats."""
-
-
-def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
-    """Return the network over the informative attributes at which no single move gains."""
-    counts = with_missing_levels(counts, "hill-climb", watch)
-    scores = FamilyCache(counts, family_score(structure_score))
-    informative = counts.data.schema.informative
-    if max_parents > 0:
-        scores.score_pairs(watch)
-    search = _Search(scores, max_parents, perfect)
-    for child in informative:
-        search.rescore(child)
-    for done, move in enumerate(iter(search.best, None)):
-        watch(move)
-        watch(Progress(done, None, "moves"))
-        for child in search.make(move):
-            search.rescore(child)
-    options: dict[str, str | int | bool] = {
-        "structure_score": structure_score,
-        "max_parents": max_parents,
-        "perfect": perfect,
-    }
-    return Dag(_in_order(counts, search.arcs), informative, method="hill-climb", options=options)
 
 
 class _Search:
@@ -298,6 +261,29 @@ class _Search:
         return (move.child, move.parent) if move.kind == "reverse" else (move.child,)
 
 
+def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
+    """Return the network over the informative attributes at which no single move gains."""
+    counts = with_missing_levels(counts, "hill-climb", watch)
+    scores = FamilyCache(counts, family_score(structure_score))
+    informative = counts.data.schema.informative
+    if max_parents > 0:
+        scores.score_pairs(watch)
+    search = _Search(scores, max_parents, perfect)
+    for child in informative:
+        search.rescore(child)
+    for done, move in enumerate(iter(search.best, None)):
+        watch(move)
+        watch(Progress(done, None, "moves"))
+        for child in search.make(move):
+            search.rescore(child)
+    options: dict[str, str | int | bool] = {
+        "structure_score": structure_score,
+        "max_parents": max_parents,
+        "perfect": perfect,
+    }
+    return Dag(_in_order(counts, search.arcs), informative, method="hill-climb", options=options)
+
+
 def _in_order(counts: Counts, arcs: Arcs) -> tuple[tuple[int, ...], ...]:
     """Return the parents of every attribute, in falling conditional mutual information with it."""
     pairs = [(i, j) for i in range(len(arcs.present)) for j in sorted(arcs.parents(i))]
@@ -305,3 +291,16 @@ def _in_order(counts: Counts, arcs: Arcs) -> tuple[tuple[int, ...], ...]:
     weights = rounded(np.array([conditional_mutual_information(table) for table in tables], np.float64))
     weight = dict(zip(pairs, weights, strict=True))
     return tuple(tuple(sorted(arcs.parents(i), key=lambda j: (-weight[i, j], j))) for i in range(len(arcs.present)))
+
+
+def _over_parents(matrix: Mask, present: Mask) -> Index:
+    """Return sum over the parents p of i of matrix[a, p], shape [a, i].
+
+    With `present` transposed: over the children of i.
+    """
+    children, parents = np.nonzero(present.T)
+    starts = np.flatnonzero(np.diff(children, prepend=-1))
+    total = np.zeros(present.shape, np.intp)
+    if len(starts):
+        total[:, children[starts]] = np.add.reduceat(matrix[:, parents], starts, axis=1, dtype=np.intp)
+    return total

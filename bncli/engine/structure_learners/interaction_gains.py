@@ -115,50 +115,7 @@ class Extensions:
         return self.data.map(_fuse, self._supers)
 
 
-def _margins(of: SuperAttribute, total: Array) -> Iterator[tuple[int, Array]]:
-    """Every attribute of the super-attribute with S[c, (u, x)], from S[c, u, v]."""
-    shaped = total.reshape(*total.shape[:2], *of.shape)
-    for place, i in enumerate(of.attributes):
-        others = tuple(2 + k for k in range(len(of.shape)) if k != place)
-        yield i, shaped.sum(axis=others).reshape(len(total), -1)
-
-
-def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
-    fused = [np.empty(block.n_rows, code_dtype(one.size)) for one in supers]
-    for rows in block.slices(BLOCK):
-        for codes, one in zip(fused, supers, strict=True):
-            codes[rows] = cell_numbers([block.codes[i][rows] for i in one.attributes], one.shape)
-    return fused
-
-
-def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
-    """Partial S[c, (u, v)] of every super-attribute."""
-    base, joined, columns = block.state
-    totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
-    for rows in block.slices(BLOCK):
-        cell = base[rows].astype(np.intp)
-        for codes, size, total in zip(joined, sizes, totals, strict=True):
-            joint = cell * size
-            joint += codes[rows]
-            _extensions_add(total, joint, columns[:, rows])
-    return totals
-
-
-def _sum_cells(block: RowBlock, size: int) -> Array:
-    codes, columns = block.state
-    total = np.zeros((len(columns), size))
-    for rows in block.slices(BLOCK):
-        _extensions_add(total, codes[rows].astype(np.intp), columns[:, rows])
-    return total
-
-
-def _extensions_add(total: Array, cells: Index, columns: Array) -> None:
-    for sums, column in zip(total, columns, strict=True):
-        add_counts(sums, cells, column)
-
-
 Set = tuple[int, ...]
-
 MAX_CELLS = 1 << 12
 """Of the table of a candidate."""
 WIDE = 128
@@ -307,6 +264,48 @@ class _BinnedRows:
     @cached_property
     def _behind(self) -> dict[int, int]:
         return {column: i for i, column in self.column.items()}
+
+
+def _margins(of: SuperAttribute, total: Array) -> Iterator[tuple[int, Array]]:
+    """Every attribute of the super-attribute with S[c, (u, x)], from S[c, u, v]."""
+    shaped = total.reshape(*total.shape[:2], *of.shape)
+    for place, i in enumerate(of.attributes):
+        others = tuple(2 + k for k in range(len(of.shape)) if k != place)
+        yield i, shaped.sum(axis=others).reshape(len(total), -1)
+
+
+def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
+    fused = [np.empty(block.n_rows, code_dtype(one.size)) for one in supers]
+    for rows in block.slices(BLOCK):
+        for codes, one in zip(fused, supers, strict=True):
+            codes[rows] = cell_numbers([block.codes[i][rows] for i in one.attributes], one.shape)
+    return fused
+
+
+def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
+    """Partial S[c, (u, v)] of every super-attribute."""
+    base, joined, columns = block.state
+    totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
+    for rows in block.slices(BLOCK):
+        cell = base[rows].astype(np.intp)
+        for codes, size, total in zip(joined, sizes, totals, strict=True):
+            joint = cell * size
+            joint += codes[rows]
+            _extensions_add(total, joint, columns[:, rows])
+    return totals
+
+
+def _extensions_add(total: Array, cells: Index, columns: Array) -> None:
+    for sums, column in zip(total, columns, strict=True):
+        add_counts(sums, cells, column)
+
+
+def _sum_cells(block: RowBlock, size: int) -> Array:
+    codes, columns = block.state
+    total = np.zeros((len(columns), size))
+    for rows in block.slices(BLOCK):
+        _extensions_add(total, codes[rows].astype(np.intp), columns[:, rows])
+    return total
 
 
 def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Array:

@@ -43,7 +43,6 @@ from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
 
 T = TypeVar("T")
-
 CANDIDATE_BINS = (None, 5, 4)
 """Most intervals of an attribute in regions of 1, 2 and more attributes where all candidates are judged."""
 MOST = (0, 3, 2, 1)
@@ -84,23 +83,6 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     return _regions(_with_steps(data, found), max_order)
 
 
-def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
-    """Return an attribute with a direction is cut by itself wherever a larger region cuts it.
-
-    What a larger one takes away along it the attribute alone can then give.
-    """
-    steps: dict[int, Grouping | None] = {}
-    for one in found:
-        for i, grouping in zip(one.attributes, one.groupings, strict=True):
-            steps[i] = finer(steps[i], grouping) if i in steps else grouping
-    directed = {(i,) for i in steps if direction_of(data.schema, i)}
-    return [one._replace(groupings=(steps[one.attributes[0]],)) if one.attributes in directed else one for one in found]
-
-
-def _intervals(data: Dataset) -> int:
-    return max(INTERVALS, int(data.total_weight / (INTERVAL_ROWS * max(1, len(data.schema.informative)))))
-
-
 def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
     """Every attribute with its gain over the class alone, in at most so many intervals."""
     gains = Gains(*additive_fit(data, ()), data.schema.informative, CANDIDATE_BINS[0], watch=watch)
@@ -109,6 +91,10 @@ def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
         GrownRegion((i,), by_attribute.get((i,), 0.0), (grouping_of(data.schema.attributes[i], most),))
         for i in data.schema.informative
     ]
+
+
+def _intervals(data: Dataset) -> int:
+    return max(INTERVALS, int(data.total_weight / (INTERVAL_ROWS * max(1, len(data.schema.informative)))))
 
 
 def _near(data: Dataset) -> tuple[int, ...]:
@@ -121,15 +107,6 @@ def _near(data: Dataset) -> tuple[int, ...]:
     return tuple(sorted(i for one in gains.of_extensions([()])[:most] for i in one.attributes))
 
 
-def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:
-    return any(isinstance(data.schema.attributes[i], NumericAttribute) for i in members)
-
-
-def _entry(entries: Sequence[T], size: int) -> T:
-    """Return that of regions of `size` attributes, the last for larger ones."""
-    return entries[min(size, len(entries)) - 1]
-
-
 def _regions(found: Sequence[GrownRegion], max_order: int) -> Regions:
     return Regions(
         tuple(one.attributes for one in found),
@@ -138,3 +115,25 @@ def _regions(found: Sequence[GrownRegion], max_order: int) -> Regions:
         gains=tuple(one.gain for one in found),
         binnings=tuple(one.groupings for one in found),
     )
+
+
+def _entry(entries: Sequence[T], size: int) -> T:
+    """Return that of regions of `size` attributes, the last for larger ones."""
+    return entries[min(size, len(entries)) - 1]
+
+
+def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:
+    return any(isinstance(data.schema.attributes[i], NumericAttribute) for i in members)
+
+
+def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
+    """Return an attribute with a direction is cut by itself wherever a larger region cuts it.
+
+    What a larger one takes away along it the attribute alone can then give.
+    """
+    steps: dict[int, Grouping | None] = {}
+    for one in found:
+        for i, grouping in zip(one.attributes, one.groupings, strict=True):
+            steps[i] = finer(steps[i], grouping) if i in steps else grouping
+    directed = {(i,) for i in steps if direction_of(data.schema, i)}
+    return [one._replace(groupings=(steps[one.attributes[0]],)) if one.attributes in directed else one for one in found]

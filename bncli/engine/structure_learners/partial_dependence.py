@@ -47,7 +47,6 @@ NUMBERS_PER_ROW = 16
 """Numbers of cells get so many times the number of rows long before rows stand for them."""
 PLACES = 1 << 24
 """Places for rows to write themselves into, at most; longer numbers are sorted."""
-
 Node = int
 Nodes = frozenset[Node]
 
@@ -132,65 +131,6 @@ class PartialDependence:
         return self.data.n_labels if node == CLASS_NODE else self.data.schema.cardinalities[node]
 
 
-def _rounds(sets: list[PartialTest], entries: int) -> Iterator[list[PartialTest]]:
-    """As many at a time as fit the budget, if each takes so many entries."""
-    step = max(ROUND // max(entries, 1), 1)
-    return (sets[start : start + step] for start in range(0, len(sets), step))
-
-
-def _joined(parts: Sequence[Occurring], cells: Cells) -> NDArray[np.generic]:
-    """Return the counts of all row blocks' cells together."""
-    if len(parts) == 1:
-        return parts[0].counts
-    codes = [np.concatenate([part.codes[place] for part in parts]) for place in range(len(cells.nodes))]
-    rows = _Rows(dict(zip(cells.nodes, codes, strict=True)), len(codes[0]))
-    counts = np.bincount(rows.of_cells(cells), np.concatenate([part.counts for part in parts]))
-    return counts[counts > 0]
-
-
-def _count_whole(block: RowBlock, wanted: list[Cells]) -> list[NDArray[np.generic]]:
-    found: list[NDArray[np.generic]] = []
-    for cells in wanted:
-        chosen = _complete_rows(block, cells)
-        codes, n_rows, weights = _chosen(block, chosen, cells.nodes)
-        found.append(np.bincount(_Rows(codes, n_rows).numbers(cells)[0], weights, cells.bound))
-    return found
-
-
-def _count_occurring(block: RowBlock, wanted: list[Cells], alone: bool) -> list[Occurring]:
-    """Count sets of one kind of rows, shortest first, since they share their beginnings."""
-    nodes = sorted({node for cells in wanted for node in cells.nodes})
-    found: dict[Cells, Occurring] = {}
-    for observed in {cells.observed: None for cells in wanted}:
-        alike = sorted((cells for cells in wanted if cells.observed == observed), key=lambda cells: len(cells.nodes))
-        codes, n_rows, weights = _chosen(block, _complete_rows(block, alike[0]), nodes)
-        rows = _Rows(codes, n_rows, {cells.nodes for cells in alike})
-        for cells in alike:
-            counts = np.bincount(rows.of_cells(cells), weights, n_rows)
-            if alone:
-                found[cells] = Occurring([], counts)
-            else:
-                standing = np.flatnonzero(counts)
-                found[cells] = Occurring([codes[node][standing] for node in cells.nodes], counts[standing])
-    return [found[cells] for cells in wanted]
-
-
-def _complete_rows(block: RowBlock, cells: Cells) -> Index | None:
-    """Return the rows in which everything is observed that has to be; None for all of them."""
-    if not cells.observed:
-        return None
-    return np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in cells.observed]))
-
-
-def _chosen(block: RowBlock, rows: Index | None, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
-    """Codes of the nodes in these rows, how many rows they are, and their weights."""
-    codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
-    if rows is None:
-        return codes, block.n_rows, block.weights
-    weights = None if block.weights is None else block.weights[rows]
-    return {node: of_node[rows] for node, of_node in codes.items()}, len(rows), weights
-
-
 class _Rows:
     """Rows by the codes of their nodes; the numbers of sets asked for are kept for those that begin with them."""
 
@@ -246,3 +186,62 @@ def sum_n_log_n(counts: NDArray[np.generic]) -> float:
     weights = np.sort(counts.astype(np.float64))
     weights = weights[(weights > 0) & (weights != 1)]
     return float((weights * np.log(weights)).sum())
+
+
+def _rounds(sets: list[PartialTest], entries: int) -> Iterator[list[PartialTest]]:
+    """As many at a time as fit the budget, if each takes so many entries."""
+    step = max(ROUND // max(entries, 1), 1)
+    return (sets[start : start + step] for start in range(0, len(sets), step))
+
+
+def _joined(parts: Sequence[Occurring], cells: Cells) -> NDArray[np.generic]:
+    """Return the counts of all row blocks' cells together."""
+    if len(parts) == 1:
+        return parts[0].counts
+    codes = [np.concatenate([part.codes[place] for part in parts]) for place in range(len(cells.nodes))]
+    rows = _Rows(dict(zip(cells.nodes, codes, strict=True)), len(codes[0]))
+    counts = np.bincount(rows.of_cells(cells), np.concatenate([part.counts for part in parts]))
+    return counts[counts > 0]
+
+
+def _count_whole(block: RowBlock, wanted: list[Cells]) -> list[NDArray[np.generic]]:
+    found: list[NDArray[np.generic]] = []
+    for cells in wanted:
+        chosen = _complete_rows(block, cells)
+        codes, n_rows, weights = _chosen(block, chosen, cells.nodes)
+        found.append(np.bincount(_Rows(codes, n_rows).numbers(cells)[0], weights, cells.bound))
+    return found
+
+
+def _complete_rows(block: RowBlock, cells: Cells) -> Index | None:
+    """Return the rows in which everything is observed that has to be; None for all of them."""
+    if not cells.observed:
+        return None
+    return np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in cells.observed]))
+
+
+def _chosen(block: RowBlock, rows: Index | None, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
+    """Codes of the nodes in these rows, how many rows they are, and their weights."""
+    codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
+    if rows is None:
+        return codes, block.n_rows, block.weights
+    weights = None if block.weights is None else block.weights[rows]
+    return {node: of_node[rows] for node, of_node in codes.items()}, len(rows), weights
+
+
+def _count_occurring(block: RowBlock, wanted: list[Cells], alone: bool) -> list[Occurring]:
+    """Count sets of one kind of rows, shortest first, since they share their beginnings."""
+    nodes = sorted({node for cells in wanted for node in cells.nodes})
+    found: dict[Cells, Occurring] = {}
+    for observed in {cells.observed: None for cells in wanted}:
+        alike = sorted((cells for cells in wanted if cells.observed == observed), key=lambda cells: len(cells.nodes))
+        codes, n_rows, weights = _chosen(block, _complete_rows(block, alike[0]), nodes)
+        rows = _Rows(codes, n_rows, {cells.nodes for cells in alike})
+        for cells in alike:
+            counts = np.bincount(rows.of_cells(cells), weights, n_rows)
+            if alone:
+                found[cells] = Occurring([], counts)
+            else:
+                standing = np.flatnonzero(counts)
+                found[cells] = Occurring([codes[node][standing] for node in cells.nodes], counts[standing])
+    return [found[cells] for cells in wanted]

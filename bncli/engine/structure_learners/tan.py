@@ -48,36 +48,6 @@ from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
 
-def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
-    """Return the parent of every node, None for a root; weights[u, v] of the arc u -> v, finite, the diagonal ignored.
-
-    With `forest` any number of trees, and an arc only where it adds weight; else one tree over all nodes.
-
-    >>> weights = np.array([[0.0, 6.0, 1.0], [5.0, 0.0, 2.0], [9.0, 1.0, 0.0]])  # 0 and 1 would choose each other
-    >>> best_branching(weights, forest=False)
-    [2, 0, None]
-    """
-    n = len(weights)
-    graph = _Graph(weights, forest)
-    attached = np.zeros(n + 1, np.bool_)
-    attached[n] = True
-    for start in range(n):
-        path = [] if attached[start] else [start]
-        while path:
-            tail = graph.take_best(path[-1])
-            if attached[tail]:
-                attached[path] = True
-                path = []
-            elif tail in path:
-                place = path.index(tail)
-                attached[path[place:]] = True  # their places are empty from now on, but for the one that is kept
-                path = [*path[:place], graph.draw_together(path[place:])]
-                attached[path[-1]] = False
-            else:
-                path.append(tail)
-    return [None if tail == n else tail for tail in graph.expanded()]
-
-
 class _Graph:
     """A graph of nodes and cycles drawn together, each in a place of the tables; a cycle keeps the place of a member.
 
@@ -153,6 +123,70 @@ class _Graph:
         return [tail for tail, _ in self.arcs[: self.n]]
 
 
+def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:
+    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each."""
+    schema = counts.schema
+    parents: list[tuple[int, ...]] = [()] * len(schema.attributes)
+    if schema.informative:
+        for child, parent in _arcs(counts, structure_score, forest, watch).items():
+            parents[child] = (parent,)
+    options: dict[str, str | bool] = {"structure_score": structure_score, "forest": forest}
+    return Dag(tuple(parents), schema.informative, method="tan", options=options)
+
+
+def _arcs(counts: Counts, structure_score: str, forest: bool, watch: Watch) -> dict[int, int]:
+    """Return the parent of every attribute that has one."""
+    if structure_score == "cmi":
+        return _undirected(counts, conditional_dependence(counts, watch), forest)
+    rule = family_score(structure_score)
+    gains = arc_gains(counts, rule, watch)
+    return _undirected(counts, gains, forest) if rule.equivalent else _directed(counts, gains, forest)
+
+
+def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
+    nodes = counts.schema.informative
+    edges = (spanning_forest if forest else spanning_tree)(weights, nodes)
+    scores = relevance(counts)
+    # the schema's order decides between equally relevant roots
+    return directed_away(edges, sorted(nodes, key=lambda i: (-scores[i], i)))
+
+
+def _directed(counts: Counts, gains: Array, forest: bool) -> dict[int, int]:
+    nodes = counts.schema.informative
+    parents = best_branching(gains[np.ix_(nodes, nodes)], forest=forest)
+    return {nodes[v]: nodes[u] for v, u in enumerate(parents) if u is not None}
+
+
+def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
+    """Return the parent of every node, None for a root; weights[u, v] of the arc u -> v, finite, the diagonal ignored.
+
+    With `forest` any number of trees, and an arc only where it adds weight; else one tree over all nodes.
+
+    >>> weights = np.array([[0.0, 6.0, 1.0], [5.0, 0.0, 2.0], [9.0, 1.0, 0.0]])  # 0 and 1 would choose each other
+    >>> best_branching(weights, forest=False)
+    [2, 0, None]
+    """
+    n = len(weights)
+    graph = _Graph(weights, forest)
+    attached = np.zeros(n + 1, np.bool_)
+    attached[n] = True
+    for start in range(n):
+        path = [] if attached[start] else [start]
+        while path:
+            tail = graph.take_best(path[-1])
+            if attached[tail]:
+                attached[path] = True
+                path = []
+            elif tail in path:
+                place = path.index(tail)
+                attached[path[place:]] = True  # their places are empty from now on, but for the one that is kept
+                path = [*path[:place], graph.draw_together(path[place:])]
+                attached[path[-1]] = False
+            else:
+                path.append(tail)
+    return [None if tail == n else tail for tail in graph.expanded()]
+
+
 def spanning_tree(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:
     """Edges (i, j), i < j, of the maximum-weight spanning tree over `nodes`; weights (n, n) symmetric.
 
@@ -209,37 +243,3 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
                     parent[other] = node
                     reached.append(other)
     return parent
-
-
-def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:
-    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each."""
-    schema = counts.schema
-    parents: list[tuple[int, ...]] = [()] * len(schema.attributes)
-    if schema.informative:
-        for child, parent in _arcs(counts, structure_score, forest, watch).items():
-            parents[child] = (parent,)
-    options: dict[str, str | bool] = {"structure_score": structure_score, "forest": forest}
-    return Dag(tuple(parents), schema.informative, method="tan", options=options)
-
-
-def _arcs(counts: Counts, structure_score: str, forest: bool, watch: Watch) -> dict[int, int]:
-    """Return the parent of every attribute that has one."""
-    if structure_score == "cmi":
-        return _undirected(counts, conditional_dependence(counts, watch), forest)
-    rule = family_score(structure_score)
-    gains = arc_gains(counts, rule, watch)
-    return _undirected(counts, gains, forest) if rule.equivalent else _directed(counts, gains, forest)
-
-
-def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
-    nodes = counts.schema.informative
-    edges = (spanning_forest if forest else spanning_tree)(weights, nodes)
-    scores = relevance(counts)
-    # the schema's order decides between equally relevant roots
-    return directed_away(edges, sorted(nodes, key=lambda i: (-scores[i], i)))
-
-
-def _directed(counts: Counts, gains: Array, forest: bool) -> dict[int, int]:
-    nodes = counts.schema.informative
-    parents = best_branching(gains[np.ix_(nodes, nodes)], forest=forest)
-    return {nodes[v]: nodes[u] for v, u in enumerate(parents) if u is not None}

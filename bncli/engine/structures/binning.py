@@ -37,6 +37,8 @@ from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 MEMORY = 4096
 """Answers that are kept: folds and candidates ask the same of an attribute again and again."""
+RegroupedAttribute = tuple[int, Grouping]
+"""A regrouped attribute: its number, and the grouping of its codes."""
 
 
 def groupings_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
@@ -132,10 +134,6 @@ def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
     return frequencies
 
 
-RegroupedAttribute = tuple[int, Grouping]
-"""A regrouped attribute: its number, and the grouping of its codes."""
-
-
 def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
     """Return the data with a column for each regrouped attribute of the families, and the families over these columns.
 
@@ -153,6 +151,14 @@ def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[D
     return extended, tuple(_over_columns(family, column) for family in families)
 
 
+def _over_columns(family: Family, column: dict[RegroupedAttribute, int]) -> Family:
+    if not family.groupings:
+        return family
+    attributes = tuple(a if grouping is None else column[a, grouping] for a, grouping in family.binned_attributes)
+    child = None if family.child is None else attributes[family.attributes.index(family.child)]
+    return replace(family, attributes=attributes, child=child, groupings=())
+
+
 def regrouped_attributes(families: Iterable[Family]) -> tuple[RegroupedAttribute, ...]:
     """Each regrouped attribute of these families once, in the order of first use."""
     seen = (pair for family in families for pair in family.binned_attributes)
@@ -166,11 +172,3 @@ def coarse_codes(codes: Codes, grouping: Grouping) -> Codes:
     """
     n_codes = max(grouping) + 1
     return np.array((*grouping, n_codes), code_dtype(n_codes + 1))[codes]
-
-
-def _over_columns(family: Family, column: dict[RegroupedAttribute, int]) -> Family:
-    if not family.groupings:
-        return family
-    attributes = tuple(a if grouping is None else column[a, grouping] for a, grouping in family.binned_attributes)
-    child = None if family.child is None else attributes[family.attributes.index(family.child)]
-    return replace(family, attributes=attributes, child=child, groupings=())

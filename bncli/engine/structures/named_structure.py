@@ -100,45 +100,6 @@ class NamedDag:
         raise BncliError(what, where=self.where, hint=hint)
 
 
-def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return a directed cycle along the arcs (first name = last name), or an empty list. Depth first, iterative."""
-    finished: set[str] = set()
-    for start in parents:
-        path = {start: iter(parents[start])} if start not in finished else {}
-        while path:
-            node = next(reversed(path))
-            parent = next(path[node], None)
-            if parent is None:
-                finished.add(node)
-                del path[node]
-            elif parent in path:
-                upward = list(path)[list(path).index(parent) :]
-                return [parent, *reversed(upward)]
-            elif parent not in finished:
-                path[parent] = iter(parents.get(parent, ()))
-    return []
-
-
-def _refuse_class(own: str, asked: str, where: str) -> None:
-    """BncliError where the structure is for another class."""
-    if own != asked:
-        what = f"the structure is for the class '{own}', not for '{asked}'"
-        hint = f"name the right column with --class {own}, or mend the structure"
-        raise BncliError(what, where=where, hint=hint)
-
-
-def _refuse_unknown(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """BncliError for the first name that is no attribute; the nearest one that is may be meant."""
-    for name in names:
-        if name not in known:
-            import difflib
-
-            nearest = difflib.get_close_matches(name, known, n=1)
-            nothing = "the data has no such attribute, or it was left out"
-            hint = f"did you mean '{nearest[0]}'?" if nearest else nothing
-            raise BncliError(f"the structure names an unknown attribute '{name}'", where=where, hint=hint)
-
-
 MAX_REGION = 16
 """So many attributes may a region have: it has 2 to the power of so many subsets."""
 
@@ -308,19 +269,6 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
     return name_dag(structure, schema) if isinstance(structure, Dag) else _name_regions(structure, schema)
 
 
-def name_dag(dag: Dag, schema: Schema) -> NamedDag:
-    """Return the graph by column names: the class first, attributes in schema order, unused ones left out."""
-    names = [attribute.name for attribute in schema.attributes]
-    children = set(dag.class_children)
-    parents = {}
-    for i in dag.nodes:
-        by_class = (schema.class_name,) if i in children else ()
-        parents[names[i]] = by_class + tuple(names[j] for j in dag.parents[i])
-    if dag.class_parents:
-        parents[schema.class_name] = tuple(names[j] for j in dag.class_parents)
-    return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))
-
-
 def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
     """Each region in schema order."""
     names = [attribute.name for attribute in schema.attributes]
@@ -335,3 +283,55 @@ def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
     options = dict(regions.options)
     found = (regions.trace, regions.method, options)
     return NamedRegions(schema.class_name, named, *found, bins=regions.bins, gains=regions.gains, cuts=cuts)
+
+
+def name_dag(dag: Dag, schema: Schema) -> NamedDag:
+    """Return the graph by column names: the class first, attributes in schema order, unused ones left out."""
+    names = [attribute.name for attribute in schema.attributes]
+    children = set(dag.class_children)
+    parents = {}
+    for i in dag.nodes:
+        by_class = (schema.class_name,) if i in children else ()
+        parents[names[i]] = by_class + tuple(names[j] for j in dag.parents[i])
+    if dag.class_parents:
+        parents[schema.class_name] = tuple(names[j] for j in dag.class_parents)
+    return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))
+
+
+def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return a directed cycle along the arcs (first name = last name), or an empty list. Depth first, iterative."""
+    finished: set[str] = set()
+    for start in parents:
+        path = {start: iter(parents[start])} if start not in finished else {}
+        while path:
+            node = next(reversed(path))
+            parent = next(path[node], None)
+            if parent is None:
+                finished.add(node)
+                del path[node]
+            elif parent in path:
+                upward = list(path)[list(path).index(parent) :]
+                return [parent, *reversed(upward)]
+            elif parent not in finished:
+                path[parent] = iter(parents.get(parent, ()))
+    return []
+
+
+def _refuse_class(own: str, asked: str, where: str) -> None:
+    """BncliError where the structure is for another class."""
+    if own != asked:
+        what = f"the structure is for the class '{own}', not for '{asked}'"
+        hint = f"name the right column with --class {own}, or mend the structure"
+        raise BncliError(what, where=where, hint=hint)
+
+
+def _refuse_unknown(names: Iterable[str], known: Collection[str], where: str) -> None:
+    """BncliError for the first name that is no attribute; the nearest one that is may be meant."""
+    for name in names:
+        if name not in known:
+            import difflib
+
+            nearest = difflib.get_close_matches(name, known, n=1)
+            nothing = "the data has no such attribute, or it was left out"
+            hint = f"did you mean '{nearest[0]}'?" if nearest else nothing
+            raise BncliError(f"the structure names an unknown attribute '{name}'", where=where, hint=hint)

@@ -34,49 +34,8 @@ class UnmarriedParents(NamedTuple, Generic[Node]):
     other: Node
 
 
-def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """Return the canonical form for P(target | the others); the new parents of a node follow those that it had."""
-    from graphlib import TopologicalSorter
-
-    form = _blanket(parents, target)
-    spouses = set(form.get(target, ()))
-    in_order = [node for node in TopologicalSorter(parents).static_order() if node in spouses]
-    for place, node in enumerate(in_order):
-        own = form.get(node, ())
-        form[node] = (*own, *(earlier for earlier in in_order[:place] if earlier not in own))
-    return form
-
-
-def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
-    """Return the first two parents of a common child that the canonical form leaves apart; None where it is perfect.
-
-    Children and parents in the order of the mapping.
-
-    >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
-    UnmarriedParents(child='y', one='x', other='z')
-    """
-    form = _blanket(parents, target)
-    spouses = set(form.get(target, ()))
-    known = {node: frozenset(listed) for node, listed in form.items()}
-    for child, listed in form.items():
-        for one, other in itertools.combinations(listed, 2) if child != target else ():
-            joined = one in known.get(other, ()) or other in known.get(one, ())
-            if not joined and not (one in spouses and other in spouses):
-                return UnmarriedParents(child, one, other)
-    return None
-
-
-def _blanket(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """Return the target's Markov blanket with the target, and the arcs inside it."""
-    children = [node for node, listed in parents.items() if target in listed]
-    members = {target, *parents.get(target, ()), *children}
-    members.update(node for child in children for node in parents[child])
-    return {node: tuple(p for p in listed if p in members) for node, listed in parents.items() if node in members}
-
-
 Member = TypeVar("Member")
 Entry = TypeVar("Entry", bound=Hashable)
-
 CLASS = None
 """The class as a node among attribute indices."""
 Grouping = tuple[int, ...]
@@ -293,6 +252,46 @@ class Regions:
 
 
 Structure = Dag | Regions
+
+
+def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
+    """Return the canonical form for P(target | the others); the new parents of a node follow those that it had."""
+    from graphlib import TopologicalSorter
+
+    form = _blanket(parents, target)
+    spouses = set(form.get(target, ()))
+    in_order = [node for node in TopologicalSorter(parents).static_order() if node in spouses]
+    for place, node in enumerate(in_order):
+        own = form.get(node, ())
+        form[node] = (*own, *(earlier for earlier in in_order[:place] if earlier not in own))
+    return form
+
+
+def _blanket(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
+    """Return the target's Markov blanket with the target, and the arcs inside it."""
+    children = [node for node, listed in parents.items() if target in listed]
+    members = {target, *parents.get(target, ()), *children}
+    members.update(node for child in children for node in parents[child])
+    return {node: tuple(p for p in listed if p in members) for node, listed in parents.items() if node in members}
+
+
+def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
+    """Return the first two parents of a common child that the canonical form leaves apart; None where it is perfect.
+
+    Children and parents in the order of the mapping.
+
+    >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
+    UnmarriedParents(child='y', one='x', other='z')
+    """
+    form = _blanket(parents, target)
+    spouses = set(form.get(target, ()))
+    known = {node: frozenset(listed) for node, listed in form.items()}
+    for child, listed in form.items():
+        for one, other in itertools.combinations(listed, 2) if child != target else ():
+            joined = one in known.get(other, ()) or other in known.get(one, ())
+            if not joined and not (one in spouses and other in spouses):
+                return UnmarriedParents(child, one, other)
+    return None
 
 
 def outermost(

@@ -46,22 +46,6 @@ MODEL = ArchiveKind("model", ModelError, "fit writes models (.bnc)", "copy it ag
 COUNTS = ArchiveKind("counts", BncliError, "count writes counts (.counts)", "copy it again or count again")
 
 
-def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return the archive that holds these members in this order."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in members:
-            info = zipfile.ZipInfo(name)
-            # Unix and rw-r--r-- wherever it is written: ZipInfo notes the system; its time is 1980 unless one is given.
-            info.create_system = 3
-            info.external_attr = 0o644 << 16
-            archive.writestr(info, data)
-        archive.comment = b"0" * _DIGEST
-    content = file.getbuffer()
-    content[-_DIGEST:] = hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
-    return bytes(content)
-
-
 class Archive:
     """An open archive whose checksum has been proved."""
 
@@ -96,6 +80,26 @@ class Archive:
 
     def fail(self, what: str) -> NoReturn:
         raise self._kind.error(f"the {self._kind.word} file is not well made: {what}", where=self._path)
+
+
+FLOATS, INTEGERS = "<f8", "<i8"
+"""The types of numbers in a `.npy` file."""
+
+
+def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return the archive that holds these members in this order."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members:
+            info = zipfile.ZipInfo(name)
+            # Unix and rw-r--r-- wherever it is written: ZipInfo notes the system; its time is 1980 unless one is given.
+            info.create_system = 3
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data)
+        archive.comment = b"0" * _DIGEST
+    content = file.getbuffer()
+    content[-_DIGEST:] = hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
+    return bytes(content)
 
 
 @contextmanager
@@ -152,10 +156,6 @@ def _zip_faults(path: str, kind: ArchiveKind) -> Iterator[None]:
         yield
     except _ZIP_FAULTS as error:
         raise kind.error(f"the {kind.word} file is not well made: {error}", where=path) from error
-
-
-FLOATS, INTEGERS = "<f8", "<i8"
-"""The types of numbers in a `.npy` file."""
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:

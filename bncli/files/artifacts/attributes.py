@@ -30,6 +30,10 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAtt
 from bncli.files.documents import Node
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
+_DIRECTIONS = {1: "increasing", -1: "decreasing"}
+_OPTIONAL_KEYS = {"numeric": ("missing", "form"), "categorical": ("missing", "groups")}
+OPTIONAL_KEYS = {"numeric": ("holes", "form", "direction"), "categorical": ("holes", "groups")}
+"""Keys that only some attributes of models have, by type."""
 
 
 def form_json(form: Form) -> dict[str, Any]:
@@ -88,12 +92,6 @@ def check_forms(node: Node, class_name: str, attributes: tuple[Attribute, ...]) 
                 item.fail(f"the dates of '{form.source}' are read in two orders")
 
 
-_DIRECTIONS = {1: "increasing", -1: "decreasing"}
-_OPTIONAL_KEYS = {"numeric": ("missing", "form"), "categorical": ("missing", "groups")}
-OPTIONAL_KEYS = {"numeric": ("holes", "form", "direction"), "categorical": ("holes", "groups")}
-"""Keys that only some attributes of models have, by type."""
-
-
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
     if isinstance(attribute, NumericAttribute):
@@ -148,13 +146,6 @@ def _read_direction(node: Node) -> int:
     return node.fail("a direction is 'increasing' or 'decreasing'")
 
 
-def _read_missing_weight(node: Node) -> float:
-    weight = node.number()
-    if weight < 0:
-        node.fail("a weight of missing values cannot be negative")
-    return weight
-
-
 def _read_cuts(node: Node) -> tuple[float, ...]:
     cuts = tuple(item.number() for item in node.items())
     for left, right in pairwise(cuts):
@@ -188,6 +179,13 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
         if len(group) > 1 and level in seen:
             item.fail(f"the pooled level '{level}' is called as a value")
     return groups
+
+
+def _read_missing_weight(node: Node) -> float:
+    weight = node.number()
+    if weight < 0:
+        node.fail("a weight of missing values cannot be negative")
+    return weight
 
 
 def _check_frequencies(node: Node, attribute: Attribute) -> None:

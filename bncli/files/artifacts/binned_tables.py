@@ -38,11 +38,6 @@ def write_binned(path: str, data: Dataset, weights_name: str) -> None:
             file.write("\n".join(lines.to_pylist()).encode() + b"\n")
 
 
-def value_texts(attribute: Attribute) -> list[str]:
-    """Return the text of each code of an attribute: the interval or the level; empty for the missing level."""
-    return [*value_names(attribute), *([""] if attribute.missing else [])]
-
-
 def _fields(texts: Sequence[str]) -> pa.Array:
     return pa.array(_quoted(texts), pa.string())
 
@@ -50,3 +45,8 @@ def _fields(texts: Sequence[str]) -> pa.Array:
 def _quoted(texts: Sequence[str]) -> list[str]:
     """Each text as a field of CSV, in quotes where it needs them."""
     return ['"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text for text in texts]
+
+
+def value_texts(attribute: Attribute) -> list[str]:
+    """Return the text of each code of an attribute: the interval or the level; empty for the missing level."""
+    return [*value_names(attribute), *([""] if attribute.missing else [])]

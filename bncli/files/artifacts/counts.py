@@ -52,57 +52,6 @@ def write_counts(path: str, counted: CountedRows) -> None:
     write_bytes(path, dump_counts(counted))
 
 
-def dump_counts(counted: CountedRows) -> bytes:
-    """Return the bytes of the counts file; equal counts have equal bytes."""
-    text = json.dumps(counts_json(counted), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counted.numbers))])
-
-
-def counts_json(counted: CountedRows) -> dict[str, Any]:
-    """Return the content of `counts.json`."""
-    return {
-        "format": "bncli-counts",
-        "version": VERSION,
-        "labels": list(counted.labels),
-        "rows": counted.n_rows,
-        "missing": list(counted.n_missing),
-        "cuts": cuts_json(counted.cuts),
-        "missing_tokens": None if counted.missing_tokens is None else list(counted.missing_tokens),
-        "tables": tables_json(counted),
-        "decayed": counted.is_decayed,
-        "parts": [_part_json(part) for part in counted.parts],
-    }
-
-
-def tables_json(counted: CountedRows) -> str | list[list[str]]:
-    """Which tables were asked for, by the names of their attributes."""
-    if counted.wanted is None:
-        return _PAIRS
-    return [[counted.cuts.attributes[i].name for i in s] for s in counted.wanted]
-
-
-def figures(counted: CountedRows) -> dict[str, Any]:
-    """Return what counts are of, in a few numbers."""
-    weight = counted.class_counts.sum().item()
-    return {
-        "class": counted.cuts.class_name,
-        "labels": list(counted.labels),
-        "rows": counted.n_rows,
-        "weight": float(weight),
-        "attributes": len(counted.cuts.attributes),
-        "missing": sum(counted.n_missing),
-        "tables": tables_json(counted),
-        "entries": len(counted.numbers),
-        "parts": len(counted.parts),
-        "decayed": counted.is_decayed,
-    }
-
-
-def _part_json(part: CountsPart) -> dict[str, Any]:
-    weight = {} if part.weight == 1 else {"weight": part.weight}
-    return {"fingerprint": part.fingerprint, "rows": part.n_rows} | weight
-
-
 def read_counts(path: str) -> CountedRows:
     """Return the counts in a file, checked; BncliError if it is damaged, newer than this bncli, or no counts file."""
     with open_archive(path, COUNTS) as archive:
@@ -181,3 +130,54 @@ def _read_part(node: Node) -> CountsPart:
     if not 0 <= weight <= 1:  # what has decayed often enough is 0
         fields["weight"].fail("the weight of a part is between 0 and 1")
     return CountsPart(fingerprint, fields["rows"].integer(0), weight)
+
+
+def dump_counts(counted: CountedRows) -> bytes:
+    """Return the bytes of the counts file; equal counts have equal bytes."""
+    text = json.dumps(counts_json(counted), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counted.numbers))])
+
+
+def counts_json(counted: CountedRows) -> dict[str, Any]:
+    """Return the content of `counts.json`."""
+    return {
+        "format": "bncli-counts",
+        "version": VERSION,
+        "labels": list(counted.labels),
+        "rows": counted.n_rows,
+        "missing": list(counted.n_missing),
+        "cuts": cuts_json(counted.cuts),
+        "missing_tokens": None if counted.missing_tokens is None else list(counted.missing_tokens),
+        "tables": tables_json(counted),
+        "decayed": counted.is_decayed,
+        "parts": [_part_json(part) for part in counted.parts],
+    }
+
+
+def _part_json(part: CountsPart) -> dict[str, Any]:
+    weight = {} if part.weight == 1 else {"weight": part.weight}
+    return {"fingerprint": part.fingerprint, "rows": part.n_rows} | weight
+
+
+def tables_json(counted: CountedRows) -> str | list[list[str]]:
+    """Which tables were asked for, by the names of their attributes."""
+    if counted.wanted is None:
+        return _PAIRS
+    return [[counted.cuts.attributes[i].name for i in s] for s in counted.wanted]
+
+
+def figures(counted: CountedRows) -> dict[str, Any]:
+    """Return what counts are of, in a few numbers."""
+    weight = counted.class_counts.sum().item()
+    return {
+        "class": counted.cuts.class_name,
+        "labels": list(counted.labels),
+        "rows": counted.n_rows,
+        "weight": float(weight),
+        "attributes": len(counted.cuts.attributes),
+        "missing": sum(counted.n_missing),
+        "tables": tables_json(counted),
+        "entries": len(counted.numbers),
+        "parts": len(counted.parts),
+        "decayed": counted.is_decayed,
+    }

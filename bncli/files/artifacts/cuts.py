@@ -33,6 +33,11 @@ def read_cuts(path: str) -> Cuts:
     return cuts_of_document(read_document(path, "cuts", VERSION))
 
 
+def write_cuts(path: str, cuts: Cuts) -> None:
+    """Write the cuts file."""
+    write_bytes(path, dump_cuts(cuts).encode())
+
+
 def cuts_of_document(document: Node) -> Cuts:
     """Return the cuts in the content of a cuts file."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options", SAMPLED))
@@ -64,8 +69,3 @@ def cuts_json(cuts: Cuts) -> dict[str, Any]:
         "options": dict(sorted(cuts.options.items())),
         "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in cuts.attributes],
     }
-
-
-def write_cuts(path: str, cuts: Cuts) -> None:
-    """Write the cuts file."""
-    write_bytes(path, dump_cuts(cuts).encode())

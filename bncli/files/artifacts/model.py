@@ -93,6 +93,184 @@ CALIBRATION = "calibration"
 """The key in a model file."""
 _CALIBRATIONS_FREQUENCIES = "label_frequencies"
 _KEYS = {"temperature": ("temperature",), "per-class": ("scales", "shifts"), "isotonic": ("knots",)}
+DECISIONS = "decisions"
+MANY = 256
+"""Families that join codes, from which on files have `groups`, and all tables in one array."""
+MOST_CODES = 1 << 24
+"""Of all groupings of a file: a few numbers of it may stand for many codes."""
+_MERGES = "merges"
+"""A key of families that join codes, since version 4."""
+_GROUPS = "groups"
+"""The key of many families that join codes, since version 5."""
+TRAINING_LOG_P = "training_log_p"
+"""The key."""
+_SCHEMAS_FREQUENCIES = "label_frequencies"
+"""A key since version 7."""
+_POLICY = "missing_policy"
+"""A key of models that marginalize missing values, since version 3; no key: missing is a level."""
+_TOWARDS = "towards"
+"""A key of models whose directions are about a label that was named; no key: about the second of two."""
+SCHEMAS_OPTIONAL_KEYS = (_POLICY, _SCHEMAS_FREQUENCIES, _TOWARDS)
+VERSION = 7
+"""Raised whenever a file may hold what older readers would not know, were it one more key."""
+_WITHOUT_LABEL_FREQUENCIES = 6
+_WITHOUT_SELF_TEST = 5
+_LAST = 4
+"""Of files that have neither a self-test nor very many families nor a logarithmic pool: older readers know them."""
+_DESCRIPTION = "model.json"
+_ALL_TABLES = "tables.npy"
+_SELF_TEST = "self_test"
+_CLASS_WEIGHTS = "class_weights"
+_PLAIN = "plain_frequencies"
+_SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
+OPTIONAL_KEYS = (
+    CHOSEN,
+    RESTARTS,
+    SAMPLED,
+    _SELF_TEST,
+    _CLASS_WEIGHTS,
+    _PLAIN,
+    CALIBRATION,
+    DECISIONS,
+    TRAINING_LOG_P,
+    *KEYS,
+)
+"""Keys that only some models have."""
+
+
+def write_model(path: str, model: Model) -> None:
+    """Write the model file, whole or not at all."""
+    write_bytes(path, dump_model(model))
+
+
+def read_model(path: str) -> Model:
+    """Return the model in a file, checked.
+
+    ModelError (exit code 3) if it is damaged, newer than this bncli, or no model.
+    """
+    with open_archive(path) as archive:
+        document = _description(archive, path)
+        keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
+        fields = document.fields(keys, OPTIONAL_KEYS)
+        schema = read_schema(fields["schema"])
+        node = fields["structure"]
+        try:
+            structure = read_graph(node).resolve(schema)
+        except BncliError as error:
+            node.fail(error.what)
+        if schema.marginalizes and not isinstance(structure, Dag):
+            node.fail("with regions missing values cannot be marginalized")
+        families = read_families(fields["families"], schema, structure)
+        if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
+            fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
+        pending = read_predictor(fields, PredictorHeader(schema, structure, families))
+        parts = archive.names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else archive.names
+        bias, *weights = _read_all(archive, parts, families, pending.bias_shape)
+        model = Model(
+            schema,
+            structure,
+            pending.build(bias, tuple(weights), archive.fail),
+            read_recipe(fields["recipe"]),
+            fields["rows"].integer(0),
+            fields["bncli_version"].text(),
+            read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
+            read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
+            fields[SAMPLED].integer(1) if SAMPLED in fields else None,
+        )
+        model = _with_later_keys(model, fields)
+        if _SELF_TEST not in fields:
+            return model
+        # The codes, none beyond "unknown", and the probabilities of so many rows.
+        n_rows = fields[_SELF_TEST].integer(1)
+        names = list(_SELF_TEST_ARRAYS)
+        if archive.names[-len(names) :] != names:
+            archive.fail("its members are not those that it describes")
+        limits = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
+        shape, code_type = (len(limits), n_rows), _code_type(model).newbyteorder("<").str
+        if archive.size(names[0]) != len(npy_header(shape, code_type)) + _code_type(model).itemsize * math.prod(shape):
+            archive.fail(f"{names[0]} has not the size that the schema asks for")
+        codes = npy_array(archive.read(names[0]), shape, code_type)
+        if codes is None or (codes > np.reshape(limits, (-1, 1))).any():
+            archive.fail(f"{names[0]} does not hold codes of the attributes, {n_rows} of each")
+        (probabilities,) = _read_arrays(archive, names[1:], [(len(model.schema.labels), n_rows)])
+        return replace(model, self_test=SelfTest(codes.astype(np.intp), probabilities))
+
+
+def _description(archive: Archive, path: str) -> Node:
+    archive.size(_DESCRIPTION)
+    document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
+    document.check_format("model", VERSION)
+    return document
+
+
+def _read_all(
+    archive: Archive, parts: list[str], families: tuple[Family, ...], bias: tuple[int, ...]
+) -> Iterator[Array]:
+    """Return the bias, of that shape, whose last entry is K, and the tables, in these members."""
+    names = array_names(len(families))
+    if parts == [_DESCRIPTION, names[0], _ALL_TABLES]:
+        return _read_joint(archive, families, bias)
+    if parts != [_DESCRIPTION, *names]:
+        archive.fail("its members are not those that it describes")
+    return _read_arrays(archive, names, [bias, *((family.n_cells, bias[-1]) for family in families)])
+
+
+def _read_joint(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
+    """Yield the bias, and the tables as parts of one array."""
+    ends = list(itertools.accumulate((family.n_cells for family in families), initial=0))
+    first, tables = _read_arrays(archive, [array_names(0)[0], _ALL_TABLES], [bias, (ends[-1], bias[-1])])
+    yield first
+    yield from (tables[start:stop] for start, stop in itertools.pairwise(ends))
+
+
+def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[Array]:
+    """Float64 arrays of these shapes: no byte of one is read before the sizes of all are right."""
+    for name, shape in zip(names, shapes, strict=True):
+        if archive.size(name) != len(npy_header(shape)) + 8 * math.prod(shape):
+            archive.fail(f"{name} has not the size that the schema asks for")
+    for name, shape in zip(names, shapes, strict=True):
+        array = npy_array(archive.read(name), shape)
+        if array is None or not np.isfinite(array).all():
+            archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
+        yield array
+
+
+def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
+    """With what files of the first versions never had."""
+    schema, found = model.schema, dict[str, Any]()
+    if _CLASS_WEIGHTS in fields:
+        node = fields[_CLASS_WEIGHTS]
+        weights = label_numbers(node, schema.labels)
+        if not schema.label_frequencies or min(weights) == 0:
+            node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
+        found["class_weights"] = weights
+    if _PLAIN in fields:
+        found["plain_frequencies"] = _read_plain(fields[_PLAIN], schema)
+    if DECISIONS in fields:
+        found["rule"] = read_rule(fields[DECISIONS], schema.labels)
+    if CALIBRATION in fields:
+        found["calibration"] = read_calibration(fields[CALIBRATION], len(schema.labels))
+    if TRAINING_LOG_P in fields:
+        found["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
+    return replace(model, **found)
+
+
+def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
+    """Weights of the values of attributes and of none, by the attribute's index."""
+    found, members = {}, node.members()
+    for i, attribute in enumerate(schema.attributes):
+        if (weights := members.pop(attribute.name, None)) is not None:
+            found[i] = tuple(weight.number() for weight in weights.items())
+            if len(found[i]) != attribute.cardinality + 1 or min(found[i]) < 0:
+                weights.fail(f"expected {attribute.cardinality + 1} numbers of at least 0")
+    if members:
+        node.fail(f"there is no attribute {next(iter(members))!r}")
+    return found
+
+
+def _code_type(model: Model) -> np.dtype[Any]:
+    """Return the narrowest that holds every code, "unknown" included."""
+    return np.min_scalar_type(max((model.schema.cardinalities[i] for i in model.attributes), default=0))
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -129,6 +307,13 @@ def read_calibration(node: Node, n_labels: int) -> Calibration:
     return Calibration(_map(fields, method, n_labels), fields["rows"].integer(1), before, after, frequencies)
 
 
+def _row(node: Node, length: int) -> tuple[float, ...]:
+    numbers = tuple(item.number() for item in node.items())
+    if len(numbers) != length:
+        node.fail("there is a number for each label")
+    return numbers
+
+
 def _map(fields: dict[str, Node], method: str, n_labels: int) -> CalibrationMap:
     if method == Temperature.method:
         temperature = fields["temperature"].number()
@@ -146,13 +331,6 @@ def _map(fields: dict[str, Node], method: str, n_labels: int) -> CalibrationMap:
     return Isotonic(tuple(map(_knots, knots)))
 
 
-def _row(node: Node, length: int) -> tuple[float, ...]:
-    numbers = tuple(item.number() for item in node.items())
-    if len(numbers) != length:
-        node.fail("there is a number for each label")
-    return numbers
-
-
 def _knots(node: Node) -> Knots:
     fields = node.fields(("at", "values"))
     at = tuple(item.number() for item in fields["at"].items())
@@ -162,9 +340,6 @@ def _knots(node: Node) -> Knots:
     if not values[0] > 0 or not values[-1] < 1 or any(b < a for a, b in pairwise(values)):
         fields["values"].fail("values are between 0 and 1 and never fall")
     return Knots(at, values)
-
-
-DECISIONS = "decisions"
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -210,9 +385,24 @@ def _read_costs(node: Node, n_labels: int) -> tuple[Numbers, ...]:
     return rows
 
 
+def _decision_rules_numbers(node: Node) -> Numbers:
+    """Return a list of numbers of at least 0."""
+    numbers = tuple(item.number() for item in node.items())
+    if min(numbers, default=0.0) < 0:
+        node.fail("a number here is at least 0")
+    return numbers
+
+
 def _read_threshold(node: Node) -> Threshold:
     fields = node.fields(("value", "chosen"))
     return Threshold(_share(fields["value"]), fields["chosen"].text())
+
+
+def _share(node: Node) -> float:
+    number = node.number()
+    if not 0 <= number <= 1:
+        node.fail("the number lies between 0 and 1")
+    return number
 
 
 def _read_sets(node: Node) -> Sets:
@@ -236,31 +426,6 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
     return HeldOutScores(probabilities, weights, fields["split"].flag())
 
 
-def _decision_rules_numbers(node: Node) -> Numbers:
-    """Return a list of numbers of at least 0."""
-    numbers = tuple(item.number() for item in node.items())
-    if min(numbers, default=0.0) < 0:
-        node.fail("a number here is at least 0")
-    return numbers
-
-
-def _share(node: Node) -> float:
-    number = node.number()
-    if not 0 <= number <= 1:
-        node.fail("the number lies between 0 and 1")
-    return number
-
-
-MANY = 256
-"""Families that join codes, from which on files have `groups`, and all tables in one array."""
-MOST_CODES = 1 << 24
-"""Of all groupings of a file: a few numbers of it may stand for many codes."""
-_MERGES = "merges"
-"""A key of families that join codes, since version 4."""
-_GROUPS = "groups"
-"""The key of many families that join codes, since version 5."""
-
-
 def are_many(families: Iterable[Family]) -> bool:
     """Whether a file has them in the compact form; families as they were cut are short without."""
     return sum(1 for family in families if family.groupings) >= MANY
@@ -277,10 +442,6 @@ def families_json(families: Sequence[Family], schema: Schema) -> list[dict[str, 
     ]
 
 
-def _merges_json(family: Family, _: Schema) -> dict[str, Any]:
-    return {_MERGES: [None if m is None else [int(code) for code in m] for m in family.groupings]}
-
-
 def _groups_json(family: Family, schema: Schema) -> dict[str, Any]:
     seen = ((schema.attributes[a], grouping) for a, grouping in family.binned_attributes)
     return {_GROUPS: [None if grouping is None else _groups(attribute, grouping) for attribute, grouping in seen]}
@@ -291,6 +452,10 @@ def _groups(attribute: Attribute, grouping: Grouping) -> list[int]:
     if not isinstance(attribute, NumericAttribute):
         return values
     return [code for code, (left, right) in enumerate(pairwise(values)) if left != right]
+
+
+def _merges_json(family: Family, _: Schema) -> dict[str, Any]:
+    return {_MERGES: [None if m is None else [int(code) for code in m] for m in family.groupings]}
 
 
 def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Family, ...]:
@@ -335,20 +500,6 @@ def _read_groupings(fields: Mapping[str, Node], attributes: Sequence[Attribute])
     return tuple(None if item.value is None else read(item, attribute) for item, attribute in joined)
 
 
-def _read_merge(node: Node, attribute: Attribute) -> Grouping:
-    merge = tuple(item.integer(0) for item in node.items())
-    if len(merge) != attribute.cardinality:
-        node.fail(f"{len(merge)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")
-    values = merge[: attribute.n_values]
-    if set(merge) != set(range(len(set(merge)))):
-        node.fail("coarse codes count from 0, each of them used")
-    if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
-        node.fail("the coarse codes of intervals do not fall")
-    if attribute.missing and any(code >= merge[-1] for code in values):
-        node.fail("the missing level has the last coarse code to itself")
-    return merge
-
-
 def _read_groups(node: Node, attribute: Attribute) -> Grouping:
     numbers = [item.integer(0) for item in node.items()]
     if isinstance(attribute, NumericAttribute):
@@ -366,8 +517,18 @@ def _read_groups(node: Node, attribute: Attribute) -> Grouping:
     return (*values, *missing)
 
 
-TRAINING_LOG_P = "training_log_p"
-"""The key."""
+def _read_merge(node: Node, attribute: Attribute) -> Grouping:
+    merge = tuple(item.integer(0) for item in node.items())
+    if len(merge) != attribute.cardinality:
+        node.fail(f"{len(merge)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")
+    values = merge[: attribute.n_values]
+    if set(merge) != set(range(len(set(merge)))):
+        node.fail("coarse codes count from 0, each of them used")
+    if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
+        node.fail("the coarse codes of intervals do not fall")
+    if attribute.missing and any(code >= merge[-1] for code in values):
+        node.fail("the missing level has the last coarse code to itself")
+    return merge
 
 
 def training_log_p_json(found: TrainingLogP) -> dict[str, Any]:
@@ -384,17 +545,6 @@ def read_training_log_p(node: Node) -> TrainingLogP:
     if any(b < a for a, b in pairwise(quantiles)):
         fields["quantiles"].fail("quantiles do not fall")
     return TrainingLogP(fields["rows"].integer(1), fields["mean"].number(), quantiles)
-
-
-_SCHEMAS_FREQUENCIES = "label_frequencies"
-"""A key since version 7."""
-_POLICY = "missing_policy"
-"""A key of models that marginalize missing values, since version 3; no key: missing is a level."""
-
-
-_TOWARDS = "towards"
-"""A key of models whose directions are about a label that was named; no key: about the second of two."""
-SCHEMAS_OPTIONAL_KEYS = (_POLICY, _SCHEMAS_FREQUENCIES, _TOWARDS)
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -451,14 +601,6 @@ def read_schema(node: Node) -> Schema:
     return replace(schema, towards=label.text())
 
 
-def label_numbers(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:
-    """Return a number of at least 0 for each label."""
-    numbers = tuple(item.number() for item in node.items())
-    if len(numbers) != len(labels) or min(numbers) < 0:
-        node.fail(f"expected {len(labels)} numbers of at least 0, one a label")
-    return numbers
-
-
 def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy:
     if node.text() != "marginalize":
         node.fail("missing values can be 'marginalize'd; where they are a level, nothing is said")
@@ -468,37 +610,12 @@ def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy
     return "marginalize"
 
 
-VERSION = 7
-"""Raised whenever a file may hold what older readers would not know, were it one more key."""
-_WITHOUT_LABEL_FREQUENCIES = 6
-_WITHOUT_SELF_TEST = 5
-_LAST = 4
-"""Of files that have neither a self-test nor very many families nor a logarithmic pool: older readers know them."""
-_DESCRIPTION = "model.json"
-_ALL_TABLES = "tables.npy"
-_SELF_TEST = "self_test"
-_CLASS_WEIGHTS = "class_weights"
-_PLAIN = "plain_frequencies"
-_SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
-
-OPTIONAL_KEYS = (
-    CHOSEN,
-    RESTARTS,
-    SAMPLED,
-    _SELF_TEST,
-    _CLASS_WEIGHTS,
-    _PLAIN,
-    CALIBRATION,
-    DECISIONS,
-    TRAINING_LOG_P,
-    *KEYS,
-)
-"""Keys that only some models have."""
-
-
-def write_model(path: str, model: Model) -> None:
-    """Write the model file, whole or not at all."""
-    write_bytes(path, dump_model(model))
+def label_numbers(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:
+    """Return a number of at least 0 for each label."""
+    numbers = tuple(item.number() for item in node.items())
+    if len(numbers) != len(labels) or min(numbers) < 0:
+        node.fail(f"expected {len(labels)} numbers of at least 0, one a label")
+    return numbers
 
 
 def dump_model(model: Model) -> bytes:
@@ -512,17 +629,6 @@ def dump_model(model: Model) -> bytes:
         arrays, names = (arrays[0], np.concatenate(arrays[1:])), [names[0], _ALL_TABLES]
     members = [(_DESCRIPTION, f"{text}\n".encode()), *zip(names, map(npy_bytes, arrays), strict=True)]
     return pack([*members, *_self_test_members(model)])
-
-
-def _self_test_members(model: Model) -> Iterator[tuple[str, bytes]]:
-    if model.self_test is not None:
-        codes = model.self_test.codes.astype(_code_type(model))
-        yield from zip(_SELF_TEST_ARRAYS, map(npy_bytes, (codes, model.self_test.probabilities)), strict=True)
-
-
-def _code_type(model: Model) -> np.dtype[Any]:
-    """Return the narrowest that holds every code, "unknown" included."""
-    return np.min_scalar_type(max((model.schema.cardinalities[i] for i in model.attributes), default=0))
 
 
 def _describe(model: Model) -> dict[str, Any]:
@@ -559,92 +665,6 @@ def _describe(model: Model) -> dict[str, Any]:
     )
 
 
-def read_model(path: str) -> Model:
-    """Return the model in a file, checked.
-
-    ModelError (exit code 3) if it is damaged, newer than this bncli, or no model.
-    """
-    with open_archive(path) as archive:
-        document = _description(archive, path)
-        keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, OPTIONAL_KEYS)
-        schema = read_schema(fields["schema"])
-        node = fields["structure"]
-        try:
-            structure = read_graph(node).resolve(schema)
-        except BncliError as error:
-            node.fail(error.what)
-        if schema.marginalizes and not isinstance(structure, Dag):
-            node.fail("with regions missing values cannot be marginalized")
-        families = read_families(fields["families"], schema, structure)
-        if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
-            fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
-        pending = read_predictor(fields, PredictorHeader(schema, structure, families))
-        parts = archive.names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else archive.names
-        bias, *weights = _read_all(archive, parts, families, pending.bias_shape)
-        model = Model(
-            schema,
-            structure,
-            pending.build(bias, tuple(weights), archive.fail),
-            read_recipe(fields["recipe"]),
-            fields["rows"].integer(0),
-            fields["bncli_version"].text(),
-            read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
-            read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
-            fields[SAMPLED].integer(1) if SAMPLED in fields else None,
-        )
-        model = _with_later_keys(model, fields)
-        if _SELF_TEST not in fields:
-            return model
-        # The codes, none beyond "unknown", and the probabilities of so many rows.
-        n_rows = fields[_SELF_TEST].integer(1)
-        names = list(_SELF_TEST_ARRAYS)
-        if archive.names[-len(names) :] != names:
-            archive.fail("its members are not those that it describes")
-        limits = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
-        shape, code_type = (len(limits), n_rows), _code_type(model).newbyteorder("<").str
-        if archive.size(names[0]) != len(npy_header(shape, code_type)) + _code_type(model).itemsize * math.prod(shape):
-            archive.fail(f"{names[0]} has not the size that the schema asks for")
-        codes = npy_array(archive.read(names[0]), shape, code_type)
-        if codes is None or (codes > np.reshape(limits, (-1, 1))).any():
-            archive.fail(f"{names[0]} does not hold codes of the attributes, {n_rows} of each")
-        (probabilities,) = _read_arrays(archive, names[1:], [(len(model.schema.labels), n_rows)])
-        return replace(model, self_test=SelfTest(codes.astype(np.intp), probabilities))
-
-
-def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
-    """With what files of the first versions never had."""
-    schema, found = model.schema, dict[str, Any]()
-    if _CLASS_WEIGHTS in fields:
-        node = fields[_CLASS_WEIGHTS]
-        weights = label_numbers(node, schema.labels)
-        if not schema.label_frequencies or min(weights) == 0:
-            node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
-        found["class_weights"] = weights
-    if _PLAIN in fields:
-        found["plain_frequencies"] = _read_plain(fields[_PLAIN], schema)
-    if DECISIONS in fields:
-        found["rule"] = read_rule(fields[DECISIONS], schema.labels)
-    if CALIBRATION in fields:
-        found["calibration"] = read_calibration(fields[CALIBRATION], len(schema.labels))
-    if TRAINING_LOG_P in fields:
-        found["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
-    return replace(model, **found)
-
-
-def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
-    """Weights of the values of attributes and of none, by the attribute's index."""
-    found, members = {}, node.members()
-    for i, attribute in enumerate(schema.attributes):
-        if (weights := members.pop(attribute.name, None)) is not None:
-            found[i] = tuple(weight.number() for weight in weights.items())
-            if len(found[i]) != attribute.cardinality + 1 or min(found[i]) < 0:
-                weights.fail(f"expected {attribute.cardinality + 1} numbers of at least 0")
-    if members:
-        node.fail(f"there is no attribute {next(iter(members))!r}")
-    return found
-
-
 def _version(model: Model) -> int:
     """Return the lowest whose readers can read it."""
     predictor = model.predictor
@@ -658,46 +678,13 @@ def _version(model: Model) -> int:
     return _WITHOUT_SELF_TEST if is_new else _LAST
 
 
+def _self_test_members(model: Model) -> Iterator[tuple[str, bytes]]:
+    if model.self_test is not None:
+        codes = model.self_test.codes.astype(_code_type(model))
+        yield from zip(_SELF_TEST_ARRAYS, map(npy_bytes, (codes, model.self_test.probabilities)), strict=True)
+
+
 def format_version(path: str) -> int:
     """Return the version of the format that a model file has; ModelError as in `read_model`."""
     with open_archive(path) as archive:
         return _description(archive, path).members()["version"].integer(1)
-
-
-def _description(archive: Archive, path: str) -> Node:
-    archive.size(_DESCRIPTION)
-    document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
-    document.check_format("model", VERSION)
-    return document
-
-
-def _read_all(
-    archive: Archive, parts: list[str], families: tuple[Family, ...], bias: tuple[int, ...]
-) -> Iterator[Array]:
-    """Return the bias, of that shape, whose last entry is K, and the tables, in these members."""
-    names = array_names(len(families))
-    if parts == [_DESCRIPTION, names[0], _ALL_TABLES]:
-        return _read_joint(archive, families, bias)
-    if parts != [_DESCRIPTION, *names]:
-        archive.fail("its members are not those that it describes")
-    return _read_arrays(archive, names, [bias, *((family.n_cells, bias[-1]) for family in families)])
-
-
-def _read_joint(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
-    """Yield the bias, and the tables as parts of one array."""
-    ends = list(itertools.accumulate((family.n_cells for family in families), initial=0))
-    first, tables = _read_arrays(archive, [array_names(0)[0], _ALL_TABLES], [bias, (ends[-1], bias[-1])])
-    yield first
-    yield from (tables[start:stop] for start, stop in itertools.pairwise(ends))
-
-
-def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[Array]:
-    """Float64 arrays of these shapes: no byte of one is read before the sizes of all are right."""
-    for name, shape in zip(names, shapes, strict=True):
-        if archive.size(name) != len(npy_header(shape)) + 8 * math.prod(shape):
-            archive.fail(f"{name} has not the size that the schema asks for")
-    for name, shape in zip(names, shapes, strict=True):
-        array = npy_array(archive.read(name), shape)
-        if array is None or not np.isfinite(array).all():
-            archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
-        yield array

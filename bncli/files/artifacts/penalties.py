@@ -19,6 +19,8 @@ from typing import Any
 from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, Tried, TriedArcs
 from bncli.files.documents import Node
 
+_ROWS = ("training", "held-out")
+
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
     """Return the penalty, and every one tried with its log-loss, in the order in which they were tried."""
@@ -52,12 +54,16 @@ def read_penalty(node: Node) -> ChosenPenalty:
     return ChosenPenalty(_positive(fields["chosen"]), tried, arcs, shrinkage)
 
 
-def _read_shrinkage(node: Node) -> Shrinkage:
-    fields = node.fields(("factor", "log_loss"))
-    factor = fields["factor"].number()
-    if not 0 < factor < 1:
-        fields["factor"].fail("a factor that shrinks lies between 0 and 1")
-    return Shrinkage(factor, fields["log_loss"].number())
+def _read_tried(node: Node) -> Tried:
+    fields = node.fields(("lambda", "log_loss"))
+    return Tried(_positive(fields["lambda"]), fields["log_loss"].number())
+
+
+def _positive(node: Node) -> float:
+    number = node.number()
+    if number <= 0:
+        node.fail("a penalty is above 0")
+    return number
 
 
 def _read_arcs(node: Node) -> TriedArcs:
@@ -66,9 +72,12 @@ def _read_arcs(node: Node) -> TriedArcs:
     return TriedArcs(fields["arcs"].text(), fields["n_arcs"].integer(), _positive(fields["lambda"]), loss)
 
 
-def _read_tried(node: Node) -> Tried:
-    fields = node.fields(("lambda", "log_loss"))
-    return Tried(_positive(fields["lambda"]), fields["log_loss"].number())
+def _read_shrinkage(node: Node) -> Shrinkage:
+    fields = node.fields(("factor", "log_loss"))
+    factor = fields["factor"].number()
+    if not 0 < factor < 1:
+        fields["factor"].fail("a factor that shrinks lies between 0 and 1")
+    return Shrinkage(factor, fields["log_loss"].number())
 
 
 def restarts_json(restarts: Restarts) -> dict[str, Any]:
@@ -80,9 +89,6 @@ def restarts_json(restarts: Restarts) -> dict[str, Any]:
         "spread": restarts.spread,
         "rows": _ROWS[restarts.held_out],
     }
-
-
-_ROWS = ("training", "held-out")
 
 
 def read_restarts(node: Node) -> Restarts:
@@ -98,10 +104,3 @@ def read_restarts(node: Node) -> Restarts:
     if restarts_json(restarts) != {key: field.value for key, field in fields.items()}:
         node.fail("the best of the objectives, or their spread, is another one")
     return restarts
-
-
-def _positive(node: Node) -> float:
-    number = node.number()
-    if number <= 0:
-        node.fail("a penalty is above 0")
-    return number

@@ -12,6 +12,7 @@ from bncli.recipe import Recipe
 
 _ALWAYS = ("discretize", "structure", "param")
 """Keys of every recipe ever written."""
+_ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in LEARNING}
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
@@ -27,6 +28,11 @@ def _written(key: str, value: Any) -> Any:
     return float(value) if _holds_floats(key) and (whole or isinstance(value, float)) else value
 
 
+def _holds_floats(key: str) -> bool:
+    kind = getattr(_ENTRIES.get(key), "kind", None)
+    return isinstance(kind, Real) or (isinstance(kind, Number) and kind.type is float)
+
+
 def read_recipe(node: Node) -> Recipe:
     """Return the recipe in a model's `recipe` object.
 
@@ -39,14 +45,6 @@ def read_recipe(node: Node) -> Recipe:
             for key, member in members.items()
         }
     )
-
-
-_ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in LEARNING}
-
-
-def _holds_floats(key: str) -> bool:
-    kind = getattr(_ENTRIES.get(key), "kind", None)
-    return isinstance(kind, Real) or (isinstance(kind, Number) and kind.type is float)
 
 
 def read_value(key: str, node: Node) -> Any:

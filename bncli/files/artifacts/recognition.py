@@ -25,6 +25,25 @@ class FileKind(NamedTuple):
     description: str
 
 
+_ARCHIVES = {
+    b"model.json": FileKind("model", "a bncli model"),
+    b"counts.json": FileKind("counts", "a bncli counts file"),
+}
+_MAGIC = {
+    b"\x1f\x8b": "a gzip-compressed file",
+    b"BZh": "a bzip2-compressed file",
+    b"\xfd7zXZ\0": "an xz-compressed file",
+    b"\x28\xb5\x2f\xfd": "a zstd-compressed file",
+    b"PAR1": "a Parquet table",
+    b"ARROW1": "an Arrow table",
+    b"\xff\xff\xff\xff": "an Arrow table",
+    b"\xff\xfe\0\0": "a UTF-32 text",
+    b"\0\0\xfe\xff": "a UTF-32 text",
+    b"\xff\xfe": "a UTF-16 text",
+    b"\xfe\xff": "a UTF-16 text",
+}
+
+
 def recognise(head: bytes) -> FileKind:
     """Return what the file that begins with `head` is; a model may still turn out to be damaged."""
     if not head.strip():
@@ -44,25 +63,6 @@ def recognise(head: bytes) -> FileKind:
         if form.signature is not None and re.match(form.signature.beginning, head[:HEAD]):
             return FileKind(form.word, form.signature.description)
     return FileKind("other", "a text file, perhaps a table")
-
-
-_ARCHIVES = {
-    b"model.json": FileKind("model", "a bncli model"),
-    b"counts.json": FileKind("counts", "a bncli counts file"),
-}
-_MAGIC = {
-    b"\x1f\x8b": "a gzip-compressed file",
-    b"BZh": "a bzip2-compressed file",
-    b"\xfd7zXZ\0": "an xz-compressed file",
-    b"\x28\xb5\x2f\xfd": "a zstd-compressed file",
-    b"PAR1": "a Parquet table",
-    b"ARROW1": "an Arrow table",
-    b"\xff\xff\xff\xff": "an Arrow table",
-    b"\xff\xfe\0\0": "a UTF-32 text",
-    b"\0\0\xfe\xff": "a UTF-32 text",
-    b"\xff\xfe": "a UTF-16 text",
-    b"\xfe\xff": "a UTF-16 text",
-}
 
 
 def _recognise_json(head: bytes) -> FileKind:

@@ -15,7 +15,6 @@ from bncli.files.exports.tokens import NUMBER, Token, Tokens, describe
 
 MAX_CELLS = 1 << 24
 """So many numbers a `default` row may stand for."""
-
 _GRAMMAR = re.compile(
     r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/)
       | "(?P<quoted>[^"\n]*)"
@@ -26,26 +25,6 @@ _GRAMMAR = re.compile(
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
 _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 """Nothing but numbers up to the semicolon: most of a large file, so read at one stroke."""
-
-
-def parse_bif(text: str, where: str) -> EscapedNetwork:
-    """Return the network in a BIF text; errors name `where`, line and column."""
-    tokens = Tokens(text, where, _GRAMMAR)
-    name, properties = _network_block(tokens)
-    variables: dict[str, _Variable] = {}
-    tables: dict[str, _Block] = {}
-    while tokens.next.kind != "end":
-        if tokens.expect("variable", "probability").text == "variable":
-            _read_variable(tokens, variables)
-        else:
-            _read_probability(tokens, tables)
-    for child, block in tables.items():
-        if child not in variables:
-            tokens.fail(
-                f"'{child}' is no variable", at=block.at, hint="declare it: variable NAME { type discrete ... }"
-            )
-    nodes = tuple(_node(tokens, variable, variables, tables) for variable in variables.values())
-    return EscapedNetwork(name, nodes, properties)
 
 
 @dataclass
@@ -72,6 +51,26 @@ class _Block:
     rows: list[_Row] = field(default_factory=list)
     table: list[float] | None = None
     default: list[float] | None = None
+
+
+def parse_bif(text: str, where: str) -> EscapedNetwork:
+    """Return the network in a BIF text; errors name `where`, line and column."""
+    tokens = Tokens(text, where, _GRAMMAR)
+    name, properties = _network_block(tokens)
+    variables: dict[str, _Variable] = {}
+    tables: dict[str, _Block] = {}
+    while tokens.next.kind != "end":
+        if tokens.expect("variable", "probability").text == "variable":
+            _read_variable(tokens, variables)
+        else:
+            _read_probability(tokens, tables)
+    for child, block in tables.items():
+        if child not in variables:
+            tokens.fail(
+                f"'{child}' is no variable", at=block.at, hint="declare it: variable NAME { type discrete ... }"
+            )
+    nodes = tuple(_node(tokens, variable, variables, tables) for variable in variables.values())
+    return EscapedNetwork(name, nodes, properties)
 
 
 def _network_block(tokens: Tokens) -> tuple[str, dict[str, str]]:

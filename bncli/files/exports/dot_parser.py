@@ -14,7 +14,6 @@ MAX_DEPTH = 64
 """So deep may subgraphs be nested."""
 MAX_ARCS = 2_000_000
 """So many arcs may there be: `{a b ...} -> {c d ...}` says in a short file more than any memory holds."""
-
 _GRAMMAR = re.compile(
     r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/ | ^\#[^\n]*)
       | (?P<mark>->|--|[{}\[\];,=:+])
@@ -24,22 +23,6 @@ _GRAMMAR = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _HTML = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>")
-
-
-def parse_dot(text: str, where: str) -> NamedDag:
-    """Return the structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
-    tokens = Tokens(text, where, _GRAMMAR)
-    tokens.take_if("strict")
-    if tokens.at("graph"):
-        tokens.fail("the graph is not directed", hint="write digraph, and -> for --")
-    tokens.expect("digraph")
-    graph = _Graph()
-    if not tokens.at("{"):
-        _identifier(tokens)
-    _statements(tokens, graph, 0)
-    if tokens.next.kind != "end":
-        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="give one graph a file")
-    return _named(graph, where)
 
 
 @dataclass
@@ -60,6 +43,39 @@ class _Graph:
 
     def join(self, tails: list[str], head: str) -> None:
         self.parents[head] |= dict.fromkeys(tails)
+
+
+def parse_dot(text: str, where: str) -> NamedDag:
+    """Return the structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
+    tokens = Tokens(text, where, _GRAMMAR)
+    tokens.take_if("strict")
+    if tokens.at("graph"):
+        tokens.fail("the graph is not directed", hint="write digraph, and -> for --")
+    tokens.expect("digraph")
+    graph = _Graph()
+    if not tokens.at("{"):
+        _identifier(tokens)
+    _statements(tokens, graph, 0)
+    if tokens.next.kind != "end":
+        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="give one graph a file")
+    return _named(graph, where)
+
+
+def _identifier(tokens: Tokens) -> str:
+    """Return a word, a number, an HTML text, or quoted texts joined by `+`."""
+    if tokens.next.kind == "html":
+        return tokens.take_raw(_HTML) or tokens.fail("the HTML text does not end")
+    if tokens.next.kind not in ("word", "quoted"):
+        tokens.fail(f"expected a name, found {describe(tokens.next)}")
+    first = tokens.take()
+    if first.kind == "word":
+        return first.text
+    texts = [first.text]
+    while tokens.take_if("+"):
+        if tokens.next.kind != "quoted":
+            tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
+        texts.append(tokens.take().text)
+    return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 
 
 def _statements(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
@@ -98,6 +114,17 @@ def _statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
     return members
 
 
+def _attributes(tokens: Tokens) -> dict[str, str]:
+    """List in brackets, if any."""
+    found: dict[str, str] = {}
+    while tokens.take_if("["):
+        while not tokens.take_if("]"):
+            name = _identifier(tokens)
+            found[name] = _identifier(tokens) if tokens.take_if("=") else "true"
+            tokens.take_if(",", ";")
+    return found
+
+
 def _chain(tokens: Tokens, graph: _Graph, depth: int, tails: list[str]) -> list[str]:
     """Return what follows the first end of a chain, if anything does; all nodes on it."""
     members = list(tails)
@@ -131,34 +158,6 @@ def _add(tokens: Tokens, graph: _Graph, name: str) -> str:
         _identifier(tokens)
     graph.add(name)
     return name
-
-
-def _attributes(tokens: Tokens) -> dict[str, str]:
-    """List in brackets, if any."""
-    found: dict[str, str] = {}
-    while tokens.take_if("["):
-        while not tokens.take_if("]"):
-            name = _identifier(tokens)
-            found[name] = _identifier(tokens) if tokens.take_if("=") else "true"
-            tokens.take_if(",", ";")
-    return found
-
-
-def _identifier(tokens: Tokens) -> str:
-    """Return a word, a number, an HTML text, or quoted texts joined by `+`."""
-    if tokens.next.kind == "html":
-        return tokens.take_raw(_HTML) or tokens.fail("the HTML text does not end")
-    if tokens.next.kind not in ("word", "quoted"):
-        tokens.fail(f"expected a name, found {describe(tokens.next)}")
-    first = tokens.take()
-    if first.kind == "word":
-        return first.text
-    texts = [first.text]
-    while tokens.take_if("+"):
-        if tokens.next.kind != "quoted":
-            tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
-        texts.append(tokens.take().text)
-    return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 
 
 def _named(graph: _Graph, where: str) -> NamedDag:

@@ -49,19 +49,6 @@ def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
     write_bytes(path, text.encode("utf-8", "replace"))
 
 
-def escaped(text: str) -> str:
-    """Return a text that LaTeX prints as it is; two hyphens stay two."""
-    return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
-
-
-def bold(text: str) -> str:
-    return rf"\textbf{{{text}}}"
-
-
-def italic(text: str) -> str:
-    return rf"\textit{{{text}}}"
-
-
 def _table(table: LatexTable) -> str:
     blocks = [[_row(row) for row in block] for block in table.blocks if block]
     body = [line for block in blocks for line in (r"\midrule", *block)]
@@ -84,3 +71,16 @@ def _table(table: LatexTable) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
+
+
+def escaped(text: str) -> str:
+    """Return a text that LaTeX prints as it is; two hyphens stay two."""
+    return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
+
+
+def bold(text: str) -> str:
+    return rf"\textbf{{{text}}}"
+
+
+def italic(text: str) -> str:
+    return rf"\textit{{{text}}}"

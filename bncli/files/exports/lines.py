@@ -83,15 +83,6 @@ class TextScores:
         """Nothing is held back."""
 
 
-def _number_text(layout: ScoreLayout) -> Callable[[Array], pa.Array]:
-    digits = layout.digits
-    if digits is None:
-        return shortest
-    if layout.log_proba:
-        return lambda numbers: shortest(np.round(numbers, digits))
-    return Decimals(digits).text
-
-
 def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
     """Return the bytes of all strings, one after the other."""
     _, offsets, data = values.buffers()
@@ -107,3 +98,12 @@ def all_bytes(lines: pa.Array) -> pa.Buffer:
     if not len(lines):
         return pa.py_buffer(b"")
     return data.slice(0, memoryview(offsets).cast("i")[len(lines)])
+
+
+def _number_text(layout: ScoreLayout) -> Callable[[Array], pa.Array]:
+    digits = layout.digits
+    if digits is None:
+        return shortest
+    if layout.log_proba:
+        return lambda numbers: shortest(np.round(numbers, digits))
+    return Decimals(digits).text

@@ -96,6 +96,25 @@ def restore_names(escaped: EscapedNetwork, where: str) -> NamedNetwork:
         raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
 
 
+def _restore_node(node: EscapedNode, names: Mapping[str, str]) -> Node:
+    states = node.states
+    if "bncli_states" in node.properties:
+        states = tuple(_decode(word) for word in node.properties["bncli_states"].split())
+        if len(states) != len(node.states):
+            what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names {len(states)}"
+            raise BncliError(what, hint="leave the property out, or export again")
+    parents = tuple(names.get(parent, parent) for parent in node.parents)
+    return Node(names[node.name], states, parents, node.probabilities)
+
+
+def _decode(text: str) -> str:
+    try:
+        return decoded(text)
+    except ValueError as error:
+        what = "a property does not hold a percent-encoded text"
+        raise BncliError(what, hint="leave it out, or export again") from error
+
+
 def original(properties: Mapping[str, str], name: str) -> str:
     """Return the name that the writer found, which stands as `name` in the file."""
     return _decode(properties["bncli_name"]) if "bncli_name" in properties else name
@@ -116,25 +135,6 @@ def origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, in
         return method, {}
     document = parse(_decode(properties["bncli_options"]).encode(), f"{where}, property bncli_options")
     return method, {name: option.scalar() for name, option in document.members().items()}
-
-
-def _restore_node(node: EscapedNode, names: Mapping[str, str]) -> Node:
-    states = node.states
-    if "bncli_states" in node.properties:
-        states = tuple(_decode(word) for word in node.properties["bncli_states"].split())
-        if len(states) != len(node.states):
-            what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names {len(states)}"
-            raise BncliError(what, hint="leave the property out, or export again")
-    parents = tuple(names.get(parent, parent) for parent in node.parents)
-    return Node(names[node.name], states, parents, node.probabilities)
-
-
-def _decode(text: str) -> str:
-    try:
-        return decoded(text)
-    except ValueError as error:
-        what = "a property does not hold a percent-encoded text"
-        raise BncliError(what, hint="leave it out, or export again") from error
 
 
 def parse_property(text: str) -> tuple[str, str]:

@@ -48,6 +48,97 @@ _LEAST = 1e-300
 """Probabilities below it are taken for it where they are raised to a power."""
 
 
+class _Graph:
+    """Nodes and constants as they come, under names of their own."""
+
+    def __init__(self, columns: Sequence[Input]) -> None:
+        self.columns = columns
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self._prefix = "_"
+        while any(one.name.startswith(self._prefix) for one in columns):
+            self._prefix += "_"
+
+    def inputs(self) -> list[onnx.ValueInfoProto]:
+        kinds = [TensorProto.STRING if one.cuts is None else TensorProto.DOUBLE for one in self.columns]
+        named = zip(self.columns, kinds, strict=True)
+        return [helper.make_tensor_value_info(one.name, kind, ["N", 1]) for one, kind in named]
+
+    def output(self, word: str) -> str:
+        """Return the word, longer where a column has that name."""
+        while word in {one.name for one in self.columns}:
+            word += "_"
+        return word
+
+    def constant(self, values: Any, kind: Any = np.int64) -> str:
+        name = f"{self._prefix}c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(values, kind), name))
+        return name
+
+    def node(self, operation: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
+        """Add a node of one output, whose name it returns."""
+        name = output or f"{self._prefix}n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operation, inputs, [name], domain=domain, **attributes))
+        return name
+
+    def split(self, joined: str, sizes: Sequence[int]) -> list[str]:
+        """Parts along axis 1."""
+        names = [f"{self._prefix}n{len(self.nodes)}_{i}" for i in range(len(sizes))]
+        self.nodes.append(helper.make_node("Split", [joined, self.constant(sizes)], names, axis=1))
+        return names
+
+
+class _Digits:
+    """(N, distinct binnings of inputs): the digits that tables know of the codes, as doubles.
+
+    Columns are picked and cells added up by products of matrices, which are exact and much faster than look-ups.
+    """
+
+    def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
+        self._graph = graph
+        axes = (axis for table in tables for axis in _axes(table))
+        self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
+        # The column of every input among the codes: numbers come first.
+        inputs = graph.columns
+        order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
+        places = [order.index(p) for p in range(len(inputs))]
+        self._name = self._picked(
+            graph.node("Cast", codes, to=TensorProto.DOUBLE), [places[p] for p, _ in self._columns] or [0], len(places)
+        )
+        if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
+            sizes = [len(digits) for _, digits in self._columns]
+            flat = graph.constant([digit for _, digits in self._columns for digit in digits], np.float64)
+            begins = graph.constant([np.cumsum([0, *sizes[:-1]])], np.float64)
+            at = graph.node("Cast", graph.node("Add", self._name, begins), to=TensorProto.INT64)
+            self._name = graph.node("Gather", flat, at)
+
+    def _picked(self, values: str, columns: Sequence[int], width: int) -> str:
+        """Return these columns of (N, width)."""
+        if width > MOST_MULTIPLIED:
+            return self._graph.node("Gather", values, self._graph.constant(columns), axis=1)
+        return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
+
+    def zeros(self) -> str:
+        """(N, 1)."""
+        first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
+        return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
+
+    def entries(self, tables: Sequence[PortableTable]) -> str:
+        """(N, tables, R): what every table says of the row."""
+        graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
+        strides = np.zeros((len(self._columns) or 1, len(tables)))
+        for t, table in enumerate(tables):
+            for i, axis in enumerate(_axes(table)):
+                strides[self._columns[axis], t] = math.prod(table.shape[i + 1 :])
+        digits, used = self._name, np.flatnonzero(strides.any(axis=1))
+        if 0 < len(used) < len(strides) / MOST_UNUSED:
+            digits, strides = graph.node("Gather", digits, graph.constant(used), axis=1), strides[used]
+        found = graph.node("MatMul", digits, graph.constant(strides, np.float64))
+        at = graph.node("Add", graph.node("Cast", found, to=TensorProto.INT64), graph.constant([begins[:-1]]))
+        values: Array = np.concatenate([table.entries for table in tables], axis=1).T
+        return graph.node("Gather", graph.constant(values, np.float64), at)
+
+
 def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """Return the model as an ONNX file; ModelError where it looks at no column."""
     if not scorer.inputs:
@@ -102,46 +193,6 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-class _Graph:
-    """Nodes and constants as they come, under names of their own."""
-
-    def __init__(self, columns: Sequence[Input]) -> None:
-        self.columns = columns
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-        self._prefix = "_"
-        while any(one.name.startswith(self._prefix) for one in columns):
-            self._prefix += "_"
-
-    def inputs(self) -> list[onnx.ValueInfoProto]:
-        kinds = [TensorProto.STRING if one.cuts is None else TensorProto.DOUBLE for one in self.columns]
-        named = zip(self.columns, kinds, strict=True)
-        return [helper.make_tensor_value_info(one.name, kind, ["N", 1]) for one, kind in named]
-
-    def output(self, word: str) -> str:
-        """Return the word, longer where a column has that name."""
-        while word in {one.name for one in self.columns}:
-            word += "_"
-        return word
-
-    def constant(self, values: Any, kind: Any = np.int64) -> str:
-        name = f"{self._prefix}c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.array(values, kind), name))
-        return name
-
-    def node(self, operation: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
-        """Add a node of one output, whose name it returns."""
-        name = output or f"{self._prefix}n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operation, inputs, [name], domain=domain, **attributes))
-        return name
-
-    def split(self, joined: str, sizes: Sequence[int]) -> list[str]:
-        """Parts along axis 1."""
-        names = [f"{self._prefix}n{len(self.nodes)}_{i}" for i in range(len(sizes))]
-        self.nodes.append(helper.make_node("Split", [joined, self.constant(sizes)], names, axis=1))
-        return names
-
-
 def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
     """How many cuts lie below every value, and the code of what is missing."""
     names = [one.name for one in inputs]
@@ -169,62 +220,6 @@ def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> s
     return graph.node("Sub", place, begins)
 
 
-class _Digits:
-    """(N, distinct binnings of inputs): the digits that tables know of the codes, as doubles.
-
-    Columns are picked and cells added up by products of matrices, which are exact and much faster than look-ups.
-    """
-
-    def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
-        self._graph = graph
-        axes = (axis for table in tables for axis in _axes(table))
-        self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
-        # The column of every input among the codes: numbers come first.
-        inputs = graph.columns
-        order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
-        places = [order.index(p) for p in range(len(inputs))]
-        self._name = self._picked(
-            graph.node("Cast", codes, to=TensorProto.DOUBLE), [places[p] for p, _ in self._columns] or [0], len(places)
-        )
-        if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
-            sizes = [len(digits) for _, digits in self._columns]
-            flat = graph.constant([digit for _, digits in self._columns for digit in digits], np.float64)
-            begins = graph.constant([np.cumsum([0, *sizes[:-1]])], np.float64)
-            at = graph.node("Cast", graph.node("Add", self._name, begins), to=TensorProto.INT64)
-            self._name = graph.node("Gather", flat, at)
-
-    def _picked(self, values: str, columns: Sequence[int], width: int) -> str:
-        """Return these columns of (N, width)."""
-        if width > MOST_MULTIPLIED:
-            return self._graph.node("Gather", values, self._graph.constant(columns), axis=1)
-        return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
-
-    def zeros(self) -> str:
-        """(N, 1)."""
-        first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
-        return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
-
-    def entries(self, tables: Sequence[PortableTable]) -> str:
-        """(N, tables, R): what every table says of the row."""
-        graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
-        strides = np.zeros((len(self._columns) or 1, len(tables)))
-        for t, table in enumerate(tables):
-            for i, axis in enumerate(_axes(table)):
-                strides[self._columns[axis], t] = math.prod(table.shape[i + 1 :])
-        digits, used = self._name, np.flatnonzero(strides.any(axis=1))
-        if 0 < len(used) < len(strides) / MOST_UNUSED:
-            digits, strides = graph.node("Gather", digits, graph.constant(used), axis=1), strides[used]
-        found = graph.node("MatMul", digits, graph.constant(strides, np.float64))
-        at = graph.node("Add", graph.node("Cast", found, to=TensorProto.INT64), graph.constant([begins[:-1]]))
-        values: Array = np.concatenate([table.entries for table in tables], axis=1).T
-        return graph.node("Gather", graph.constant(values, np.float64), at)
-
-
-def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Input and their digits."""
-    return zip(table.inputs, table.digits, strict=True)
-
-
 def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
     """(N, K)."""
     n_stages, two = len(scorer.stages), len(scorer.labels) == 2
@@ -247,31 +242,6 @@ def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> st
         return _lines(graph, average, found, len(scorer.labels))
     positive = graph.node("Max", average, graph.constant(_LEAST, np.float64))
     return _powers(graph, graph.node("Log", positive), found)
-
-
-def _powers(graph: _Graph, logs: str, found: PortableMap) -> str:
-    """Of ln P, (N, K)."""
-    scales, shifts = (graph.constant([part], np.float64) for part in found.powers)
-    return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
-
-
-def _lines(graph: _Graph, shares: str, found: PortableMap, n_labels: int) -> str:
-    """Of P, (N, K); of two labels the second has a line."""
-    if n_labels == 2:
-        shares = graph.node("Gather", shares, graph.constant([1]), axis=1)
-    begins = np.cumsum([0, *(len(line.levels) for line in found.lines[:-1])])
-    at = graph.node("Add", _below(graph, shares, [line.ends for line in found.lines]), graph.constant([begins]))
-    starts, levels, slopes = (
-        graph.node("Gather", graph.constant(np.concatenate(parts), np.float64), at)
-        for parts in zip(*(line[1:] for line in found.lines), strict=True)
-    )
-    rise = graph.node("Mul", slopes, graph.node("Sub", shares, starts))
-    values = graph.node("Add", levels, rise)
-    if n_labels == 2:
-        first = graph.node("Sub", graph.constant(1.0, np.float64), values)
-        return graph.node("Concat", first, values, axis=1)
-    whole = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
-    return graph.node("Div", values, whole)
 
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
@@ -309,6 +279,31 @@ def _ends(block: Sequence[tuple[int, PortableTable]], new: tuple[int, PortableTa
     return len(block) >= LEAST_TOGETHER and len(block[-1][1].inputs) != len(new[1].inputs)
 
 
+def _powers(graph: _Graph, logs: str, found: PortableMap) -> str:
+    """Of ln P, (N, K)."""
+    scales, shifts = (graph.constant([part], np.float64) for part in found.powers)
+    return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
+
+
+def _lines(graph: _Graph, shares: str, found: PortableMap, n_labels: int) -> str:
+    """Of P, (N, K); of two labels the second has a line."""
+    if n_labels == 2:
+        shares = graph.node("Gather", shares, graph.constant([1]), axis=1)
+    begins = np.cumsum([0, *(len(line.levels) for line in found.lines[:-1])])
+    at = graph.node("Add", _below(graph, shares, [line.ends for line in found.lines]), graph.constant([begins]))
+    starts, levels, slopes = (
+        graph.node("Gather", graph.constant(np.concatenate(parts), np.float64), at)
+        for parts in zip(*(line[1:] for line in found.lines), strict=True)
+    )
+    rise = graph.node("Mul", slopes, graph.node("Sub", shares, starts))
+    values = graph.node("Add", levels, rise)
+    if n_labels == 2:
+        first = graph.node("Sub", graph.constant(1.0, np.float64), values)
+        return graph.node("Concat", first, values, axis=1)
+    whole = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
+    return graph.node("Div", values, whole)
+
+
 def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
     """Return the output `contributions`, by set of attributes and label."""
     name, sets, found = graph.output("contributions"), _sets(effects), []
@@ -329,3 +324,8 @@ def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_l
 def _sets(effects: PortableEffects) -> list[list[PortableTable]]:
     """Return the tables of every set of attributes, sets of one table first."""
     return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda one: one.inputs)), key=len)
+
+
+def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Input and their digits."""
+    return zip(table.inputs, table.digits, strict=True)

@@ -49,41 +49,8 @@ from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decided, Decider
 from bncli.errors import UsageError
 
-
-def decided_names(rule: Rule | None) -> tuple[str, ...]:
-    """Return the columns that a rule asks for."""
-    if rule is None:
-        return ()
-    asked = (("decision", rule.decides), ("expected_cost", rule.costs is not None), ("set", rule.sets is not None))
-    return tuple(name for name, is_asked in asked if is_asked)
-
-
-def decided_columns(decided: Decided, labels: tuple[str, ...], names: tuple[str, ...]) -> tuple[pa.Array, ...]:
-    """Return these columns: texts, and numbers as float64."""
-    made = {
-        "decision": lambda: pa.array(labels, pa.string()).take(
-            pa.array(decided.codes, mask=decided.codes == ABSTAINED)
-        ),
-        "expected_cost": lambda: pa.array(decided.expected_costs),
-        "set": lambda: _sets(decided.members, labels),
-    }
-    return tuple(made[name]() for name in names)
-
-
-def _sets(members: Mask | None, labels: tuple[str, ...]) -> pa.Array:
-    assert members is not None
-    distinct, place = np.unique(members, axis=1, return_inverse=True)
-    texts = ["|".join(label for label, is_in in zip(labels, one, strict=True) if is_in) for one in distinct.T]
-    return pa.array(texts, pa.string()).take(pa.array(place.ravel()))
-
-
 MOST_DIGITS = 14
 Words = NDArray[np.uint64]
-
-
-def shortest(values: Array) -> pa.Array:
-    """Return the shortest text of every number that reads back as the same number."""
-    return pa.array(values + 0.0).cast(pa.string())  # + 0.0 makes -0 a 0
 
 
 class Decimals:
@@ -123,65 +90,6 @@ class Decimals:
         upper = rest // 10**4
         words: Words = self._upper[upper] | self._lower[rest - upper * 10**4]
         return words
-
-
-def _words(texts: Iterable[str]) -> Words:
-    """Texts of eight bytes each, read as words in the machine's own order."""
-    return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
-
-
-def explanation_names(most: int) -> tuple[str, ...]:
-    """Return the columns of at most so many contributions; none at all for 0."""
-    return ("log_odds", "base", *(f"explain_{k}" for k in range(1, most + 1)), "rest") if most else ()
-
-
-def rounded(explanation: Explanation, digits: int | None) -> Explanation:
-    """With so many decimals (None: all), the sum kept."""
-    if digits is None:
-        return explanation
-    log_odds, base = np.round(explanation.log_odds, digits), np.round(explanation.base, digits)
-    contributions = np.round(explanation.contributions, digits)
-    rest = np.round(log_odds - base - contributions.sum(axis=0), digits)
-    return replace(explanation, log_odds=log_odds, base=base, rest=rest, contributions=contributions)
-
-
-def contribution_texts(explanation: Explanation) -> list[pa.Array]:
-    """Each `explain_k` as text, null where there is none."""
-    return [
-        pc.binary_join_element_wise(
-            _worded(explanation, k, _phrase),
-            pa.array(["", "+"]).take(pa.array((numbers >= 0).astype(np.int8))),
-            shortest(numbers),
-            "",
-        )
-        for k, numbers in enumerate(explanation.contributions)
-    ]
-
-
-def contribution_objects(explanation: Explanation) -> list[pa.Array]:
-    """Each `explain_k` as a JSON object, `null` where there is none."""
-    return [
-        pc.binary_join_element_wise(_worded(explanation, k, _object), shortest(numbers), "}", "").fill_null("null")
-        for k, numbers in enumerate(explanation.contributions)
-    ]
-
-
-def _worded(explanation: Explanation, k: int, words: Callable[[TermText], str]) -> pa.Array:
-    """Return what stands before the number."""
-    reasons = explanation.reasons[k]
-    distinct, places = np.unique(reasons, return_inverse=True)
-    texts = [None if reason < 0 else words(explanation.wordings[reason]) for reason in distinct.tolist()]
-    return pa.array(texts, pa.string()).take(pa.array(places.ravel()))
-
-
-def _phrase(wording: TermText) -> str:
-    seen = zip(wording.attributes, wording.values, strict=True)
-    return "&".join(name + value if value[:1] in "<>" else f"{name}={value}" for name, value in seen) + ":"
-
-
-def _object(wording: TermText) -> str:
-    names, values = (json.dumps(texts, ensure_ascii=False, separators=(",", ":")) for texts in wording)
-    return f'{{"attributes":{names},"values":{values},"contribution":'
 
 
 SMALLEST = 1e-300
@@ -285,28 +193,90 @@ class Predictions:
         return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, decided, columns)
 
 
-def _decided(layout: ScoreLayout, log_probabilities: Array) -> tuple[pa.Array, ...]:
-    if layout.decider is None:
+def decided_names(rule: Rule | None) -> tuple[str, ...]:
+    """Return the columns that a rule asks for."""
+    if rule is None:
         return ()
-    return decided_columns(layout.decider.decide(log_probabilities), layout.labels, layout.decided_names)
+    asked = (("decision", rule.decides), ("expected_cost", rule.costs is not None), ("set", rule.sets is not None))
+    return tuple(name for name, is_asked in asked if is_asked)
 
 
-def _added(layout: ScoreLayout, column: ExtraColumn, values: Sequence[str] | Array) -> pa.Array:
-    if column.kind == "text":
-        return pa.array(values, pa.string())
-    numbers = np.asarray(values, np.float64)
-    if column.kind == "log_p" and not layout.log_proba:
-        numbers = np.clip(np.exp(numbers), SMALLEST, LARGEST)
-    return pa.array(numbers if layout.digits is None else np.round(numbers, layout.digits))
+def decided_columns(decided: Decided, labels: tuple[str, ...], names: tuple[str, ...]) -> tuple[pa.Array, ...]:
+    """Return these columns: texts, and numbers as float64."""
+    made = {
+        "decision": lambda: pa.array(labels, pa.string()).take(
+            pa.array(decided.codes, mask=decided.codes == ABSTAINED)
+        ),
+        "expected_cost": lambda: pa.array(decided.expected_costs),
+        "set": lambda: _sets(decided.members, labels),
+    }
+    return tuple(made[name]() for name in names)
 
 
-def _numbers(layout: ScoreLayout, log_probabilities: Array) -> tuple[Array, ...]:
-    if layout.labels_only:
-        return ()
-    if layout.log_proba:
-        return tuple(log_probabilities)
-    probabilities = np.exp(log_probabilities)
-    return tuple(np.clip(probabilities, SMALLEST, LARGEST, out=probabilities))
+def _sets(members: Mask | None, labels: tuple[str, ...]) -> pa.Array:
+    assert members is not None
+    distinct, place = np.unique(members, axis=1, return_inverse=True)
+    texts = ["|".join(label for label, is_in in zip(labels, one, strict=True) if is_in) for one in distinct.T]
+    return pa.array(texts, pa.string()).take(pa.array(place.ravel()))
+
+
+def shortest(values: Array) -> pa.Array:
+    """Return the shortest text of every number that reads back as the same number."""
+    return pa.array(values + 0.0).cast(pa.string())  # + 0.0 makes -0 a 0
+
+
+def explanation_names(most: int) -> tuple[str, ...]:
+    """Return the columns of at most so many contributions; none at all for 0."""
+    return ("log_odds", "base", *(f"explain_{k}" for k in range(1, most + 1)), "rest") if most else ()
+
+
+def rounded(explanation: Explanation, digits: int | None) -> Explanation:
+    """With so many decimals (None: all), the sum kept."""
+    if digits is None:
+        return explanation
+    log_odds, base = np.round(explanation.log_odds, digits), np.round(explanation.base, digits)
+    contributions = np.round(explanation.contributions, digits)
+    rest = np.round(log_odds - base - contributions.sum(axis=0), digits)
+    return replace(explanation, log_odds=log_odds, base=base, rest=rest, contributions=contributions)
+
+
+def contribution_texts(explanation: Explanation) -> list[pa.Array]:
+    """Each `explain_k` as text, null where there is none."""
+    return [
+        pc.binary_join_element_wise(
+            _worded(explanation, k, _phrase),
+            pa.array(["", "+"]).take(pa.array((numbers >= 0).astype(np.int8))),
+            shortest(numbers),
+            "",
+        )
+        for k, numbers in enumerate(explanation.contributions)
+    ]
+
+
+def _worded(explanation: Explanation, k: int, words: Callable[[TermText], str]) -> pa.Array:
+    """Return what stands before the number."""
+    reasons = explanation.reasons[k]
+    distinct, places = np.unique(reasons, return_inverse=True)
+    texts = [None if reason < 0 else words(explanation.wordings[reason]) for reason in distinct.tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(places.ravel()))
+
+
+def _phrase(wording: TermText) -> str:
+    seen = zip(wording.attributes, wording.values, strict=True)
+    return "&".join(name + value if value[:1] in "<>" else f"{name}={value}" for name, value in seen) + ":"
+
+
+def contribution_objects(explanation: Explanation) -> list[pa.Array]:
+    """Each `explain_k` as a JSON object, `null` where there is none."""
+    return [
+        pc.binary_join_element_wise(_worded(explanation, k, _object), shortest(numbers), "}", "").fill_null("null")
+        for k, numbers in enumerate(explanation.contributions)
+    ]
+
+
+def _object(wording: TermText) -> str:
+    names, values = (json.dumps(texts, ensure_ascii=False, separators=(",", ":")) for texts in wording)
+    return f'{{"attributes":{names},"values":{values},"contribution":'
 
 
 def most_probable(log_probabilities: Array) -> Index:
@@ -338,3 +308,32 @@ def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatc
         columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
     columns += predictions.added
     return pa.record_batch(columns, schema=layout.arrow)
+
+
+def _words(texts: Iterable[str]) -> Words:
+    """Texts of eight bytes each, read as words in the machine's own order."""
+    return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
+
+
+def _decided(layout: ScoreLayout, log_probabilities: Array) -> tuple[pa.Array, ...]:
+    if layout.decider is None:
+        return ()
+    return decided_columns(layout.decider.decide(log_probabilities), layout.labels, layout.decided_names)
+
+
+def _added(layout: ScoreLayout, column: ExtraColumn, values: Sequence[str] | Array) -> pa.Array:
+    if column.kind == "text":
+        return pa.array(values, pa.string())
+    numbers = np.asarray(values, np.float64)
+    if column.kind == "log_p" and not layout.log_proba:
+        numbers = np.clip(np.exp(numbers), SMALLEST, LARGEST)
+    return pa.array(numbers if layout.digits is None else np.round(numbers, layout.digits))
+
+
+def _numbers(layout: ScoreLayout, log_probabilities: Array) -> tuple[Array, ...]:
+    if layout.labels_only:
+        return ()
+    if layout.log_proba:
+        return tuple(log_probabilities)
+    probabilities = np.exp(log_probabilities)
+    return tuple(np.clip(probabilities, SMALLEST, LARGEST, out=probabilities))

@@ -16,63 +16,7 @@ from typing import Any
 _MEMBER = re.compile(r'("(?:[^"\\]|\\.)*"|.*?)( \| | & |\Z)', re.DOTALL)
 _INTERVAL = re.compile(r"\((\S+), (\S+)[\])]")
 _FORMULA = re.compile(r"exp\(-\(score - (\S+)\) / (\S+)\)\)$")
-
-
-def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """P of both labels for every row; None in a row is a missing value."""
-    offset, factor, listed = _of_json(text) if text.startswith("{") else _of_csv(text)
-    tables: dict[tuple[str, ...], _Points] = {}
-    for attributes, values, points in listed:
-        tables.setdefault(attributes, _Points(attributes)).add(values, points)
-    found = []
-    for row in rows:
-        log_odds = (sum(table.of(row) for table in tables.values()) - offset) / factor
-        least = math.exp(-abs(log_odds))
-        pair = [least / (1 + least), 1 / (1 + least)]
-        found.append(pair if log_odds >= 0 else pair[::-1])
-    return found
-
-
 _Listed = list[tuple[tuple[str, ...], list[list[str]], float]]
-
-
-def _of_csv(text: str) -> tuple[float, float, _Listed]:
-    """Offset, factor, and the rows: attributes, the values of each of them, points."""
-    lines = text.split("\n", 3)
-    formula = _FORMULA.search(lines[2])
-    if formula is None:
-        raise ValueError("the third line is no formula")
-    listed = [
-        (tuple(_text(name) for (name,) in _axes(row["attribute"])), _axes(row["value"]), float(row["points"]))
-        for row in csv.DictReader(lines[3].splitlines(keepends=True))
-    ]
-    return float(formula[1]), float(formula[2]), listed
-
-
-def _of_json(text: str) -> tuple[float, float, _Listed]:
-    card = json.loads(text)
-    listed = [
-        (tuple(table["attributes"]), [_axes(value)[0] for value in row["values"]], float(row["points"]))
-        for table in card["tables"]
-        for row in table["rows"]
-    ]
-    return card["offset"], card["factor"], listed
-
-
-def _axes(text: str) -> list[list[str]]:
-    """Of every attribute the values that are joined."""
-    found: list[list[str]] = [[]]
-    for match in _MEMBER.finditer(text):
-        found[-1].append(match[1])
-        if not match[2]:
-            break
-        if match[2] == " & ":
-            found.append([])
-    return found
-
-
-def _text(word: str) -> str:
-    return str(json.loads(word)) if word.startswith('"') else word
 
 
 @dataclass
@@ -129,3 +73,57 @@ class _Points:
         """Return what the row gets."""
         named = zip(self._axes, self._attributes, strict=True)
         return self._points[tuple(axis.of(row[name]) for axis, name in named)]
+
+
+def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
+    """P of both labels for every row; None in a row is a missing value."""
+    offset, factor, listed = _of_json(text) if text.startswith("{") else _of_csv(text)
+    tables: dict[tuple[str, ...], _Points] = {}
+    for attributes, values, points in listed:
+        tables.setdefault(attributes, _Points(attributes)).add(values, points)
+    found = []
+    for row in rows:
+        log_odds = (sum(table.of(row) for table in tables.values()) - offset) / factor
+        least = math.exp(-abs(log_odds))
+        pair = [least / (1 + least), 1 / (1 + least)]
+        found.append(pair if log_odds >= 0 else pair[::-1])
+    return found
+
+
+def _of_json(text: str) -> tuple[float, float, _Listed]:
+    card = json.loads(text)
+    listed = [
+        (tuple(table["attributes"]), [_axes(value)[0] for value in row["values"]], float(row["points"]))
+        for table in card["tables"]
+        for row in table["rows"]
+    ]
+    return card["offset"], card["factor"], listed
+
+
+def _axes(text: str) -> list[list[str]]:
+    """Of every attribute the values that are joined."""
+    found: list[list[str]] = [[]]
+    for match in _MEMBER.finditer(text):
+        found[-1].append(match[1])
+        if not match[2]:
+            break
+        if match[2] == " & ":
+            found.append([])
+    return found
+
+
+def _of_csv(text: str) -> tuple[float, float, _Listed]:
+    """Offset, factor, and the rows: attributes, the values of each of them, points."""
+    lines = text.split("\n", 3)
+    formula = _FORMULA.search(lines[2])
+    if formula is None:
+        raise ValueError("the third line is no formula")
+    listed = [
+        (tuple(_text(name) for (name,) in _axes(row["attribute"])), _axes(row["value"]), float(row["points"]))
+        for row in csv.DictReader(lines[3].splitlines(keepends=True))
+    ]
+    return float(formula[1]), float(formula[2]), listed
+
+
+def _text(word: str) -> str:
+    return str(json.loads(word)) if word.startswith('"') else word

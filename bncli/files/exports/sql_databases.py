@@ -34,12 +34,6 @@ def run(text: str, rows: Rows) -> list[list[float]] | None:
     return None if found is None else [[float(p) for p in row[2 : 2 + n_labels]] for row in found]
 
 
-def decisions(text: str, rows: Rows) -> list[str | None] | None:
-    """Return the decision of every row, None for none, likewise."""
-    found = _in_order(text, rows)
-    return None if found is None else [row[-1] or None for row in found]  # PostgreSQL writes NULL as no text
-
-
 def _in_order(text: str, rows: Rows) -> list[Sequence[Any]] | None:
     """Return the view, row by row."""
     known, dialect = _header(text), dialect_of(text)
@@ -50,60 +44,9 @@ def _in_order(text: str, rows: Rows) -> list[Sequence[Any]] | None:
     return sorted(found, key=lambda row: int(row[0]))
 
 
-def dialect_of(text: str) -> Dialect:
-    """Return what the text was written for."""
-    return BY_WORD[_header(text)["dialect"]]
-
-
 def _header(text: str) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(text.split("\n", 1)[0].removeprefix(BEGINNING))
     return known
-
-
-def engine_of(dialect: Dialect) -> str | None:
-    """Return the database that runs the dialect here."""
-    if dialect.word == "sqlite" or (dialect.word == "postgres" and postgres_programs()):
-        return dialect.product
-    try:
-        import duckdb  # noqa: F401
-    except ImportError:
-        return None
-    return "DuckDB"
-
-
-def postgres_programs() -> Path | None:
-    """Return the folder with initdb, pg_ctl and psql; None where there is none, or no user to run a server as."""
-    on_path = shutil.which("initdb")
-    folders = [Path(on_path).resolve().parent] if on_path else []
-    folders += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), reverse=True)
-    found = (one for one in folders if all((one / name).exists() for name in ("initdb", "pg_ctl", "psql")))
-    return next(found, None) if os.name == "posix" and (os.getuid() != 0 or _other_user()) else None
-
-
-def _other_user() -> str | None:
-    """Whom the server belongs to where we are root, as which it would not run."""
-    import pwd
-
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return next((name for name in ("postgres", "nobody") if name in names), None)
-
-
-def _table(rows: Rows, known: dict[str, Any], dialect: Dialect) -> tuple[str, list[str]]:
-    """Return the statement that creates the table of rows, with the key, and the names of the rows' values."""
-    kinds: dict[str, str] = {}
-    for row in rows:
-        for name, value in row.items():
-            kinds[name] = "double precision" if isinstance(value, float) else kinds.get(name, "text")
-    named = [f"{identifier(dialect.shortened(name))} {kind}" for name, kind in kinds.items()]
-    return f"CREATE TABLE {_of(known)} ({', '.join([f'{_key(known)} integer', *named])})", list(kinds)
-
-
-def _of(known: dict[str, Any]) -> str:
-    return identifier(known["input"])
-
-
-def _key(known: dict[str, Any]) -> str:
-    return identifier(known["key"])
 
 
 def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:
@@ -127,6 +70,38 @@ def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -
         except KeyboardInterrupt:
             base.interrupt()
             raise
+
+
+def _table(rows: Rows, known: dict[str, Any], dialect: Dialect) -> tuple[str, list[str]]:
+    """Return the statement that creates the table of rows, with the key, and the names of the rows' values."""
+    kinds: dict[str, str] = {}
+    for row in rows:
+        for name, value in row.items():
+            kinds[name] = "double precision" if isinstance(value, float) else kinds.get(name, "text")
+    named = [f"{identifier(dialect.shortened(name))} {kind}" for name, kind in kinds.items()]
+    return f"CREATE TABLE {_of(known)} ({', '.join([f'{_key(known)} integer', *named])})", list(kinds)
+
+
+def _of(known: dict[str, Any]) -> str:
+    return identifier(known["input"])
+
+
+def _key(known: dict[str, Any]) -> str:
+    return identifier(known["key"])
+
+
+@contextmanager
+def _refusal(product: str, kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kind as error:
+        raise _refused(product, str(error)) from error
+
+
+def _refused(product: str, said: str) -> BncliError:
+    """One line of what a database says."""
+    line = next((line.strip() for line in said.splitlines() if line.strip()), "no reason given")
+    return BncliError(f"{product} refuses what would be written: {line[:300]}")
 
 
 def _by_duckdb(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:
@@ -170,6 +145,45 @@ def _said(command: Sequence[str], given: str) -> str:
     return done.stdout.decode()
 
 
+def decisions(text: str, rows: Rows) -> list[str | None] | None:
+    """Return the decision of every row, None for none, likewise."""
+    found = _in_order(text, rows)
+    return None if found is None else [row[-1] or None for row in found]  # PostgreSQL writes NULL as no text
+
+
+def dialect_of(text: str) -> Dialect:
+    """Return what the text was written for."""
+    return BY_WORD[_header(text)["dialect"]]
+
+
+def engine_of(dialect: Dialect) -> str | None:
+    """Return the database that runs the dialect here."""
+    if dialect.word == "sqlite" or (dialect.word == "postgres" and postgres_programs()):
+        return dialect.product
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        return None
+    return "DuckDB"
+
+
+def postgres_programs() -> Path | None:
+    """Return the folder with initdb, pg_ctl and psql; None where there is none, or no user to run a server as."""
+    on_path = shutil.which("initdb")
+    folders = [Path(on_path).resolve().parent] if on_path else []
+    folders += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), reverse=True)
+    found = (one for one in folders if all((one / name).exists() for name in ("initdb", "pg_ctl", "psql")))
+    return next(found, None) if os.name == "posix" and (os.getuid() != 0 or _other_user()) else None
+
+
+def _other_user() -> str | None:
+    """Whom the server belongs to where we are root, as which it would not run."""
+    import pwd
+
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in names), None)
+
+
 @contextmanager
 def postgres_server(folder: str) -> Iterator[list[str]]:
     """Yield the words of psql, for a server that lives in the folder, on a socket in it, until the end."""
@@ -194,17 +208,3 @@ def postgres_server(folder: str) -> Iterator[list[str]]:
         yield [str(programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "postgres"]
     finally:
         done(*control, "-m", "immediate", "-w", "stop")
-
-
-@contextmanager
-def _refusal(product: str, kind: type[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except kind as error:
-        raise _refused(product, str(error)) from error
-
-
-def _refused(product: str, said: str) -> BncliError:
-    """One line of what a database says."""
-    line = next((line.strip() for line in said.splitlines() if line.strip()), "no reason given")
-    return BncliError(f"{product} refuses what would be written: {line[:300]}")

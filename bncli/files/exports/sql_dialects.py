@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 BEGINNING = "-- bncli: "
-
 DIALECTS = ("sqlite", "duckdb", "postgres")
 _BLANKS_SQLITE = "' ' || char(9, 13, 10)"
 
@@ -90,10 +89,6 @@ class Dialect(NamedTuple):
         return f"CASE WHEN {text} NOT IN ({', '.join(map(literal, missing))}) THEN {text} END" if missing else text
 
 
-def _is_text(column: str) -> str:
-    return f"CAST(pg_typeof({column}) AS text) IN ('text', 'varchar', 'character varying', 'character')"
-
-
 SQLITE = Dialect("sqlite", "SQLite", 2000, 0, " LIMIT -1 OFFSET 0", True, False)
 DUCKDB = Dialect("duckdb", "DuckDB", 100_000, 0, "", True, True, True)
 POSTGRES = Dialect("postgres", "PostgreSQL", 1600, 63, " OFFSET 0", False, True)
@@ -122,3 +117,7 @@ def total(terms: Sequence[str]) -> str:
         return " + ".join(terms) if terms else "0.0e0"
     half = len(terms) // 2
     return f"({total(terms[:half])}) + ({total(terms[half:])})"
+
+
+def _is_text(column: str) -> str:
+    return f"CAST(pg_typeof({column}) AS text) IN ('text', 'varchar', 'character varying', 'character')"

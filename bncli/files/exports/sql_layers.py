@@ -49,10 +49,8 @@ if TYPE_CHECKING:
     from bncli.engine.prediction.portable import Input, PortableLine, PortableScorer, PortableStage, PortableTable
     from bncli.files.exports.programs import ProgramTarget
 
-
 MOST_NUMBERS = 5_000_000
 """Of a file: some 100 MB."""
-
 Coding = tuple[int, tuple[int, ...]]
 """An input and the digit of each of its codes."""
 
@@ -82,6 +80,38 @@ class SqlModel:
     codings: tuple[Coding, ...]
     stages: tuple[SqlStage, ...]
     numbers: Array
+
+
+ZERO = "0.0e0"
+LEAST = "1e-300"
+"""A probability below it is taken for it where it is raised to a power."""
+STAGES = 16
+MAPPED = 64
+"""Levels at most that DuckDB looks for one after the other, in a map; for more it joins, of which it plans few."""
+FLAT = 8
+"""Cuts that are compared one after the other; of more, the middle one first."""
+
+
+@dataclass
+class Layers:
+    """Those so far, each a name and its text."""
+
+    dialect: Dialect
+    texts: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
+        """Add a layer of columns, (expression, name) each, selected from the last layer or from `source`."""
+        if len(columns) > self.dialect.columns:
+            what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
+            raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
+        name = f"{name}_{len(self.texts)}"
+        shown = ",\n    ".join(one if one == alias else f"{one} AS {alias}" for one, alias in columns)
+        source = source or self.texts[-1][0]
+        self.texts.append((name, f"  SELECT\n    {shown}\n  FROM {source}{self.dialect.fence}"))
+
+    def text(self) -> str:
+        """WITH and all layers."""
+        return "WITH " + ",\n".join(f"{name} AS NOT MATERIALIZED (\n{text}\n)" for name, text in self.texts)
 
 
 def sql_model(scorer: PortableScorer) -> SqlModel:
@@ -127,38 +157,6 @@ def _over_codes(table: PortableTable) -> PortableTable:
     return PortableTable(table.inputs, (codes,), (len(codes),), table.entries[:, list(digits[0])])
 
 
-ZERO = "0.0e0"
-LEAST = "1e-300"
-"""A probability below it is taken for it where it is raised to a power."""
-STAGES = 16
-MAPPED = 64
-"""Levels at most that DuckDB looks for one after the other, in a map; for more it joins, of which it plans few."""
-FLAT = 8
-"""Cuts that are compared one after the other; of more, the middle one first."""
-
-
-@dataclass
-class Layers:
-    """Those so far, each a name and its text."""
-
-    dialect: Dialect
-    texts: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
-        """Add a layer of columns, (expression, name) each, selected from the last layer or from `source`."""
-        if len(columns) > self.dialect.columns:
-            what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
-            raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
-        name = f"{name}_{len(self.texts)}"
-        shown = ",\n    ".join(one if one == alias else f"{one} AS {alias}" for one, alias in columns)
-        source = source or self.texts[-1][0]
-        self.texts.append((name, f"  SELECT\n    {shown}\n  FROM {source}{self.dialect.fence}"))
-
-    def text(self) -> str:
-        """WITH and all layers."""
-        return "WITH " + ",\n".join(f"{name} AS NOT MATERIALIZED (\n{text}\n)" for name, text in self.texts)
-
-
 def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
     """Return the layers up to `whole`, or `lowest`, over the table target.options["input"].
 
@@ -186,21 +184,6 @@ def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Pro
     if target.rule is not None and target.rule.costs is not None:
         add_costs(layers, target.rule.costs, q)
     return layers
-
-
-def add_costs(layers: Layers, costs: Sequence[Sequence[float]], shares: Sequence[str]) -> None:
-    """d<y> and `cheapest`, beside what the view shows; costs[true][decision]."""
-    carried = ["row_key", *shares, "t", "best"]
-    decisions = [f"d{d}" for d in range(len(shares))]
-    priced = [[f"{number(row[d])} * {q}" for row, q in zip(costs, shares, strict=True)] for d in range(len(shares))]
-    layers.add("expected", [*kept(*carried), *zip(map(total, priced), decisions, strict=True)])
-    least = f"-({layers.dialect.most([f'-{d}' for d in decisions])})"
-    layers.add("lowest", [*kept(*carried, *decisions), (least, "cheapest")])
-
-
-def kept(*names: str) -> list[tuple[str, str]]:
-    """Columns of the layer below."""
-    return [(name, name) for name in names]
 
 
 def _value(one: Input, dialect: Dialect, target: ProgramTarget) -> str:
@@ -319,6 +302,16 @@ def _sums(chunk: Sequence[SqlStage], scores: Sequence[str]) -> list[tuple[str, s
     return found
 
 
+def _add_logs(layers: Layers, n_labels: int) -> None:
+    """l<y> from the scores of the one stage."""
+    scores = [f"z0_{r}" for r in range(n_labels if n_labels > 2 else 1)]
+    terms = scores if n_labels > 2 else [ZERO, *scores]
+    layers.add("highest", [*kept("row_key", *scores), (layers.dialect.most(terms), "m0")])
+    whole = total([layers.dialect.power(f"{term} - m0") for term in terms])
+    layers.add("shares", [*kept("row_key", *scores), (f"m0 + ln({whole})", "n0")])
+    layers.add("logs", [*kept("row_key"), *((f"{term} - n0", f"l{y}") for y, term in enumerate(terms))])
+
+
 def _add_mix(
     layers: Layers, chunk: Sequence[SqlStage], carried: Sequence[str], scores: Sequence[str], n_labels: int
 ) -> None:
@@ -344,16 +337,6 @@ def _add_mix(
         parts = [f"{number(stage.weight)} * e{s}_{y} / n{s}" for s, stage in enumerate(chunk)]
         mixed.append((total([*(name for name in carried if name == f"q{y}"), *parts]), f"q{y}"))
     layers.add("mixed", [*kept(*rest), *mixed])
-
-
-def _add_logs(layers: Layers, n_labels: int) -> None:
-    """l<y> from the scores of the one stage."""
-    scores = [f"z0_{r}" for r in range(n_labels if n_labels > 2 else 1)]
-    terms = scores if n_labels > 2 else [ZERO, *scores]
-    layers.add("highest", [*kept("row_key", *scores), (layers.dialect.most(terms), "m0")])
-    whole = total([layers.dialect.power(f"{term} - m0") for term in terms])
-    layers.add("shares", [*kept("row_key", *scores), (f"m0 + ln({whole})", "n0")])
-    layers.add("logs", [*kept("row_key"), *((f"{term} - n0", f"l{y}") for y, term in enumerate(terms))])
 
 
 def _add_powers(layers: Layers, powers: Sequence[Sequence[float]], shares: Sequence[str], has_logs: bool) -> None:
@@ -388,3 +371,18 @@ def _level(p: str, line: PortableLine) -> str:
     segments = zip(*line[1:], strict=True)
     choices = [f"{number(level)} + {number(slope)} * ({p} - {number(start)})" for start, level, slope in segments]
     return _chosen(p, line.ends, choices)
+
+
+def add_costs(layers: Layers, costs: Sequence[Sequence[float]], shares: Sequence[str]) -> None:
+    """d<y> and `cheapest`, beside what the view shows; costs[true][decision]."""
+    carried = ["row_key", *shares, "t", "best"]
+    decisions = [f"d{d}" for d in range(len(shares))]
+    priced = [[f"{number(row[d])} * {q}" for row, q in zip(costs, shares, strict=True)] for d in range(len(shares))]
+    layers.add("expected", [*kept(*carried), *zip(map(total, priced), decisions, strict=True)])
+    least = f"-({layers.dialect.most([f'-{d}' for d in decisions])})"
+    layers.add("lowest", [*kept(*carried, *decisions), (least, "cheapest")])
+
+
+def kept(*names: str) -> list[tuple[str, str]]:
+    """Columns of the layer below."""
+    return [(name, name) for name in names]

@@ -30,14 +30,14 @@ _STEPS = ("df", "log_likelihood", "log_posterior", "map_step")
 _CHECK = "bootstrap_log_loss"
 
 
-def dump_structure(structure: NamedStructure) -> str:
-    """Return the text of the structure file."""
-    return dump(structure_json(structure))
-
-
 def structure_json(structure: NamedStructure) -> dict[str, Any]:
     """Return the content of the structure file."""
     return {"format": "bncli-structure", "version": VERSION, **graph_json(structure)}
+
+
+def dump_structure(structure: NamedStructure) -> str:
+    """Return the text of the structure file."""
+    return dump(structure_json(structure))
 
 
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
@@ -133,19 +133,6 @@ def _read_parents(node: Node) -> dict[str, tuple[str, ...]]:
     return {child: tuple(item.text() for item in names.items()) for child, names in node.members().items()}
 
 
-def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[tuple[float, ...] | None, ...], ...]:
-    """For each region the cuts of its columns, None for those that the object leaves out."""
-    items = node.items()
-    if len(items) != len(regions):
-        node.fail(f"{len(items)} entries for {len(regions)} regions", hint="give an object for each region")
-    found = []
-    for item, region in zip(items, regions, strict=True):
-        fields = item.fields((), region)
-        cuts = {name: tuple(one.number() for one in listed.items()) for name, listed in fields.items()}
-        found.append(tuple(cuts.get(name) for name in region))
-    return tuple(found)
-
-
 def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     """Return what a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
@@ -161,3 +148,16 @@ def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
         map_step.integer(),
         tuple(item.number() for item in fields[_CHECK].items()) if _CHECK in fields else (),
     )
+
+
+def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[tuple[float, ...] | None, ...], ...]:
+    """For each region the cuts of its columns, None for those that the object leaves out."""
+    items = node.items()
+    if len(items) != len(regions):
+        node.fail(f"{len(items)} entries for {len(regions)} regions", hint="give an object for each region")
+    found = []
+    for item, region in zip(items, regions, strict=True):
+        fields = item.fields((), region)
+        cuts = {name: tuple(one.number() for one in listed.items()) for name, listed in fields.items()}
+        found.append(tuple(cuts.get(name) for name in region))
+    return tuple(found)

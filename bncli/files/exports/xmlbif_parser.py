@@ -55,21 +55,6 @@ class Element:
         raise BncliError(what, where=f"{self.where}, line {self.line}", hint=hint)
 
 
-def parse_xml(text: str | bytes, where: str) -> Element:
-    """Return the root element of a document; bytes are decoded as the document says."""
-    from xml.parsers import expat
-
-    builder = _Builder(where)
-    try:
-        builder.parser.Parse(text.removeprefix("\ufeff") if isinstance(text, str) else text, True)
-    except expat.ExpatError as error:
-        what = f"not valid XML: {expat.ErrorString(error.code)}"
-        raise BncliError(what, where=f"{where}, line {error.lineno}, column {error.offset + 1}") from error
-    except (LookupError, ValueError) as error:
-        raise BncliError(f"not valid XML: {error}", where=where) from error
-    return builder.root.children[0]
-
-
 class _Builder:
     """Collects what expat reports."""
 
@@ -103,6 +88,21 @@ class _Builder:
         place = f"{self.root.where}, line {self.parser.CurrentLineNumber}"
         what = f"the document uses an entity of its own, '{name}'"
         raise BncliError(what, where=place, hint="write out what it stands for")
+
+
+def parse_xml(text: str | bytes, where: str) -> Element:
+    """Return the root element of a document; bytes are decoded as the document says."""
+    from xml.parsers import expat
+
+    builder = _Builder(where)
+    try:
+        builder.parser.Parse(text.removeprefix("\ufeff") if isinstance(text, str) else text, True)
+    except expat.ExpatError as error:
+        what = f"not valid XML: {expat.ErrorString(error.code)}"
+        raise BncliError(what, where=f"{where}, line {error.lineno}, column {error.offset + 1}") from error
+    except (LookupError, ValueError) as error:
+        raise BncliError(f"not valid XML: {error}", where=where) from error
+    return builder.root.children[0]
 
 
 def parse_xmlbif(text: str | bytes, where: str) -> EscapedNetwork:

@@ -42,55 +42,6 @@ class HistogramPanel:
     lags: Sequence[int]
 
 
-def convergence_plots(
-    title: str, across: str, upwards: str, names: Sequence[str], panels: Sequence[CurvesPanel]
-) -> str:
-    """Return the SVG text; every name has the same look in all panels, told in a legend on top."""
-    width = _sheet_width(len(panels))
-    places = _legend_places(names, width)
-    head = _HEAD + _LEGEND_ROW * (1 + max(row for _, row in places))
-    drawing = Drawing(width, head + _sheet_height(len(panels)), title)
-    drawing.text(16, 24, shortened(title, width - 32))
-    for number, (name, (x, row)) in enumerate(zip(names, places, strict=True)):
-        y = _HEAD + _LEGEND_ROW * row + 10
-        drawing.series(number, (x, y - 4), (x + _SWATCH - 6, y - 4))
-        drawing.text(x + _SWATCH, y, shortened(name, width - 2 * _SWATCH - 32, 11), size=11, tip=name)
-    for i, panel in enumerate(panels):
-        frame = _Frame(drawing, *_corner(i, len(panels), head), *_axes(panel))
-        frame.draw(panel.title, "", across, upwards)
-        for name, points in panel.curves.items():
-            placed = [frame.place(effort, value) for effort, value in points]
-            drawing.series(names.index(name), *placed, *(placed if len(placed) == 1 else ()))
-    return drawing.source()
-
-
-def _legend_places(names: Sequence[str], width: float) -> list[tuple[float, int]]:
-    """Where each name begins, and in which row: one beside the other as far as there is room."""
-    places: list[tuple[float, int]] = []
-    x, row = 16.0, 0
-    for name in names:
-        needed = _SWATCH + text_width(name, 11) + 18
-        if x > 16 and x + needed > width:
-            x, row = 16.0, row + 1
-        places.append((x, row))
-        x += needed
-    return places
-
-
-def _axes(panel: CurvesPanel) -> tuple[Axis, Axis]:
-    points = [point for curve in panel.curves.values() for point in curve]
-    return _effort_axis([effort for effort, _ in points]), axis_of([value for _, value in points])
-
-
-def _effort_axis(efforts: Sequence[float]) -> Axis:
-    """From 0 on; logarithmic ones have 0 at their left end, as far from the least above it as 1 is from 2."""
-    positive = [effort for effort in efforts if effort > 0]
-    if not positive or max(positive) <= _LOG_SPAN * min(positive):
-        return axis_of([0.0, *efforts])
-    axis = axis_of(positive)
-    return replace(axis, low=axis.low / 2) if len(positive) < len(efforts) else axis
-
-
 @dataclass(frozen=True)
 class _Frame:
     """Where the frame of a panel stands on the sheet, and its axes."""
@@ -125,6 +76,73 @@ class _Frame:
             drawing.text(left - 7, y + 3.5, _told(tick), anchor="end", size=10)
 
 
+def convergence_plots(
+    title: str, across: str, upwards: str, names: Sequence[str], panels: Sequence[CurvesPanel]
+) -> str:
+    """Return the SVG text; every name has the same look in all panels, told in a legend on top."""
+    width = _sheet_width(len(panels))
+    places = _legend_places(names, width)
+    head = _HEAD + _LEGEND_ROW * (1 + max(row for _, row in places))
+    drawing = Drawing(width, head + _sheet_height(len(panels)), title)
+    drawing.text(16, 24, shortened(title, width - 32))
+    for number, (name, (x, row)) in enumerate(zip(names, places, strict=True)):
+        y = _HEAD + _LEGEND_ROW * row + 10
+        drawing.series(number, (x, y - 4), (x + _SWATCH - 6, y - 4))
+        drawing.text(x + _SWATCH, y, shortened(name, width - 2 * _SWATCH - 32, 11), size=11, tip=name)
+    for i, panel in enumerate(panels):
+        frame = _Frame(drawing, *_corner(i, len(panels), head), *_axes(panel))
+        frame.draw(panel.title, "", across, upwards)
+        for name, points in panel.curves.items():
+            placed = [frame.place(effort, value) for effort, value in points]
+            drawing.series(names.index(name), *placed, *(placed if len(placed) == 1 else ()))
+    return drawing.source()
+
+
+def _sheet_width(n_panels: int) -> float:
+    return _columns(n_panels) * (_LEFT + WIDE + _RIGHT)
+
+
+def _columns(n_panels: int) -> int:
+    return min(_COLUMNS, math.ceil(math.sqrt(n_panels)))
+
+
+def _legend_places(names: Sequence[str], width: float) -> list[tuple[float, int]]:
+    """Where each name begins, and in which row: one beside the other as far as there is room."""
+    places: list[tuple[float, int]] = []
+    x, row = 16.0, 0
+    for name in names:
+        needed = _SWATCH + text_width(name, 11) + 18
+        if x > 16 and x + needed > width:
+            x, row = 16.0, row + 1
+        places.append((x, row))
+        x += needed
+    return places
+
+
+def _sheet_height(n_panels: int) -> float:
+    return math.ceil(n_panels / _columns(n_panels)) * (_ABOVE + HIGH + _BELOW)
+
+
+def _corner(number: int, n_panels: int, head: float) -> tuple[float, float]:
+    """Return the upper left corner of the frame of a panel."""
+    row, column = divmod(number, _columns(n_panels))
+    return column * (_LEFT + WIDE + _RIGHT) + _LEFT, head + row * (_ABOVE + HIGH + _BELOW) + _ABOVE
+
+
+def _axes(panel: CurvesPanel) -> tuple[Axis, Axis]:
+    points = [point for curve in panel.curves.values() for point in curve]
+    return _effort_axis([effort for effort, _ in points]), axis_of([value for _, value in points])
+
+
+def _effort_axis(efforts: Sequence[float]) -> Axis:
+    """From 0 on; logarithmic ones have 0 at their left end, as far from the least above it as 1 is from 2."""
+    positive = [effort for effort in efforts if effort > 0]
+    if not positive or max(positive) <= _LOG_SPAN * min(positive):
+        return axis_of([0.0, *efforts])
+    axis = axis_of(positive)
+    return replace(axis, low=axis.low / 2) if len(positive) < len(efforts) else axis
+
+
 def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> str:
     """Return the SVG text."""
     width = _sheet_width(len(panels))
@@ -156,24 +174,6 @@ def _draw_bar(frame: _Frame, first: int, step: int, n: int) -> None:
     right, bottom = frame.place(first + step - 0.5, 0.0)
     lags = f"{first}" if step == 1 else f"{first} to {first + step - 1}"
     frame.drawing.bar(left, top, right - left, bottom - top, f"{lags}: {n}")
-
-
-def _sheet_width(n_panels: int) -> float:
-    return _columns(n_panels) * (_LEFT + WIDE + _RIGHT)
-
-
-def _sheet_height(n_panels: int) -> float:
-    return math.ceil(n_panels / _columns(n_panels)) * (_ABOVE + HIGH + _BELOW)
-
-
-def _columns(n_panels: int) -> int:
-    return min(_COLUMNS, math.ceil(math.sqrt(n_panels)))
-
-
-def _corner(number: int, n_panels: int, head: float) -> tuple[float, float]:
-    """Return the upper left corner of the frame of a panel."""
-    row, column = divmod(number, _columns(n_panels))
-    return column * (_LEFT + WIDE + _RIGHT) + _LEFT, head + row * (_ABOVE + HIGH + _BELOW) + _ABOVE
 
 
 def _told(tick: float) -> str:

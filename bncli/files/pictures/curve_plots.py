@@ -49,6 +49,97 @@ class ScatterPanel:
     worse: int
 
 
+_CURVE_PLOTS_LEFT, _CURVE_PLOTS_ABOVE, _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_BELOW = 62.0, 58.0, 18.0, 46.0
+_CURVE_PLOTS_HEAD = 34.0
+_CURVE_PLOTS_COLUMNS = 4
+_NARROWEST = 460.0
+"""Pixels that a sheet has at least, for its title."""
+_CURVE_PLOTS_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """A label, a remark beside it, the points of its curve and of the dashed line, and a word for each point or none.
+
+    Points that have words are drawn as dots.
+    """
+
+    name: str
+    remark: str
+    points: Sequence[tuple[float, float]]
+    reference: Sequence[tuple[float, float]]
+    tips: Sequence[str] = ()
+
+
+WIDTH, UNIT_CURVES_SIDE, LEFT, TOP = 340.0, 240.0, 56.0, 26.0
+Points = Sequence[tuple[float, float]]
+_UNIT_CURVES_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
+SERIES_WIDTH = 340.0
+_SERIES_LEFT, _TOP, _WIDE, _HIGH = 56.0, 26.0, 270.0, 130.0
+Series = Sequence[float | None]
+WIDE, HIGH = 360.0, 240.0
+"""Pixels of a panel's frame."""
+(
+    _LEARNING_CURVE_PLOTS_LEFT,
+    _LEARNING_CURVE_PLOTS_ABOVE,
+    _LEARNING_CURVE_PLOTS_RIGHT,
+    _LEARNING_CURVE_PLOTS_BELOW,
+    _LEARNING_CURVE_PLOTS_HEAD,
+) = 66.0, 44.0, 22.0, 46.0, 34.0
+_CAP = 4.0
+_APART = 8.0
+"""Pixels between the numbers of the axis across."""
+
+
+@dataclass(frozen=True)
+class FigurePanel:
+    """A figure, at least 0: (rows, mean, standard deviation) a size, ascending; None where one is not defined."""
+
+    name: str
+    points: Sequence[tuple[int, float | None, float | None]]
+
+
+def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePanel]) -> str:
+    """Return the SVG text."""
+    columns = min(_CURVE_PLOTS_COLUMNS, math.ceil(math.sqrt(len(panels))))
+    wide, high = _CURVE_PLOTS_LEFT + SIDE + _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_ABOVE + SIDE + _CURVE_PLOTS_BELOW
+    width = max(_NARROWEST, columns * wide)
+    drawing = Drawing(width, _CURVE_PLOTS_HEAD + math.ceil(len(panels) / columns) * high, title)
+    drawing.text(16, 24, shortened(title, width - 32))
+    for i, panel in enumerate(panels):
+        left, top = i % columns * wide + _CURVE_PLOTS_LEFT, _CURVE_PLOTS_HEAD + i // columns * high + _CURVE_PLOTS_ABOVE
+        bottom, right = top + SIDE, left + SIDE
+        drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+        drawing.text(left, top - 8, f"↑ {upwards}", size=11)
+        drawing.text(right, bottom + 34, f"{across} →", anchor="end", size=11)
+        for tick in _CURVE_PLOTS_UNIT.ticks:
+            x, y = _curve_plots_place(left, top, (tick, tick))
+            drawing.line("faint", (x, bottom), (x, bottom + 4))
+            drawing.line("faint", (left, y), (left - 4, y))
+            drawing.text(x, bottom + 16, f"{tick:.4g}", anchor="middle", size=10)
+            drawing.text(left - 7, y + 3.5, f"{tick:.4g}", anchor="end", size=10)
+        # The label at the left, the remark at the right of one line.
+        room = SIDE - (text_width(panel.remark, 11) + 12 if panel.remark else 0)
+        drawing.text(left, top - 26, shortened(panel.name, room), tip=panel.name)
+        if panel.remark:
+            drawing.text(left + SIDE, top - 26, panel.remark, anchor="end", size=11)
+        _draw_line(drawing, "dashed", left, top, panel.reference)
+        _draw_line(drawing, "curve", left, top, panel.points)
+        for point, tip in zip(panel.points, panel.tips, strict=False):
+            drawing.dot(*_curve_plots_place(left, top, point), tip)
+    return drawing.source()
+
+
+def _curve_plots_place(left: float, top: float, point: tuple[float, float]) -> tuple[float, float]:
+    x, y = map(_CURVE_PLOTS_UNIT.share, point)
+    return left + SIDE * x, top + SIDE * (1 - y)
+
+
+def _draw_line(drawing: Drawing, kind: Line, left: float, top: float, points: Sequence[tuple[float, float]]) -> None:
+    if len(points) > 1:
+        drawing.line(kind, *(_curve_plots_place(left, top, point) for point in points))
+
+
 def scatter_plots(
     title: str, baseline: str, panels: Sequence[ScatterPanel], *, lower_is_better: bool, logarithmic: bool | None = None
 ) -> Drawing:
@@ -91,74 +182,6 @@ def _scatter_draw_frame(drawing: Drawing, axis: Axis, left: float, top: float, n
         drawing.text(left - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
 
 
-_CURVE_PLOTS_LEFT, _CURVE_PLOTS_ABOVE, _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_BELOW = 62.0, 58.0, 18.0, 46.0
-_CURVE_PLOTS_HEAD = 34.0
-_CURVE_PLOTS_COLUMNS = 4
-_NARROWEST = 460.0
-"""Pixels that a sheet has at least, for its title."""
-_CURVE_PLOTS_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
-
-
-@dataclass(frozen=True)
-class CurvePanel:
-    """A label, a remark beside it, the points of its curve and of the dashed line, and a word for each point or none.
-
-    Points that have words are drawn as dots.
-    """
-
-    name: str
-    remark: str
-    points: Sequence[tuple[float, float]]
-    reference: Sequence[tuple[float, float]]
-    tips: Sequence[str] = ()
-
-
-def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePanel]) -> str:
-    """Return the SVG text."""
-    columns = min(_CURVE_PLOTS_COLUMNS, math.ceil(math.sqrt(len(panels))))
-    wide, high = _CURVE_PLOTS_LEFT + SIDE + _CURVE_PLOTS_RIGHT, _CURVE_PLOTS_ABOVE + SIDE + _CURVE_PLOTS_BELOW
-    width = max(_NARROWEST, columns * wide)
-    drawing = Drawing(width, _CURVE_PLOTS_HEAD + math.ceil(len(panels) / columns) * high, title)
-    drawing.text(16, 24, shortened(title, width - 32))
-    for i, panel in enumerate(panels):
-        left, top = i % columns * wide + _CURVE_PLOTS_LEFT, _CURVE_PLOTS_HEAD + i // columns * high + _CURVE_PLOTS_ABOVE
-        bottom, right = top + SIDE, left + SIDE
-        drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
-        drawing.text(left, top - 8, f"↑ {upwards}", size=11)
-        drawing.text(right, bottom + 34, f"{across} →", anchor="end", size=11)
-        for tick in _CURVE_PLOTS_UNIT.ticks:
-            x, y = _curve_plots_place(left, top, (tick, tick))
-            drawing.line("faint", (x, bottom), (x, bottom + 4))
-            drawing.line("faint", (left, y), (left - 4, y))
-            drawing.text(x, bottom + 16, f"{tick:.4g}", anchor="middle", size=10)
-            drawing.text(left - 7, y + 3.5, f"{tick:.4g}", anchor="end", size=10)
-        # The label at the left, the remark at the right of one line.
-        room = SIDE - (text_width(panel.remark, 11) + 12 if panel.remark else 0)
-        drawing.text(left, top - 26, shortened(panel.name, room), tip=panel.name)
-        if panel.remark:
-            drawing.text(left + SIDE, top - 26, panel.remark, anchor="end", size=11)
-        _draw_line(drawing, "dashed", left, top, panel.reference)
-        _draw_line(drawing, "curve", left, top, panel.points)
-        for point, tip in zip(panel.points, panel.tips, strict=False):
-            drawing.dot(*_curve_plots_place(left, top, point), tip)
-    return drawing.source()
-
-
-def _draw_line(drawing: Drawing, kind: Line, left: float, top: float, points: Sequence[tuple[float, float]]) -> None:
-    if len(points) > 1:
-        drawing.line(kind, *(_curve_plots_place(left, top, point) for point in points))
-
-
-def _curve_plots_place(left: float, top: float, point: tuple[float, float]) -> tuple[float, float]:
-    x, y = map(_CURVE_PLOTS_UNIT.share, point)
-    return left + SIDE * x, top + SIDE * (1 - y)
-
-
-WIDTH, UNIT_CURVES_SIDE, LEFT, TOP = 340.0, 240.0, 56.0, 26.0
-Points = Sequence[tuple[float, float]]
-_UNIT_CURVES_UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
-
-
 def unit_curves(
     title: str, axes: tuple[str, str], curves: Sequence[Points], references: Sequence[Points], most: float = 1.0
 ) -> Drawing:
@@ -176,29 +199,6 @@ def unit_curves(
     return drawing
 
 
-def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
-    """Dots (mean probability, share of rows, weight, words) of every label: the area of a dot is its weight."""
-    drawing = Drawing(WIDTH, TOP + UNIT_CURVES_SIDE + 40, title)
-    _unit_curves_draw_frame(drawing, "mean probability", "share of rows", _UNIT_CURVES_UNIT)
-    corners = (_unit_curves_place((0.0, 0.0), _UNIT_CURVES_UNIT), _unit_curves_place((1.0, 1.0), _UNIT_CURVES_UNIT))
-    drawing.line("dashed", *corners)
-    for number, dots in enumerate(labels):
-        drawing.begin(label=number, shown=number == 0)
-        most = max((weight for *_, weight, _ in dots), default=1.0)
-        for x, y, weight, words in dots:
-            drawing.dot(
-                *_unit_curves_place((x, y), _UNIT_CURVES_UNIT), words, radius=max(2.0, 6 * math.sqrt(weight / most))
-            )
-        drawing.end()
-    return drawing
-
-
-def _unit_curves_place(point: tuple[float, float], upwards: Axis) -> tuple[float, float]:
-    return LEFT + UNIT_CURVES_SIDE * _UNIT_CURVES_UNIT.share(point[0]), TOP + UNIT_CURVES_SIDE * (
-        1 - upwards.share(point[1])
-    )
-
-
 def _unit_curves_draw_frame(drawing: Drawing, across: str, up: str, upwards: Axis) -> None:
     bottom, right = TOP + UNIT_CURVES_SIDE, LEFT + UNIT_CURVES_SIDE
     drawing.line("faint", (LEFT, TOP), (right, TOP), (right, bottom), (LEFT, bottom), (LEFT, TOP))
@@ -214,9 +214,27 @@ def _unit_curves_draw_frame(drawing: Drawing, across: str, up: str, upwards: Axi
         drawing.text(LEFT - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
 
 
-SERIES_WIDTH = 340.0
-_SERIES_LEFT, _TOP, _WIDE, _HIGH = 56.0, 26.0, 270.0, 130.0
-Series = Sequence[float | None]
+def _unit_curves_place(point: tuple[float, float], upwards: Axis) -> tuple[float, float]:
+    return LEFT + UNIT_CURVES_SIDE * _UNIT_CURVES_UNIT.share(point[0]), TOP + UNIT_CURVES_SIDE * (
+        1 - upwards.share(point[1])
+    )
+
+
+def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
+    """Dots (mean probability, share of rows, weight, words) of every label: the area of a dot is its weight."""
+    drawing = Drawing(WIDTH, TOP + UNIT_CURVES_SIDE + 40, title)
+    _unit_curves_draw_frame(drawing, "mean probability", "share of rows", _UNIT_CURVES_UNIT)
+    corners = (_unit_curves_place((0.0, 0.0), _UNIT_CURVES_UNIT), _unit_curves_place((1.0, 1.0), _UNIT_CURVES_UNIT))
+    drawing.line("dashed", *corners)
+    for number, dots in enumerate(labels):
+        drawing.begin(label=number, shown=number == 0)
+        most = max((weight for *_, weight, _ in dots), default=1.0)
+        for x, y, weight, words in dots:
+            drawing.dot(
+                *_unit_curves_place((x, y), _UNIT_CURVES_UNIT), words, radius=max(2.0, 6 * math.sqrt(weight / most))
+            )
+        drawing.end()
+    return drawing
 
 
 def series_curve(title: str, upwards: str, values: Series, dashed: Series, names: Sequence[str]) -> Drawing:
@@ -263,28 +281,6 @@ def _unbroken(values: Series) -> list[list[tuple[int, float]]]:
         else:
             runs[-1].append((i, value))
     return [run for run in runs if run]
-
-
-WIDE, HIGH = 360.0, 240.0
-"""Pixels of a panel's frame."""
-(
-    _LEARNING_CURVE_PLOTS_LEFT,
-    _LEARNING_CURVE_PLOTS_ABOVE,
-    _LEARNING_CURVE_PLOTS_RIGHT,
-    _LEARNING_CURVE_PLOTS_BELOW,
-    _LEARNING_CURVE_PLOTS_HEAD,
-) = 66.0, 44.0, 22.0, 46.0, 34.0
-_CAP = 4.0
-_APART = 8.0
-"""Pixels between the numbers of the axis across."""
-
-
-@dataclass(frozen=True)
-class FigurePanel:
-    """A figure, at least 0: (rows, mean, standard deviation) a size, ascending; None where one is not defined."""
-
-    name: str
-    points: Sequence[tuple[int, float | None, float | None]]
 
 
 def learning_curve_plots(title: str, panels: Sequence[FigurePanel]) -> str:

@@ -41,6 +41,29 @@ class ValueEffect:
     weight: float
 
 
+NOMOGRAM_WIDTH, _NAMES, _RIGHT = 760.0, 150.0, 24.0
+_ROW = 38.0
+_THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
+"""Probabilities that are told; sums of points are drawn as far as these go."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An attribute: the name and the log-odds, or points, of each value."""
+
+    name: str
+    values: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Scales in points, the largest sum of them, and (probability, sum of points), the sums outside 0 to it too."""
+
+    scales: Sequence[Scale]
+    total: float
+    sums: Sequence[tuple[float, float]]
+
+
 def value_axis(numbers: Sequence[float]) -> Axis:
     """Return an axis that holds these numbers and 0."""
     return axis_of([0.0, *numbers], logarithmic=False)
@@ -156,29 +179,6 @@ def _fitted(parts: Sequence[str], width: float) -> str:
         return whole
     room = max((width - (len(parts) - 1) * text_width(" & ", 11)) / len(parts), 24.0)
     return shortened(" & ".join(shortened(part, room, 11) for part in parts), width, 11)
-
-
-NOMOGRAM_WIDTH, _NAMES, _RIGHT = 760.0, 150.0, 24.0
-_ROW = 38.0
-_THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
-"""Probabilities that are told; sums of points are drawn as far as these go."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """An attribute: the name and the log-odds, or points, of each value."""
-
-    name: str
-    values: Sequence[tuple[str, float]]
-
-
-@dataclass(frozen=True)
-class Points:
-    """Scales in points, the largest sum of them, and (probability, sum of points), the sums outside 0 to it too."""
-
-    scales: Sequence[Scale]
-    total: float
-    sums: Sequence[tuple[float, float]]
 
 
 def points_of(scales: Sequence[Scale], base: float) -> Points:

@@ -53,32 +53,14 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
     return drawing
 
 
-def heat_scale(*numbers: Array | None) -> float:
-    """Return the largest of all, above 0."""
-    return max((float(abs(one).max(initial=0.0)) for one in numbers if one is not None), default=0.0) or 1.0
-
-
-def shades(shares: Array, left: float, top: float, wide: float, high: float) -> list[tuple[str, str]]:
-    """For every shade that occurs its class and one path around all its cells; shares are -1 to 1."""
-    found: dict[str, list[str]] = {}
-    for i, row in enumerate(shares.tolist()):
-        for j, share in enumerate(row):
-            level = round(SHADES * share)
-            if level:
-                shade = f"p{level}" if level > 0 else f"n{-level}"
-                corner = f"M{left + j * wide:.1f} {top + i * high:.1f}"
-                found.setdefault(shade, []).append(f"{corner}h{wide:.1f}v{high:.1f}h-{wide:.1f}z")
-    return [(shade, "".join(corners)) for shade, corners in sorted(found.items())]
+def _lie(names: Sequence[str]) -> bool:
+    """Whether all names find room side by side."""
+    return all(text_width(name, 10) + 4 <= SIDE / len(names) for name in names)
 
 
 def _room(names: Sequence[str]) -> float:
     """Pixels for upright names, shortened."""
     return min(_NAMES, max((text_width(name, 10) for name in names), default=0.0)) + 10
-
-
-def _lie(names: Sequence[str]) -> bool:
-    """Whether all names find room side by side."""
-    return all(text_width(name, 10) + 4 <= SIDE / len(names) for name in names)
 
 
 def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) -> None:
@@ -101,6 +83,24 @@ def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) 
 def _spread(n: int, room: float) -> range:
     """Every value, or as many of them as do not crowd one another."""
     return range(0, n, max(1, -int(-12 // room)))
+
+
+def heat_scale(*numbers: Array | None) -> float:
+    """Return the largest of all, above 0."""
+    return max((float(abs(one).max(initial=0.0)) for one in numbers if one is not None), default=0.0) or 1.0
+
+
+def shades(shares: Array, left: float, top: float, wide: float, high: float) -> list[tuple[str, str]]:
+    """For every shade that occurs its class and one path around all its cells; shares are -1 to 1."""
+    found: dict[str, list[str]] = {}
+    for i, row in enumerate(shares.tolist()):
+        for j, share in enumerate(row):
+            level = round(SHADES * share)
+            if level:
+                shade = f"p{level}" if level > 0 else f"n{-level}"
+                corner = f"M{left + j * wide:.1f} {top + i * high:.1f}"
+                found.setdefault(shade, []).append(f"{corner}h{wide:.1f}v{high:.1f}h-{wide:.1f}z")
+    return [(shade, "".join(corners)) for shade, corners in sorted(found.items())]
 
 
 def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:

@@ -28,6 +28,31 @@ class NetworkLayout(NamedTuple):
     arcs: dict[tuple[int, int], list[tuple[float, float]]]
 
 
+_ROW, _GAP, _BOX, _HIGH = 30.0, 70.0, 140.0, 22.0
+_EDGE = 12.0
+_THICKEST = 6.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A name, what is told of it, the place in the page that it leads to ("": none), and whether it is the class."""
+
+    name: str
+    tip: str
+    link: str = ""
+    is_class: bool = False
+
+
+@dataclass(frozen=True)
+class Hyperedge:
+    """Nodes by number that are looked up together, how much that tells (0 to 1), words, and the place it leads to."""
+
+    nodes: tuple[int, ...]
+    strength: float
+    tip: str
+    link: str = ""
+
+
 def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
     """Return a forest, its trees one below the other."""
     children: dict[int | None, list[int]] = {}
@@ -138,31 +163,6 @@ def _spread(layer: Sequence[int], wanted: Mapping[int, float], breadths: dict[in
     for block, start in blocks:
         for i, node in enumerate(block):
             breadths[node] = start + i
-
-
-_ROW, _GAP, _BOX, _HIGH = 30.0, 70.0, 140.0, 22.0
-_EDGE = 12.0
-_THICKEST = 6.0
-
-
-@dataclass(frozen=True)
-class Node:
-    """A name, what is told of it, the place in the page that it leads to ("": none), and whether it is the class."""
-
-    name: str
-    tip: str
-    link: str = ""
-    is_class: bool = False
-
-
-@dataclass(frozen=True)
-class Hyperedge:
-    """Nodes by number that are looked up together, how much that tells (0 to 1), words, and the place it leads to."""
-
-    nodes: tuple[int, ...]
-    strength: float
-    tip: str
-    link: str = ""
 
 
 def network_drawing(

@@ -31,6 +31,18 @@ _TOP = 84.0
 """Where the axis lies."""
 
 
+class _Scale:
+    """Where a rank lies on the axis, the worst (the number of learners) at the left."""
+
+    def __init__(self, left: float, n: int, difference: float) -> None:
+        self.n = n
+        self.left = left
+        self.per_rank = AXIS / max(n - 1, difference)
+
+    def x(self, rank: float) -> float:
+        return self.left + (self.n - rank) * self.per_rank
+
+
 def critical_difference_diagram(
     title: str, ranks: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float
 ) -> Drawing:
@@ -53,18 +65,6 @@ def critical_difference_diagram(
         for row, name in enumerate(side):
             _draw_label(drawing, name, ranks[name], scale.x(ranks[name]), end, first_row + _ROW * row)
     return drawing
-
-
-class _Scale:
-    """Where a rank lies on the axis, the worst (the number of learners) at the left."""
-
-    def __init__(self, left: float, n: int, difference: float) -> None:
-        self.n = n
-        self.left = left
-        self.per_rank = AXIS / max(n - 1, difference)
-
-    def x(self, rank: float) -> float:
-        return self.left + (self.n - rank) * self.per_rank
 
 
 def _label_width(name: str) -> float:

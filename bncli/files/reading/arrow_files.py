@@ -51,15 +51,6 @@ class Batch:
     whole: bool = False
 
 
-def recognise(first: bytes) -> str | None:
-    """Return the columnar format that begins with these bytes: parquet, file or stream (of Arrow IPC), feather v1."""
-    for name, magic in _MAGIC.items():
-        if first.startswith(magic):
-            return name
-    # A stream has no magic word: its first message begins with the continuation marker.
-    return "stream" if first.startswith(b"\xff\xff\xff\xff") else None
-
-
 class ColumnarFile:
     """An opened Parquet or Arrow file; `file` can be seeked, `memory` bytes are free (None: unknown)."""
 
@@ -131,6 +122,107 @@ class ColumnarFile:
             raise BncliError(f"the file is damaged or cut off ({_reason(error)})", where=self.path) from error
 
 
+def recognise(first: bytes) -> str | None:
+    """Return the columnar format that begins with these bytes: parquet, file or stream (of Arrow IPC), feather v1."""
+    for name, magic in _MAGIC.items():
+        if first.startswith(magic):
+            return name
+    # A stream has no magic word: its first message begins with the continuation marker.
+    return "stream" if first.startswith(b"\xff\xff\xff\xff") else None
+
+
+def parse_batch(batch: Batch, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
+    """Return the wanted columns of a batch's rows."""
+    found = [_values(batch, want) for want in wants]
+    resolved = [resolve(want, values, tokens) for want, values in zip(wants, found, strict=True)]
+    wrongs = [_also_infinite(values, wrong) for values, wrong in resolved]
+    faults = find_faults(wants, found, wrongs)
+    keep = np.ones(batch.data.num_rows, np.bool_)
+    keep[list(faults)] = False
+    rows = np.arange(batch.row, batch.row + len(keep))[keep]
+    values = tuple(select(values, keep) if faults else values for values, _ in resolved)
+    lines = _as_lines(batch.data, list(faults)) if batch.whole else [b""] * len(faults)
+    bad = [
+        BadRow(what, batch.path, batch.row + r, line, "row")
+        for (r, what), line in zip(faults.items(), lines, strict=True)
+    ]
+    return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
+
+
+def _values(batch: Batch, want: ColumnRequest) -> Values:
+    array = batch.data.column(batch.data.schema.get_field_index(want.name))
+    if pa.types.is_dictionary(array.type):
+        array = _plain_dictionary(array).dictionary_decode()
+    try:
+        as_numbers = want.kind is not ValueKind.TEXT or isinstance(want.form, NumberForm)
+        if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
+            # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit
+            # int64.
+            if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
+                return array.cast(pa.int64()).to_numpy()
+            if pa.types.is_duration(array.type):
+                return durations_of(array)
+            return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if isinstance(want.form, DateForm) and holds_dates(array.type, want.form.order):
+            return seconds_of(array)
+        if pa.types.is_floating(array.type):
+            # NaN is missing, as in a column of numbers, and not the level "nan".
+            array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        return array.cast(pa.string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        what = f"column '{want.name}' holds {array.type} values, which have no text"
+        raise BncliError(what, where=batch.path, hint=f"--ignore '{want.name}'") from error
+
+
+def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Texts that are views, as Polars has them, as Arrow can take them."""
+    if pa.types.is_string_view(array.dictionary.type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array
+
+
+def _is_real(kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind))
+
+
+def _also_infinite(values: Values, wrong: Any) -> Any:
+    if is_text(values) or values.dtype.kind != "f":
+        return wrong
+    infinite = np.isinf(values)
+    if not infinite.any():
+        return wrong
+    return infinite if wrong is None else wrong | infinite
+
+
+def _as_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
+    """Return the rows as lines of CSV."""
+    columns = [_texts(array) for array in data.take(rows).columns] if rows else []
+    return [
+        ",".join(
+            ('"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text) for text in row
+        ).encode()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _texts(array: pa.Array) -> list[str]:
+    try:
+        # Not by way of Python: its times know no nanoseconds and its dates no year beyond 9999.
+        return list(array.cast(pa.string()).fill_null("").to_pylist())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, bytes that are no text: as Arrow prints them
+        return [array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))]
+
+
+def type_word(kind: pa.DataType) -> str | None:
+    """Return what values of an Arrow type are read as, in a word; None: nothing, for all are missing."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_integer(kind) or _is_real(kind):
+        return "numbers"
+    return order_of(kind) if is_temporal(kind) else "text"
+
+
 def _names(schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns' names; UnicodeDecodeError where they, or the names of time zones, are not UTF-8."""
     zones = [kind.tz for kind in schema.types if pa.types.is_timestamp(kind)]
@@ -166,95 +258,3 @@ def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
             except pa.ArrowInvalid as error:
                 raise pa.ArrowInvalid(f"column '{name}': {_reason(error)}") from error
     return data
-
-
-def parse_batch(batch: Batch, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """Return the wanted columns of a batch's rows."""
-    found = [_values(batch, want) for want in wants]
-    resolved = [resolve(want, values, tokens) for want, values in zip(wants, found, strict=True)]
-    wrongs = [_also_infinite(values, wrong) for values, wrong in resolved]
-    faults = find_faults(wants, found, wrongs)
-    keep = np.ones(batch.data.num_rows, np.bool_)
-    keep[list(faults)] = False
-    rows = np.arange(batch.row, batch.row + len(keep))[keep]
-    values = tuple(select(values, keep) if faults else values for values, _ in resolved)
-    lines = _as_lines(batch.data, list(faults)) if batch.whole else [b""] * len(faults)
-    bad = [
-        BadRow(what, batch.path, batch.row + r, line, "row")
-        for (r, what), line in zip(faults.items(), lines, strict=True)
-    ]
-    return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
-
-
-def _also_infinite(values: Values, wrong: Any) -> Any:
-    if is_text(values) or values.dtype.kind != "f":
-        return wrong
-    infinite = np.isinf(values)
-    if not infinite.any():
-        return wrong
-    return infinite if wrong is None else wrong | infinite
-
-
-def _values(batch: Batch, want: ColumnRequest) -> Values:
-    array = batch.data.column(batch.data.schema.get_field_index(want.name))
-    if pa.types.is_dictionary(array.type):
-        array = _plain_dictionary(array).dictionary_decode()
-    try:
-        as_numbers = want.kind is not ValueKind.TEXT or isinstance(want.form, NumberForm)
-        if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
-            # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit
-            # int64.
-            if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
-                return array.cast(pa.int64()).to_numpy()
-            if pa.types.is_duration(array.type):
-                return durations_of(array)
-            return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        if isinstance(want.form, DateForm) and holds_dates(array.type, want.form.order):
-            return seconds_of(array)
-        if pa.types.is_floating(array.type):
-            # NaN is missing, as in a column of numbers, and not the level "nan".
-            array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-        return array.cast(pa.string()).fill_null("")
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        what = f"column '{want.name}' holds {array.type} values, which have no text"
-        raise BncliError(what, where=batch.path, hint=f"--ignore '{want.name}'") from error
-
-
-def type_word(kind: pa.DataType) -> str | None:
-    """Return what values of an Arrow type are read as, in a word; None: nothing, for all are missing."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_null(kind):
-        return None
-    if pa.types.is_integer(kind) or _is_real(kind):
-        return "numbers"
-    return order_of(kind) if is_temporal(kind) else "text"
-
-
-def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Texts that are views, as Polars has them, as Arrow can take them."""
-    if pa.types.is_string_view(array.dictionary.type):
-        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
-    return array
-
-
-def _is_real(kind: Any) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind))
-
-
-def _as_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
-    """Return the rows as lines of CSV."""
-    columns = [_texts(array) for array in data.take(rows).columns] if rows else []
-    return [
-        ",".join(
-            ('"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text) for text in row
-        ).encode()
-        for row in zip(*columns, strict=True)
-    ]
-
-
-def _texts(array: pa.Array) -> list[str]:
-    try:
-        # Not by way of Python: its times know no nanoseconds and its dates no year beyond 9999.
-        return list(array.cast(pa.string()).fill_null("").to_pylist())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, bytes that are no text: as Arrow prints them
-        return [array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))]

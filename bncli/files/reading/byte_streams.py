@@ -37,25 +37,6 @@ _MARKS = {
 _PIECE = 1 << 20
 
 
-def checked_encoding(name: str | None) -> str | None:
-    """Return the name of a text encoding that Python knows, None for UTF-8; UsageError for anything else."""
-    if name is None:
-        return None
-    try:
-        found = codecs.lookup(name)
-        "".encode(name)  # only encodings of text take a text
-        known = found.name
-    except (LookupError, ValueError, TypeError) as error:
-        hint = "as utf-16, latin-1, cp1252, cp1250, shift_jis"
-        raise UsageError(f"unknown encoding '{name}'", hint=hint) from error
-    return None if known in ("utf-8", "utf-8-sig") else known
-
-
-def marked_encoding(first: bytes) -> str | None:
-    """Return the encoding that a byte-order mark names, None without one and for UTF-8."""
-    return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
-
-
 class _Bytes(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
@@ -274,16 +255,23 @@ class Stream:
         return file
 
 
-def _temporary_file() -> BinaryIO:
-    return cast(BinaryIO, tempfile.TemporaryFile())
+def checked_encoding(name: str | None) -> str | None:
+    """Return the name of a text encoding that Python knows, None for UTF-8; UsageError for anything else."""
+    if name is None:
+        return None
+    try:
+        found = codecs.lookup(name)
+        "".encode(name)  # only encodings of text take a text
+        known = found.name
+    except (LookupError, ValueError, TypeError) as error:
+        hint = "as utf-16, latin-1, cp1252, cp1250, shift_jis"
+        raise UsageError(f"unknown encoding '{name}'", hint=hint) from error
+    return None if known in ("utf-8", "utf-8-sig") else known
 
 
-def _decompressed(raw: _Raw, compression: str | None) -> Readable:
-    if compression is None:
-        return cast(Readable, raw)
-    if compression == "xz":
-        return cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))  # Arrow knows the other three, not this one
-    return cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression))
+def marked_encoding(first: bytes) -> str | None:
+    """Return the encoding that a byte-order mark names, None without one and for UTF-8."""
+    return next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
 
 
 def fill(stream: Readable, size: int, pauses: Callable[[], bool] = lambda: False) -> bytes:
@@ -340,3 +328,15 @@ def strip_compression(name: str) -> str:
     """Return the name without .gz, .bz2, .xz or .zst."""
     stem, suffix = os.path.splitext(name)
     return stem if suffix.lower() in COMPRESSED_SUFFIXES else name
+
+
+def _temporary_file() -> BinaryIO:
+    return cast(BinaryIO, tempfile.TemporaryFile())
+
+
+def _decompressed(raw: _Raw, compression: str | None) -> Readable:
+    if compression is None:
+        return cast(Readable, raw)
+    if compression == "xz":
+        return cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))  # Arrow knows the other three, not this one
+    return cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression))

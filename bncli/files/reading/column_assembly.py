@@ -57,24 +57,6 @@ def assemble(
     return whole
 
 
-def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
-    """Return the rows of positive weight.
-
-    One of them without a class is an error unless such rows are to be dropped.
-    """
-    keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
-    if not keep.any():
-        raise BncliError("every row has weight 0", where=where)
-    unlabelled = keep & (label.codes < 0)
-    n_unlabelled = int(unlabelled.sum())
-    if n_unlabelled == keep.sum():
-        raise BncliError("the class is missing in every row", where=where, hint="--class names another column")
-    if n_unlabelled and not drop_unlabelled:
-        rows = "row" if n_unlabelled == 1 else "rows"
-        raise BncliError(f"the class is missing in {n_unlabelled} {rows}", where=where, hint="--drop-unlabelled")
-    return keep & ~unlabelled
-
-
 def _given_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, given: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
@@ -133,6 +115,24 @@ def _only_used(column: CategoricalColumn) -> CategoricalColumn:
     return CategoricalColumn(narrow_codes(renumbered[column.codes], len(levels)), levels)
 
 
+def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
+    """Return the rows of positive weight.
+
+    One of them without a class is an error unless such rows are to be dropped.
+    """
+    keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
+    if not keep.any():
+        raise BncliError("every row has weight 0", where=where)
+    unlabelled = keep & (label.codes < 0)
+    n_unlabelled = int(unlabelled.sum())
+    if n_unlabelled == keep.sum():
+        raise BncliError("the class is missing in every row", where=where, hint="--class names another column")
+    if n_unlabelled and not drop_unlabelled:
+        rows = "row" if n_unlabelled == 1 else "rows"
+        raise BncliError(f"the class is missing in {n_unlabelled} {rows}", where=where, hint="--drop-unlabelled")
+    return keep & ~unlabelled
+
+
 def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: str) -> None:
     """Raise BncliError for labels that cannot be classes. Two labels are never too many, however few the rows."""
     if len(labels) == 1:
@@ -142,6 +142,12 @@ def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: s
         numbers = "it is a number, so cut it into a few intervals first, or " if _numbers(labels) is not None else ""
         what = f"the class '{class_name}' has {len(labels)} labels in {n_rows} rows"
         raise BncliError(what, where=where, hint=f"{numbers}--class names another column")
+
+
+def _numbers(labels: tuple[str, ...]) -> Array | None:
+    """Return what the labels write; None unless all of them are numbers."""
+    values, wrong = to_numbers(pa.array(labels, pa.string()), ())
+    return values if wrong is None else None
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
@@ -162,9 +168,3 @@ def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:
     """Whether labels look like numbers that were measured, and not like classes."""
     numbers = _numbers(labels) if len(labels) > _MAX_NUMBERED else None
     return numbers is not None and bool(n_rows < _FEW_A_LABEL * len(labels) or (numbers != np.floor(numbers)).any())
-
-
-def _numbers(labels: tuple[str, ...]) -> Array | None:
-    """Return what the labels write; None unless all of them are numbers."""
-    values, wrong = to_numbers(pa.array(labels, pa.string()), ())
-    return values if wrong is None else None

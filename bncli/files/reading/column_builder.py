@@ -52,76 +52,6 @@ class CodedTexts:
     texts: pa.Array
 
 
-def encode(values: pa.Array, shared: pa.Array) -> CodedTexts:
-    """Codes into the shared texts if all values are among them, else into the block's own."""
-    if len(shared):
-        indices = pc.index_in(values, value_set=shared)
-        if not indices.null_count:
-            return CodedTexts(narrow_codes(indices.to_numpy(), len(shared)), shared)
-    encoded = values.dictionary_encode()
-    return CodedTexts(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
-
-
-def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
-    """Return the codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
-    narrow: SignedCodes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
-    return narrow
-
-
-def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
-    """Return the shared texts and the new ones among `texts`; neither holds a text twice."""
-    if not len(shared):
-        return texts
-    return pc.unique(pa.concat_arrays([shared, texts]))
-
-
-def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
-    """Return the texts without blanks around them, and which of them are missing tokens."""
-    if len(texts) <= FEW:
-        few = [text.strip(BLANKS) for text in texts.to_pylist()]
-        return pa.array(few, pa.string()), np.array([text in missing for text in few], np.bool_)
-    trimmed = pc.utf8_trim(texts, characters=BLANKS)
-    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
-    return trimmed, is_missing
-
-
-def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return the values, once each, that are not missing."""
-    if len(texts) <= FEW:
-        stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
-        return pa.array([text for text in stripped if text not in missing], pa.string())
-    trimmed, is_missing = strip(texts, missing)
-    return trimmed.filter(pa.array(~is_missing)).unique()
-
-
-def sort_levels(levels: pa.Array) -> tuple[str, ...]:
-    """By number when all are numbers (equal numbers by code point), else by code point."""
-    numbers, wrong = to_numbers(levels, ())
-    texts = levels.to_pylist()
-    if wrong is not None:
-        return tuple(sorted(texts))
-    return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
-
-
-def sorted_texts(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the same of Python's texts."""
-    return sort_levels(pa.array(list(texts), pa.string()))
-
-
-def codes_of(
-    texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
-) -> NDArray[np.int64]:
-    """Return the code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
-    if len(texts) <= FEW:
-        code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
-        return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
-    trimmed, is_missing = strip(texts, missing)
-    indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
-    codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
-    codes[is_missing] = MISSING
-    return codes
-
-
 _LEAST_SHARE = 0.9
 _LEAST_NUMBER = 20
 _N_SHOWN = 40
@@ -132,53 +62,6 @@ class NonNumeric(NamedTuple):
 
     text: str
     where: str
-
-
-def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], str]) -> NonNumeric:
-    """Return the first row whose text is `wrong`. Its line is only searched among numbers, which takes a scan."""
-    is_wrong = wrong[block.codes]
-    row = int(np.argmax(is_wrong))
-    text = block.texts[int(block.codes[row])].as_py().strip(BLANKS)
-    return NonNumeric(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
-
-
-def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens) -> list[str]:
-    """Return a note for the user if the column of text was most likely meant to be numbers."""
-    if non_numeric is None:
-        return []
-    text = non_numeric.text if len(non_numeric.text) <= _N_SHOWN else non_numeric.text[:_N_SHOWN] + "..."
-    count = _count_numbers(blocks, tokens)
-    n_numbers, n_present = count
-    if n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present):
-        place = f" ({non_numeric.where})" if non_numeric.where else ""
-        what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
-        ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
-        return [f"{what}; {ways}"]
-    return []
-
-
-def _count_numbers(blocks: Sequence[Any], tokens: MissingTokens) -> tuple[int, int]:
-    """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
-    tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
-    marks: dict[int, tuple[Mask, Mask]] = {}
-    n_numbers = n_present = 0
-    for block in blocks:
-        if id(block.texts) not in marks:
-            marks[id(block.texts)] = _marks(block.texts, tokens)
-        is_number, is_present = marks[id(block.texts)]
-        times = np.bincount(block.codes, minlength=len(block.texts))
-        n_numbers += int(times[is_number].sum())
-        n_present += int(times[is_present].sum())
-        if n_present - n_numbers > tolerable:
-            break
-    return n_numbers, n_present
-
-
-def _marks(texts: pa.Array, tokens: MissingTokens) -> tuple[Mask, Mask]:
-    """Of each text: whether it is a number, whether it is not missing."""
-    numbers, wrong = to_numbers(texts, tokens.number)
-    is_number = ~np.isnan(numbers)
-    return is_number, is_number if wrong is None else is_number | wrong
 
 
 ColumnBlock = CodedTexts | NDArray[Any]
@@ -319,17 +202,121 @@ class ColumnBuilder:
         return CategoricalColumn(np.concatenate(codes_by_block), levels)
 
 
-def _are_whole(values: NDArray[Any]) -> bool:
-    with np.errstate(invalid="ignore"):
-        return not any((sample != np.floor(sample))[~np.isnan(sample)].any() for sample in (values[:_N_TRIED], values))
+def encode(values: pa.Array, shared: pa.Array) -> CodedTexts:
+    """Codes into the shared texts if all values are among them, else into the block's own."""
+    if len(shared):
+        indices = pc.index_in(values, value_set=shared)
+        if not indices.null_count:
+            return CodedTexts(narrow_codes(indices.to_numpy(), len(shared)), shared)
+    encoded = values.dictionary_encode()
+    return CodedTexts(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
 
 
-def _marked(blocks: Iterable[CodedTexts], rows: Mask) -> Iterable[pa.Array]:
-    first = 0
+def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
+    """Return the codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
+    narrow: SignedCodes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
+    return narrow
+
+
+def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
+    """Return the shared texts and the new ones among `texts`; neither holds a text twice."""
+    if not len(shared):
+        return texts
+    return pc.unique(pa.concat_arrays([shared, texts]))
+
+
+def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
+    """Return the texts without blanks around them, and which of them are missing tokens."""
+    if len(texts) <= FEW:
+        few = [text.strip(BLANKS) for text in texts.to_pylist()]
+        return pa.array(few, pa.string()), np.array([text in missing for text in few], np.bool_)
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
+    return trimmed, is_missing
+
+
+def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return the values, once each, that are not missing."""
+    if len(texts) <= FEW:
+        stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
+        return pa.array([text for text in stripped if text not in missing], pa.string())
+    trimmed, is_missing = strip(texts, missing)
+    return trimmed.filter(pa.array(~is_missing)).unique()
+
+
+def sort_levels(levels: pa.Array) -> tuple[str, ...]:
+    """By number when all are numbers (equal numbers by code point), else by code point."""
+    numbers, wrong = to_numbers(levels, ())
+    texts = levels.to_pylist()
+    if wrong is not None:
+        return tuple(sorted(texts))
+    return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
+
+
+def sorted_texts(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the same of Python's texts."""
+    return sort_levels(pa.array(list(texts), pa.string()))
+
+
+def codes_of(
+    texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
+) -> NDArray[np.int64]:
+    """Return the code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
+    if len(texts) <= FEW:
+        code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
+        return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
+    trimmed, is_missing = strip(texts, missing)
+    indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
+    codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
+    codes[is_missing] = MISSING
+    return codes
+
+
+def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], str]) -> NonNumeric:
+    """Return the first row whose text is `wrong`. Its line is only searched among numbers, which takes a scan."""
+    is_wrong = wrong[block.codes]
+    row = int(np.argmax(is_wrong))
+    text = block.texts[int(block.codes[row])].as_py().strip(BLANKS)
+    return NonNumeric(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
+
+
+def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens) -> list[str]:
+    """Return a note for the user if the column of text was most likely meant to be numbers."""
+    if non_numeric is None:
+        return []
+    text = non_numeric.text if len(non_numeric.text) <= _N_SHOWN else non_numeric.text[:_N_SHOWN] + "..."
+    count = _count_numbers(blocks, tokens)
+    n_numbers, n_present = count
+    if n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present):
+        place = f" ({non_numeric.where})" if non_numeric.where else ""
+        what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
+        ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
+        return [f"{what}; {ways}"]
+    return []
+
+
+def _count_numbers(blocks: Sequence[Any], tokens: MissingTokens) -> tuple[int, int]:
+    """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
+    tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
+    marks: dict[int, tuple[Mask, Mask]] = {}
+    n_numbers = n_present = 0
     for block in blocks:
-        end = first + len(block.codes)
-        yield block.texts.take(pa.array(np.unique(block.codes[rows[first:end]])))
-        first = end
+        if id(block.texts) not in marks:
+            marks[id(block.texts)] = _marks(block.texts, tokens)
+        is_number, is_present = marks[id(block.texts)]
+        times = np.bincount(block.codes, minlength=len(block.texts))
+        n_numbers += int(times[is_number].sum())
+        n_present += int(times[is_present].sum())
+        if n_present - n_numbers > tolerable:
+            break
+    return n_numbers, n_present
+
+
+def _marks(texts: pa.Array, tokens: MissingTokens) -> tuple[Mask, Mask]:
+    """Of each text: whether it is a number, whether it is not missing."""
+    numbers, wrong = to_numbers(texts, tokens.number)
+    is_number = ~np.isnan(numbers)
+    return is_number, is_number if wrong is None else is_number | wrong
 
 
 def digest(values: Values, shared: pa.Array) -> ColumnBlock:
@@ -392,3 +379,16 @@ def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if kind == np.float32 and np.isnan(joined).any():
         return joined.astype(np.float64)
     return joined
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    with np.errstate(invalid="ignore"):
+        return not any((sample != np.floor(sample))[~np.isnan(sample)].any() for sample in (values[:_N_TRIED], values))
+
+
+def _marked(blocks: Iterable[CodedTexts], rows: Mask) -> Iterable[pa.Array]:
+    first = 0
+    for block in blocks:
+        end = first + len(block.codes)
+        yield block.texts.take(pa.array(np.unique(block.codes[rows[first:end]])))
+        first = end

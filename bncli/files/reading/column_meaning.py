@@ -59,54 +59,7 @@ class SuspectedFormat(NamedTuple):
     note: str = ""
 
 
-def marks_among(levels: pa.Array) -> list[str]:
-    """Return the values that usually mean a missing one; a hyphen beside a plus is a sign."""
-    found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
-    signs = bool(found) and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py()
-    return [mark for mark in found if not (signs and not mark.strip("-"))]
-
-
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
-
-
-def plain_numbers(levels: pa.Array) -> bool:
-    """Whether the values would make a column of numbers."""
-    numbers, wrong = to_numbers(levels, ())
-    return wrong is None and more_than_two([numbers])
-
-
-def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> SuspectedFormat | None:
-    """Return what the values, different ones and none missing, nearly are; None if they are just text."""
-    if len(levels) < _LEAST_NUMBER:
-        return None
-    for sample in (levels.slice(0, _NEAR_MISSES_N_TRIED), levels):
-        fits = [("dates", to_seconds(sample, order)[1]) for order in DATE_ORDERS]
-        fits += nearest_fit(sample) if text_file else []
-        what, fitting = max(fits, key=lambda fit: int(fit[1].sum()))
-        if fitting.mean() < (_LEAST_SHARE if sample is levels else 0.5) or fitting.sum() < _LEAST_NUMBER:
-            return None
-    others = levels.filter(pa.array(~fitting))
-    if len(others):
-        text = others[0].as_py()
-        other = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
-        note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
-        return SuspectedFormat(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
-    return _whole_miss(name, what, levels.to_pylist(), dates)
-
-
-def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> SuspectedFormat:
-    """Why a column all of whose values are dates, or numbers, was not taken for such."""
-    if what != "dates":
-        note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
-        return SuspectedFormat("numbers with contradictory marks", note)
-    if dates == "off":
-        return SuspectedFormat("dates (--dates off)")
-    first = shape_of(texts[0])
-    other = next((text for text in texts if shape_of(text) != first), texts[-1])
-    note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
-    return SuspectedFormat("dates in several forms", note)
-
-
 _RECOGNITION_N_TRIED = 64
 _FIRST_WORDS: dict[str, tuple[str, ...]] = {"dmy": ("day", "month", "year"), "mdy": ("month", "day", "year")}
 
@@ -117,79 +70,6 @@ class RecognizedFormat(NamedTuple):
     form: Form
     words: str
     instead: str = ""
-
-
-def meaning_of(
-    name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
-) -> RecognizedFormat | None:
-    """Return what the texts of a column, each of them once, are; None if they are just text.
-
-    `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
-    """
-    first = distinct_levels(texts.slice(0, _RECOGNITION_N_TRIED), tokens.number)
-    if len(first) <= 2 and len(texts) <= _RECOGNITION_N_TRIED:
-        return None
-    if not pc.all(pc.match_substring_regex(first, "[0-9]")).as_py():
-        # no form of a number or a date goes without a digit, and most columns of text end here
-        return None
-    numbers = delimiter is not None and bool(fitting_forms(first, source.decimal))
-    if not numbers and not _fitting_orders(first, source.dates):
-        return None
-    present = distinct_levels(texts, tokens.number)
-    found = _numbers(present, source.decimal, delimiter) if numbers and delimiter is not None else None
-    found = found or _dates(name, present, source.dates)
-    if found is None or not more_than_two([read_distinct(found.form, present, ())[0]]):
-        return None
-    return found
-
-
-def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
-    orders = _fitting_orders(texts, asked)
-    if not orders:
-        return None
-    instead = f"--dates {orders[1]}" if len(orders) > 1 else ""
-    return RecognizedFormat(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
-
-
-def _fitting_orders(texts: pa.Array, asked: str) -> list[DateOrder]:
-    if not len(texts) or asked == "off":
-        return []
-    return [order for order in _orders(texts, asked) if to_seconds(texts, order)[1].all()]
-
-
-def _orders(texts: pa.Array, asked: str) -> tuple[DateOrder, ...]:
-    """Return the orders that may be, the likelier first."""
-    shape = shape_of(texts[0].as_py())
-    if shape == "time":
-        return ("time",)
-    if asked != "auto":
-        return ("dmy",) if asked == "dmy" else ("mdy",)
-    if shape is None or not are_of_shape(texts, shape):
-        return ()
-    return ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
-
-
-def _in_words(texts: pa.Array, order: DateOrder) -> str:
-    """How the dates are written: day.month.year and time."""
-    if order == "time":
-        return "times of the day"
-    first = texts[0].as_py()
-    shape = shape_of(first)
-    words = {"ymd": ("year", "month", "day"), "three numbers": _FIRST_WORDS.get(order)}.get(str(shape))
-    mark = next((c for c in first if not c.isdigit()), "")
-    clock = " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
-    return (mark.join((*words,)) if words else "with names of months") + clock
-
-
-def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:
-    found = find_form(texts, decimal, delimiter)
-    if found is None:
-        return None
-    form = found.form
-    mark = {".": "point", ",": "comma"}[form.decimal]
-    other = {".": ",", ",": "."}[form.decimal]
-    words = f"decimal {mark}" + (f", {form.affix}" if form.affix else "")
-    return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
 
 
 _MAX_CODES = 10
@@ -276,36 +156,9 @@ class ColumnNotes:
         return [f"values that may mean missing ones: {places} ({options} makes them missing{then})"]
 
 
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
-    return ", ".join(names[:_N_NAMED]) + more
-
-
-def _few_integers(values: NDArray[Any]) -> bool:
-    if values.dtype.kind == "f":
-        values = values[~np.isnan(values)]
-        if (values != np.floor(values)).any():
-            return False
-    elif values.dtype.itemsize <= 2 and len(values):
-        shifted = values.astype(np.int64) - int(values.min())
-        return bool(np.count_nonzero(np.bincount(shifted)) <= _MAX_CODES)
-    return len(np.unique(values)) <= _MAX_CODES
-
-
 _MIN_IDENTIFIER_LEVELS = 20
 _UNIQUE_SHARE = 0.9
 _WORDS_OF_TEXT = 4
-
-
-def find_attributes(
-    columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
-) -> dict[str, Column]:
-    """Return the attributes by name, in the table's order; `keep` marks the rows that count."""
-    finder = _Finder(keep, roles, table, source)
-    for name in roles.attributes:
-        finder.take(name, columns[name])
-    finder.check_ignored(table.name)
-    return finder.told(table.name, watch)
 
 
 class ColumnDecision(NamedTuple):
@@ -319,16 +172,6 @@ class ColumnDecision(NamedTuple):
     notes: tuple[str, ...]
     marks: tuple[str, ...]
     meant: str
-
-
-def find_one(
-    name: str, column: ColumnBuilder, n_shown: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
-) -> ColumnDecision:
-    """As `find_attributes` for a single column, of which `n_shown` of about `n_rows` rows are at hand."""
-    finder = _Finder(np.ones(n_shown, np.bool_), roles, table, source, n_rows)
-    finder.take(name, column)
-    notes = tuple(note.text for note in finder.notes.lines())
-    return ColumnDecision(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
 
 
 class _Finder:
@@ -463,6 +306,161 @@ class _Finder:
         for line in lines:
             watch(line)
         return self.attributes
+
+
+def marks_among(levels: pa.Array) -> list[str]:
+    """Return the values that usually mean a missing one; a hyphen beside a plus is a sign."""
+    found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
+    signs = bool(found) and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py()
+    return [mark for mark in found if not (signs and not mark.strip("-"))]
+
+
+def plain_numbers(levels: pa.Array) -> bool:
+    """Whether the values would make a column of numbers."""
+    numbers, wrong = to_numbers(levels, ())
+    return wrong is None and more_than_two([numbers])
+
+
+def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> SuspectedFormat | None:
+    """Return what the values, different ones and none missing, nearly are; None if they are just text."""
+    if len(levels) < _LEAST_NUMBER:
+        return None
+    for sample in (levels.slice(0, _NEAR_MISSES_N_TRIED), levels):
+        fits = [("dates", to_seconds(sample, order)[1]) for order in DATE_ORDERS]
+        fits += nearest_fit(sample) if text_file else []
+        what, fitting = max(fits, key=lambda fit: int(fit[1].sum()))
+        if fitting.mean() < (_LEAST_SHARE if sample is levels else 0.5) or fitting.sum() < _LEAST_NUMBER:
+            return None
+    others = levels.filter(pa.array(~fitting))
+    if len(others):
+        text = others[0].as_py()
+        other = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
+        note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
+        return SuspectedFormat(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
+    return _whole_miss(name, what, levels.to_pylist(), dates)
+
+
+def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> SuspectedFormat:
+    """Why a column all of whose values are dates, or numbers, was not taken for such."""
+    if what != "dates":
+        note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
+        return SuspectedFormat("numbers with contradictory marks", note)
+    if dates == "off":
+        return SuspectedFormat("dates (--dates off)")
+    first = shape_of(texts[0])
+    other = next((text for text in texts if shape_of(text) != first), texts[-1])
+    note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
+    return SuspectedFormat("dates in several forms", note)
+
+
+def meaning_of(
+    name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
+) -> RecognizedFormat | None:
+    """Return what the texts of a column, each of them once, are; None if they are just text.
+
+    `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
+    """
+    first = distinct_levels(texts.slice(0, _RECOGNITION_N_TRIED), tokens.number)
+    if len(first) <= 2 and len(texts) <= _RECOGNITION_N_TRIED:
+        return None
+    if not pc.all(pc.match_substring_regex(first, "[0-9]")).as_py():
+        # no form of a number or a date goes without a digit, and most columns of text end here
+        return None
+    numbers = delimiter is not None and bool(fitting_forms(first, source.decimal))
+    if not numbers and not _fitting_orders(first, source.dates):
+        return None
+    present = distinct_levels(texts, tokens.number)
+    found = _numbers(present, source.decimal, delimiter) if numbers and delimiter is not None else None
+    found = found or _dates(name, present, source.dates)
+    if found is None or not more_than_two([read_distinct(found.form, present, ())[0]]):
+        return None
+    return found
+
+
+def _fitting_orders(texts: pa.Array, asked: str) -> list[DateOrder]:
+    if not len(texts) or asked == "off":
+        return []
+    return [order for order in _orders(texts, asked) if to_seconds(texts, order)[1].all()]
+
+
+def _orders(texts: pa.Array, asked: str) -> tuple[DateOrder, ...]:
+    """Return the orders that may be, the likelier first."""
+    shape = shape_of(texts[0].as_py())
+    if shape == "time":
+        return ("time",)
+    if asked != "auto":
+        return ("dmy",) if asked == "dmy" else ("mdy",)
+    if shape is None or not are_of_shape(texts, shape):
+        return ()
+    return ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
+
+
+def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:
+    found = find_form(texts, decimal, delimiter)
+    if found is None:
+        return None
+    form = found.form
+    mark = {".": "point", ",": "comma"}[form.decimal]
+    other = {".": ",", ",": "."}[form.decimal]
+    words = f"decimal {mark}" + (f", {form.affix}" if form.affix else "")
+    return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
+
+
+def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
+    orders = _fitting_orders(texts, asked)
+    if not orders:
+        return None
+    instead = f"--dates {orders[1]}" if len(orders) > 1 else ""
+    return RecognizedFormat(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
+
+
+def _in_words(texts: pa.Array, order: DateOrder) -> str:
+    """How the dates are written: day.month.year and time."""
+    if order == "time":
+        return "times of the day"
+    first = texts[0].as_py()
+    shape = shape_of(first)
+    words = {"ymd": ("year", "month", "day"), "three numbers": _FIRST_WORDS.get(order)}.get(str(shape))
+    mark = next((c for c in first if not c.isdigit()), "")
+    clock = " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
+    return (mark.join((*words,)) if words else "with names of months") + clock
+
+
+def find_attributes(
+    columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
+) -> dict[str, Column]:
+    """Return the attributes by name, in the table's order; `keep` marks the rows that count."""
+    finder = _Finder(keep, roles, table, source)
+    for name in roles.attributes:
+        finder.take(name, columns[name])
+    finder.check_ignored(table.name)
+    return finder.told(table.name, watch)
+
+
+def find_one(
+    name: str, column: ColumnBuilder, n_shown: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
+) -> ColumnDecision:
+    """As `find_attributes` for a single column, of which `n_shown` of about `n_rows` rows are at hand."""
+    finder = _Finder(np.ones(n_shown, np.bool_), roles, table, source, n_rows)
+    finder.take(name, column)
+    notes = tuple(note.text for note in finder.notes.lines())
+    return ColumnDecision(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
+    return ", ".join(names[:_N_NAMED]) + more
+
+
+def _few_integers(values: NDArray[Any]) -> bool:
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
+        if (values != np.floor(values)).any():
+            return False
+    elif values.dtype.itemsize <= 2 and len(values):
+        shifted = values.astype(np.int64) - int(values.min())
+        return bool(np.count_nonzero(np.bincount(shifted)) <= _MAX_CODES)
+    return len(np.unique(values)) <= _MAX_CODES
 
 
 def _nature(texts: pa.Array, counts: NDArray[np.int64]) -> str:

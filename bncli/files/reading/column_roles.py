@@ -62,6 +62,23 @@ class ColumnRoles:
     """Parts of dates that are not wanted."""
 
 
+_FLAGS = {
+    "format": "--format",
+    "delimiter": "--delimiter",
+    "ignore": "--ignore",
+    "categorical": "--categorical",
+    "numeric": "--numeric",
+    "weights": "--weights",
+    "schema_file": "--schema",
+    "missing_tokens": "--missing",
+    "on_bad_row": "--on-bad-row",
+    "drop_unlabelled": "--drop-unlabelled",
+    "dates": "--dates",
+    "decimal": "--decimal",
+    "encoding": "--encoding",
+}
+
+
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> ColumnRoles:
     """Every column's role, for learning; an error names a column that does not exist or that has two roles."""
     roles = roles_of(source, names, where, given)
@@ -98,56 +115,6 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
         return _as_given(given, flags, said, class_name, attributes, where)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
     return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
-
-
-def read_schema_file(source: Source) -> DeclaredRoles:
-    """Return what the schema file says; nothing if there is none."""
-    path = source.schema_file or _beside(source.paths)
-    if path is None:
-        return DeclaredRoles()
-    content = _load(path)
-    for key in content:
-        if key not in (*_NAME_KEYS, *_LIST_KEYS):
-            near = difflib.get_close_matches(key, (*_NAME_KEYS, *_LIST_KEYS), 1)
-            raise BncliError(f"unknown key '{key}'", where=path, hint=f"did you mean '{near[0]}'?" if near else "")
-    for key in _NAME_KEYS:
-        if not isinstance(content.get(key), (str, type(None))):
-            raise BncliError(f"'{key}' must be a column name", where=path)
-    for key in _LIST_KEYS:
-        value = content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise BncliError(f"'{key}' must be a list of column names", where=path)
-    lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
-    return DeclaredRoles(path, content.get("class"), content.get("weights"), **lists)
-
-
-def write_schema_file(path: str, said: DeclaredRoles) -> None:
-    """Write what `read_schema_file` reads, but for the file's place."""
-    content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
-    content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
-    content |= {} if said.weights is None else {"weights": said.weights}
-    write_bytes(path, dump(content).encode())
-
-
-def _beside(paths: Sequence[str]) -> str | None:
-    if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
-        return None
-    stem = strip_compression(paths[0])
-    for suffix in TABLE_SUFFIXES:
-        stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
-    path = f"{stem}.schema.json"
-    return path if os.path.isfile(path) else None
-
-
-def _load(path: str) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            content = parse(file.read(), path).value
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    if not isinstance(content, dict):
-        raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
-    return content
 
 
 def _check(said: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
@@ -188,12 +155,6 @@ def _lacking(name: str, names: tuple[str, ...], where: str) -> UsageError:
     if len(names) > 1:
         return error
     return UsageError(error.what, where=where, hint=f"{where} has a single column: is the delimiter right? --delimiter")
-
-
-def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
-    """Return the error that names the column nearest to one that does not exist."""
-    near = difflib.get_close_matches(name, list(names), 1, 0.5)
-    return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
 
 
 def _merged(flags: DeclaredRoles, file: DeclaredRoles) -> DeclaredRoles:
@@ -262,21 +223,60 @@ def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAtt
     return found
 
 
-_FLAGS = {
-    "format": "--format",
-    "delimiter": "--delimiter",
-    "ignore": "--ignore",
-    "categorical": "--categorical",
-    "numeric": "--numeric",
-    "weights": "--weights",
-    "schema_file": "--schema",
-    "missing_tokens": "--missing",
-    "on_bad_row": "--on-bad-row",
-    "drop_unlabelled": "--drop-unlabelled",
-    "dates": "--dates",
-    "decimal": "--decimal",
-    "encoding": "--encoding",
-}
+def read_schema_file(source: Source) -> DeclaredRoles:
+    """Return what the schema file says; nothing if there is none."""
+    path = source.schema_file or _beside(source.paths)
+    if path is None:
+        return DeclaredRoles()
+    content = _load(path)
+    for key in content:
+        if key not in (*_NAME_KEYS, *_LIST_KEYS):
+            near = difflib.get_close_matches(key, (*_NAME_KEYS, *_LIST_KEYS), 1)
+            raise BncliError(f"unknown key '{key}'", where=path, hint=f"did you mean '{near[0]}'?" if near else "")
+    for key in _NAME_KEYS:
+        if not isinstance(content.get(key), (str, type(None))):
+            raise BncliError(f"'{key}' must be a column name", where=path)
+    for key in _LIST_KEYS:
+        value = content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise BncliError(f"'{key}' must be a list of column names", where=path)
+    lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
+    return DeclaredRoles(path, content.get("class"), content.get("weights"), **lists)
+
+
+def _beside(paths: Sequence[str]) -> str | None:
+    if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
+        return None
+    stem = strip_compression(paths[0])
+    for suffix in TABLE_SUFFIXES:
+        stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
+    path = f"{stem}.schema.json"
+    return path if os.path.isfile(path) else None
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            content = parse(file.read(), path).value
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    if not isinstance(content, dict):
+        raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
+    return content
+
+
+def write_schema_file(path: str, said: DeclaredRoles) -> None:
+    """Write what `read_schema_file` reads, but for the file's place."""
+    content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
+    content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
+    content |= {} if said.weights is None else {"weights": said.weights}
+    write_bytes(path, dump(content).encode())
+
+
+def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
+    """Return the error that names the column nearest to one that does not exist."""
+    near = difflib.get_close_matches(name, list(names), 1, 0.5)
+    return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
 
 
 def are_codes(paths: Sequence[str]) -> bool:

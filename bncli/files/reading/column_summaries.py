@@ -197,36 +197,6 @@ class ColumnCounts:
             self.dropped.append(values.filter(pa.array(gone)))
 
 
-def _begins_with_zeros(hashes: Hashes, level: int) -> Mask:
-    return np.asarray(hashes >> np.uint64(64 - min(level, 63)) == 0)
-
-
-def hashes_of(values: pa.Array) -> Hashes:
-    """64 bits of each value, spread evenly: of numbers their bits mixed, of texts a polynomial of their bytes mixed."""
-    if values.type != pa.string():
-        return mixed(values.to_numpy().view(np.uint64))
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
-    lengths = np.diff(offsets).astype(np.int64)
-    sums = np.zeros(len(values), np.uint64)
-    if lengths.any():
-        data = data[offsets[0] : offsets[-1]]
-        starts = offsets[:-1].astype(np.int64) - int(offsets[0])
-        place = np.arange(len(data)) - np.repeat(starts, lengths)
-        powers = np.cumprod(np.full(int(lengths.max()), _BASE))
-        present = lengths > 0
-        sums[present] = np.add.reduceat((data + np.uint64(1)) * powers[place], starts[present])
-    return mixed(sums + lengths.astype(np.uint64) * _ODD)
-
-
-def mixed(bits: NDArray[Any]) -> Hashes:
-    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014): a one-to-one map that spreads every bit."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    spread: Hashes = bits ^ (bits >> np.uint64(31))
-    return spread
-
-
 _MOST_SHOWN = 10**6
 _N_TRIED = 64
 _MOST_WITNESSES = 256
@@ -274,21 +244,6 @@ class DistinctValues:
     values: pa.Array
     hashes: Hashes
     codes: SignedCodes
-
-
-def encode_column(values: Values) -> DistinctValues:
-    if not is_text(values):
-        numbers = values.astype(np.float64) + 0.0
-        numbers[np.isnan(numbers)] = np.nan  # one of the many
-        values = pa.array(numbers)
-    encoded = values.dictionary_encode()
-    distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
-    if distinct.type == pa.string():
-        trimmed = pc.utf8_trim(distinct, characters=BLANKS)
-        if not trimmed.equals(distinct):
-            again = trimmed.dictionary_encode()
-            distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
-    return DistinctValues(distinct, hashes_of(distinct), codes)
 
 
 @dataclass(frozen=True)
@@ -461,12 +416,6 @@ class ColumnReader:
         return self._growing.label(as_text=as_text)
 
 
-def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
-    if values.type != pa.string():
-        return values.filter(pc.invert(pc.is_nan(values)))
-    return values.filter(pc.invert(pc.is_in(values, value_set=pa.array(missing, pa.string()))))
-
-
 MAX_LABELS = 256
 MAX_VALUES = 1 << 14
 """Distinct values of a column up to which all is exact, in a table of up to 128 columns and a class of few labels."""
@@ -490,45 +439,12 @@ class Summary:
     labels: CategoricalColumn | None
 
 
-def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
-    """Return the whole table in one pass; it needs no attribute, and no class."""
-    with Table(source, keep=False, block_size=block_size) as table:
-        roles = roles_of(source, table.names, table.name)
-        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
-        class_name = None if alone else roles.class_name
-        # Every column, with the type that is said, or that of a columnar file; in a text file types are open.
-        attributes = tuple(name for name in table.names if name not in (class_name, roles.weights))
-        columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
-        budget = _budget(len(table.names))
-        find = partial(find_one, roles=roles, table=table, source=source)
-        tokens = MissingTokens.of(source.missing_tokens)
-        meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
-        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
-        reading = _Reading(readers, class_name, roles.weights)
-        with BadRows(source.on_bad_row, watch) as bad:
-            tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
-            for block in in_order(tasks, threads):
-                bad.take(block.bad)
-                reading.take(block)
-        return reading.finish(roles, class_name)
-
-
-def _budget(n_columns: int) -> ColumnBudget:
-    return ColumnBudget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
-
-
 @dataclass(frozen=True)
 class _Block:
     columns: list[DistinctValues]
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
-
-
-def _encode_block(raw: RawBlock, readers: dict[str, ColumnReader]) -> _Block:
-    tokens = next(iter(readers.values())).tokens
-    block = parse(raw, [reader.want for reader in readers.values()], tokens)
-    return _Block([encode_column(values) for values in block.values], block.n_rows, block.bad, block.locate)
 
 
 class _Reading:
@@ -585,3 +501,87 @@ class _Reading:
         used = {*roles.attributes, roles.class_name, roles.weights}
         ignored = frozenset(name for name in columns if name not in used)
         return Summary(self._n_rows, roles, class_name, ignored, columns, labels)
+
+
+def hashes_of(values: pa.Array) -> Hashes:
+    """64 bits of each value, spread evenly: of numbers their bits mixed, of texts a polynomial of their bytes mixed."""
+    if values.type != pa.string():
+        return mixed(values.to_numpy().view(np.uint64))
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(offsets).astype(np.int64)
+    sums = np.zeros(len(values), np.uint64)
+    if lengths.any():
+        data = data[offsets[0] : offsets[-1]]
+        starts = offsets[:-1].astype(np.int64) - int(offsets[0])
+        place = np.arange(len(data)) - np.repeat(starts, lengths)
+        powers = np.cumprod(np.full(int(lengths.max()), _BASE))
+        present = lengths > 0
+        sums[present] = np.add.reduceat((data + np.uint64(1)) * powers[place], starts[present])
+    return mixed(sums + lengths.astype(np.uint64) * _ODD)
+
+
+def mixed(bits: NDArray[Any]) -> Hashes:
+    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014): a one-to-one map that spreads every bit."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    spread: Hashes = bits ^ (bits >> np.uint64(31))
+    return spread
+
+
+def encode_column(values: Values) -> DistinctValues:
+    if not is_text(values):
+        numbers = values.astype(np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan  # one of the many
+        values = pa.array(numbers)
+    encoded = values.dictionary_encode()
+    distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
+    if distinct.type == pa.string():
+        trimmed = pc.utf8_trim(distinct, characters=BLANKS)
+        if not trimmed.equals(distinct):
+            again = trimmed.dictionary_encode()
+            distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
+    return DistinctValues(distinct, hashes_of(distinct), codes)
+
+
+def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
+    """Return the whole table in one pass; it needs no attribute, and no class."""
+    with Table(source, keep=False, block_size=block_size) as table:
+        roles = roles_of(source, table.names, table.name)
+        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
+        class_name = None if alone else roles.class_name
+        # Every column, with the type that is said, or that of a columnar file; in a text file types are open.
+        attributes = tuple(name for name in table.names if name not in (class_name, roles.weights))
+        columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
+        budget = _budget(len(table.names))
+        find = partial(find_one, roles=roles, table=table, source=source)
+        tokens = MissingTokens.of(source.missing_tokens)
+        meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
+        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
+        reading = _Reading(readers, class_name, roles.weights)
+        with BadRows(source.on_bad_row, watch) as bad:
+            tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
+            for block in in_order(tasks, threads):
+                bad.take(block.bad)
+                reading.take(block)
+        return reading.finish(roles, class_name)
+
+
+def _budget(n_columns: int) -> ColumnBudget:
+    return ColumnBudget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
+
+
+def _encode_block(raw: RawBlock, readers: dict[str, ColumnReader]) -> _Block:
+    tokens = next(iter(readers.values())).tokens
+    block = parse(raw, [reader.want for reader in readers.values()], tokens)
+    return _Block([encode_column(values) for values in block.values], block.n_rows, block.bad, block.locate)
+
+
+def _begins_with_zeros(hashes: Hashes, level: int) -> Mask:
+    return np.asarray(hashes >> np.uint64(64 - min(level, 63)) == 0)
+
+
+def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
+    if values.type != pa.string():
+        return values.filter(pc.invert(pc.is_nan(values)))
+    return values.filter(pc.invert(pc.is_in(values, value_set=pa.array(missing, pa.string()))))

@@ -41,6 +41,133 @@ from bncli.files.reading.source import BLANKS, NOT_UTF8, BadRow, ValueKind
 from bncli.watch import Note, Watch
 
 _TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
+_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
+_SLICE = 1 << 17
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
+
+    starts: Index
+    ends: Index
+    unclosed: bool
+
+    def holding(self, position: int) -> int | None:
+        """Start of the section that holds the position."""
+        i = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return int(self.starts[i]) if i >= 0 and position < self.ends[i] else None
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of some bytes: [starts, ends) with the line end, number of fields, number of lines before the row."""
+
+    starts: Index
+    ends: Index
+    n_fields: Index
+    lines: Index
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def holding(self, position: int) -> int:
+        """Index of the row that holds the position (in an empty line: of the row after it)."""
+        return int(np.searchsorted(self.ends, position, side="right"))
+
+    def take(self, rows: Mask) -> Records:
+        return Records(self.starts[rows], self.ends[rows], self.n_fields[rows], self.lines[rows])
+
+
+_DELIMITERS = b",\t;|"
+_NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
+_BOM = b"\xef\xbb\xbf"
+_READ_SIZE = 1 << 18
+MAX_ROW = 1 << 26
+"""Bytes; without a bound a file that is no table would be read into memory as one row."""
+_N_SHOWN = 60
+LATIN = "--encoding latin-1"
+"""The likeliest cure of text that is not UTF-8."""
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How the rows of a text file are written."""
+
+    path: str
+    names: tuple[str, ...]
+    delimiter: bytes
+
+
+@dataclass(frozen=True)
+class Header:
+    """The layout, the bytes read beyond the header, and the number of the line on which they begin."""
+
+    layout: TextLayout
+    rest: bytes
+    line: int
+
+
+BLOCK_SIZE = 1 << 21
+FIRST_BLOCK_SIZE = 1 << 18
+"""The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
+ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
+"""A block of a wide table holds about so many rows, unless it were larger than that."""
+MAX_UNCLOSED = 8
+"""Of a file; each of them is a search through all that follows, or through 64 MB of it."""
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
+
+    layout: TextLayout
+    data: bytes
+    line: int
+    bad: tuple[BadRow, ...] = ()
+    paused: bool = False
+    """Nothing more was at hand: the rows so far should not wait for the next ones."""
+
+    @property
+    def path(self) -> str:
+        """The file, as messages call it."""
+        return self.layout.path
+
+
+class BadRows:
+    """Takes the malformed rows in file order. The file that collects them appears when all went well."""
+
+    def __init__(self, policy: str, watch: Watch) -> None:
+        self.count = 0
+        self._policy = policy
+        self._watch = watch
+        self._first: BadRow | None = None
+        self._stack = ExitStack()
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> BadRows:
+        if self._policy not in ("fail", "skip"):
+            self._file = self._stack.enter_context(atomic_writer(self._policy))
+        return self
+
+    def take(self, rows: Iterable[BadRow]) -> None:
+        for row in rows:
+            if self._policy == "fail":
+                raise BncliError(f"malformed row: {row.what}", where=row.where, hint=_cure(row))
+            self._first = self._first or row
+            self.count += 1
+            if self._file is not None:
+                # The last row of a file may lack its line end; the next file's row must not run into it.
+                self._file.write(row.raw if row.raw.endswith((b"\n", b"\r")) else row.raw + b"\n")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if error is None and self._first is not None:
+            rows = "malformed row" if self.count == 1 else "malformed rows"
+            place = "skipped" if self._file is None else f"put into {self._policy}"
+            self._watch(Note(f"{self.count} {rows} {place}; the first: {self._first.what}, {self._first.where}"))
 
 
 def read_arrays(
@@ -75,24 +202,6 @@ def read_texts(data: bytes, n_columns: int, delimiter: bytes) -> list[pa.Array]:
     """All columns as text."""
     arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
     return list(arrays.values())
-
-
-_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
-_SLICE = 1 << 17
-
-
-@dataclass(frozen=True)
-class Sections:
-    """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
-
-    starts: Index
-    ends: Index
-    unclosed: bool
-
-    def holding(self, position: int) -> int | None:
-        """Start of the section that holds the position."""
-        i = int(np.searchsorted(self.starts, position, side="right")) - 1
-        return int(self.starts[i]) if i >= 0 and position < self.ends[i] else None
 
 
 def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
@@ -149,26 +258,6 @@ def count_lines(data: bytes) -> int:
     return n_lines if b"\r" not in data else n_lines + data.count(b"\r") - data.count(b"\r\n")
 
 
-@dataclass(frozen=True)
-class Records:
-    """The rows of some bytes: [starts, ends) with the line end, number of fields, number of lines before the row."""
-
-    starts: Index
-    ends: Index
-    n_fields: Index
-    lines: Index
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def holding(self, position: int) -> int:
-        """Index of the row that holds the position (in an empty line: of the row after it)."""
-        return int(np.searchsorted(self.ends, position, side="right"))
-
-    def take(self, rows: Mask) -> Records:
-        return Records(self.starts[rows], self.ends[rows], self.n_fields[rows], self.lines[rows])
-
-
 def scan(data: bytes, delimiter: bytes) -> Records:
     """Return the rows of bytes that begin with a row; empty lines are left out."""
     if not data:
@@ -204,35 +293,6 @@ def _blank_out(text: NDArray[np.uint8], sections: Sections) -> NDArray[np.uint8]
     change[sections.starts] += 1
     change[sections.ends] -= 1
     return np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
-
-
-_DELIMITERS = b",\t;|"
-_NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
-_BOM = b"\xef\xbb\xbf"
-_READ_SIZE = 1 << 18
-MAX_ROW = 1 << 26
-"""Bytes; without a bound a file that is no table would be read into memory as one row."""
-_N_SHOWN = 60
-LATIN = "--encoding latin-1"
-"""The likeliest cure of text that is not UTF-8."""
-
-
-@dataclass(frozen=True)
-class TextLayout:
-    """How the rows of a text file are written."""
-
-    path: str
-    names: tuple[str, ...]
-    delimiter: bytes
-
-
-@dataclass(frozen=True)
-class Header:
-    """The layout, the bytes read beyond the header, and the number of the line on which they begin."""
-
-    layout: TextLayout
-    rest: bytes
-    line: int
 
 
 def read_header(stream: Stream, delimiter: bytes | None) -> Header:
@@ -354,33 +414,6 @@ def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
     return delimiter
 
 
-BLOCK_SIZE = 1 << 21
-FIRST_BLOCK_SIZE = 1 << 18
-"""The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
-
-ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
-"""A block of a wide table holds about so many rows, unless it were larger than that."""
-MAX_UNCLOSED = 8
-"""Of a file; each of them is a search through all that follows, or through 64 MB of it."""
-
-
-@dataclass(frozen=True)
-class TextBlock:
-    """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
-
-    layout: TextLayout
-    data: bytes
-    line: int
-    bad: tuple[BadRow, ...] = ()
-    paused: bool = False
-    """Nothing more was at hand: the rows so far should not wait for the next ones."""
-
-    @property
-    def path(self) -> str:
-        """The file, as messages call it."""
-        return self.layout.path
-
-
 def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
     """Yield the blocks of the file after its header, in order."""
     layout, rest, line = header.layout, header.rest, header.line
@@ -444,42 +477,6 @@ def _line_end(data: bytes, start: int) -> int:
     if line_feed < 0:
         line_feed = data.find(b"\r", start)
     return line_feed + 1 if line_feed >= 0 else len(data)
-
-
-class BadRows:
-    """Takes the malformed rows in file order. The file that collects them appears when all went well."""
-
-    def __init__(self, policy: str, watch: Watch) -> None:
-        self.count = 0
-        self._policy = policy
-        self._watch = watch
-        self._first: BadRow | None = None
-        self._stack = ExitStack()
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> BadRows:
-        if self._policy not in ("fail", "skip"):
-            self._file = self._stack.enter_context(atomic_writer(self._policy))
-        return self
-
-    def take(self, rows: Iterable[BadRow]) -> None:
-        for row in rows:
-            if self._policy == "fail":
-                raise BncliError(f"malformed row: {row.what}", where=row.where, hint=_cure(row))
-            self._first = self._first or row
-            self.count += 1
-            if self._file is not None:
-                # The last row of a file may lack its line end; the next file's row must not run into it.
-                self._file.write(row.raw if row.raw.endswith((b"\n", b"\r")) else row.raw + b"\n")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        if error is None and self._first is not None:
-            rows = "malformed row" if self.count == 1 else "malformed rows"
-            place = "skipped" if self._file is None else f"put into {self._policy}"
-            self._watch(Note(f"{self.count} {rows} {place}; the first: {self._first.what}, {self._first.where}"))
 
 
 def _cure(row: BadRow) -> str:

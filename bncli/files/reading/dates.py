@@ -60,21 +60,6 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
     return seconds, ~np.isnan(seconds)
 
 
-def shape_of(text: str) -> str | None:
-    """Return the shape of a text that looks like a date, `time` if like a time of the day; None if like neither."""
-    one = pa.array([text])
-    return next((shape for shape in (*_SHAPES, "time") if are_of_shape(one, shape)), None)
-
-
-def are_of_shape(texts: pa.Array, shape: str) -> bool:
-    """Whether all texts look like dates of this shape; not all need to exist."""
-    return bool(pc.all(pc.match_substring_regex(texts, _pattern(shape))).as_py())
-
-
-def _pattern(shape: str) -> str:
-    return f"^{_CLOCK}$" if shape == "time" else f"^{_SHAPES[shape]}(?:(?:T| |, ?){_CLOCK})?$"
-
-
 def _simple(texts: pa.Array) -> Array | None:
     """Return the quick way, for ISO dates and times without a zone; None if anything else is among the texts."""
     if not pc.all(pc.match_substring_regex(texts, _SIMPLE)).as_py():
@@ -113,9 +98,18 @@ def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     return seconds
 
 
-def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:
-    """Days since 1970 of the first day of months, which are counted from January 1970."""
-    return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+def _pattern(shape: str) -> str:
+    return f"^{_CLOCK}$" if shape == "time" else f"^{_SHAPES[shape]}(?:(?:T| |, ?){_CLOCK})?$"
+
+
+def _clock(parts: dict[str, pa.Array]) -> Array:
+    """Seconds of the day, 0 without a time, NaN for a time that does not exist, as 24:00."""
+    hour, minute, second = (_whole(parts[name]) for name in "HMS")
+    half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
+    twelve = half != ""
+    exists = (minute < 60) & (second < 60) & np.where(twelve, (hour >= 1) & (hour <= 12), hour < 24)
+    hour = np.where(twelve, hour % 12 + 12 * (half == "p"), hour)
+    return np.where(exists, hour * 3600.0 + minute * 60 + second, np.nan)
 
 
 def _whole(digits: pa.Array) -> NDArray[np.int64]:
@@ -131,14 +125,20 @@ def _months(names: pa.Array) -> NDArray[np.int64]:
     return np.where(found >= 0, _MONTH_NUMBERS[found], 0)
 
 
-def _clock(parts: dict[str, pa.Array]) -> Array:
-    """Seconds of the day, 0 without a time, NaN for a time that does not exist, as 24:00."""
-    hour, minute, second = (_whole(parts[name]) for name in "HMS")
-    half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
-    twelve = half != ""
-    exists = (minute < 60) & (second < 60) & np.where(twelve, (hour >= 1) & (hour <= 12), hour < 24)
-    hour = np.where(twelve, hour % 12 + 12 * (half == "p"), hour)
-    return np.where(exists, hour * 3600.0 + minute * 60 + second, np.nan)
+def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:
+    """Days since 1970 of the first day of months, which are counted from January 1970."""
+    return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+
+
+def shape_of(text: str) -> str | None:
+    """Return the shape of a text that looks like a date, `time` if like a time of the day; None if like neither."""
+    one = pa.array([text])
+    return next((shape for shape in (*_SHAPES, "time") if are_of_shape(one, shape)), None)
+
+
+def are_of_shape(texts: pa.Array, shape: str) -> bool:
+    """Whether all texts look like dates of this shape; not all need to exist."""
+    return bool(pc.all(pc.match_substring_regex(texts, _pattern(shape))).as_py())
 
 
 def is_temporal(kind: pa.DataType) -> bool:

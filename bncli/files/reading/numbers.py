@@ -36,6 +36,23 @@ _LARGE = 1e18
 _WHOLE = "^-?[0-9]{1,19}$"
 FEW = 128
 """So few texts are walked through in Python: a call of Arrow costs more, and wide tables would make ten a column."""
+_CODES = (
+    "EUR|USD|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|BRL|ZAR|RUB|TRY|MXN|KRW|SGD|HKD|ILS|UAH|RON|BGN"
+)
+_SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
+_FIND_AFFIX = rf"^[(+-]*(?P<x>{_CODES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CODES}|{_SIGNS})[)-]*$"
+_SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
+"""Blanks that do not break, the minus sign and the curved apostrophe, as the characters on every keyboard."""
+_MARKS = ".,' "
+_LEAST_SPECIAL = 2
+"""Different texts that are no plain numbers: a single one is more likely a slip than a way to write numbers."""
+
+
+class NumberFormat(NamedTuple):
+    """The form of a column's texts; `either`: they fit the other decimal mark as well."""
+
+    form: NumberForm
+    either: bool = False
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
@@ -52,6 +69,38 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
     codes = encoded.indices.to_numpy()
     bad = ~(is_number | is_missing)[codes]
     return distinct[codes], bad if bad.any() else None
+
+
+def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
+    """Return the same as `_examine`."""
+    trimmed = [text.strip(BLANKS) for text in texts]
+    numbers = [float(t) if t not in missing and _numerals_is_decimal(t) else math.nan for t in trimmed]
+    values = np.array([number if math.isfinite(number) else math.nan for number in numbers], np.float64)
+    return values, ~np.isnan(values), np.array([t in missing for t in trimmed], np.bool_)
+
+
+def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
+    """Return the quick way, for plain numbers and plain missing tokens only."""
+    is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
+    if pc.any(is_missing).as_py():
+        texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
+    try:
+        numbers = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return to_numpy(numbers)
+
+
+def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
+    """Of each text: its number or NaN, whether it is a finite number, whether it is missing."""
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
+    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_missing
+    values = np.full(len(texts), np.nan)
+    values[is_decimal] = trimmed.filter(pa.array(is_decimal)).cast(pa.float64()).to_numpy()
+    is_number = np.isfinite(values)
+    values[~is_number] = np.nan
+    return values, is_number, is_missing
 
 
 def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[ValueKind]:
@@ -79,14 +128,6 @@ def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[ValueK
     ]
 
 
-def _are_integers(texts: pa.Array, is_number: Mask) -> bool:
-    try:
-        texts.filter(pa.array(is_number)).cast(pa.int64())
-    except pa.ArrowInvalid:  # 19 digits may be too many
-        return False
-    return True
-
-
 def _more_than_two(values: Array) -> Mask:
     """Of each row, whether it has more than two different numbers."""
     present = ~np.isnan(values)
@@ -96,24 +137,12 @@ def _more_than_two(values: Array) -> Mask:
     return np.asarray(between.any(axis=1), np.bool_)
 
 
-def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
-    """Return the same as `_examine`."""
-    trimmed = [text.strip(BLANKS) for text in texts]
-    numbers = [float(t) if t not in missing and _numerals_is_decimal(t) else math.nan for t in trimmed]
-    values = np.array([number if math.isfinite(number) else math.nan for number in numbers], np.float64)
-    return values, ~np.isnan(values), np.array([t in missing for t in trimmed], np.bool_)
-
-
-def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
-    """Return the quick way, for plain numbers and plain missing tokens only."""
-    is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
-    if pc.any(is_missing).as_py():
-        texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
+def _are_integers(texts: pa.Array, is_number: Mask) -> bool:
     try:
-        numbers = texts.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    return to_numpy(numbers)
+        texts.filter(pa.array(is_number)).cast(pa.int64())
+    except pa.ArrowInvalid:  # 19 digits may be too many
+        return False
+    return True
 
 
 def to_numpy(numbers: pa.Array) -> NDArray[Any] | None:
@@ -123,18 +152,6 @@ def to_numpy(numbers: pa.Array) -> NDArray[Any] | None:
         return values
     n_finite = np.count_nonzero(np.isfinite(values))
     return values if n_finite + numbers.null_count == len(values) else None
-
-
-def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
-    """Of each text: its number or NaN, whether it is a finite number, whether it is missing."""
-    trimmed = pc.utf8_trim(texts, characters=BLANKS)
-    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
-    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_missing
-    values = np.full(len(texts), np.nan)
-    values[is_decimal] = trimmed.filter(pa.array(is_decimal)).cast(pa.float64()).to_numpy()
-    is_number = np.isfinite(values)
-    values[~is_number] = np.nan
-    return values, is_number, is_missing
 
 
 def padded(missing: Sequence[str]) -> list[str]:
@@ -159,25 +176,6 @@ def are_codes(texts: pa.Array, counts: Integers) -> bool:
     return bool(counts[is_zero].sum() <= counts[~is_zero].max(initial=0))
 
 
-_CODES = (
-    "EUR|USD|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|BRL|ZAR|RUB|TRY|MXN|KRW|SGD|HKD|ILS|UAH|RON|BGN"
-)
-_SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
-_FIND_AFFIX = rf"^[(+-]*(?P<x>{_CODES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CODES}|{_SIGNS})[)-]*$"
-_SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
-"""Blanks that do not break, the minus sign and the curved apostrophe, as the characters on every keyboard."""
-_MARKS = ".,' "
-_LEAST_SPECIAL = 2
-"""Different texts that are no plain numbers: a single one is more likely a slip than a way to write numbers."""
-
-
-class NumberFormat(NamedTuple):
-    """The form of a column's texts; `either`: they fit the other decimal mark as well."""
-
-    form: NumberForm
-    either: bool = False
-
-
 def to_numbers_by(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     """Return the number of each text, NaN where it is none in this form; and which texts are numbers."""
     bare = _bare(_plain(texts), form.affix)
@@ -190,12 +188,6 @@ def to_numbers_by(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     return values, ~np.isnan(values)
 
 
-def _plain(texts: pa.Array) -> pa.Array:
-    for mark, same in _SAME.items():
-        texts = pc.replace_substring(texts, mark, same)
-    return texts
-
-
 def _bare(texts: pa.Array, affix: str) -> pa.Array:
     """Return the texts without the affix, at either end, and with the minus in front: of 5-, (5), -€ 5 and € -5."""
     texts = pc.replace_substring_regex(texts, r"^\((.*)\)$", r"-\1")
@@ -204,6 +196,12 @@ def _bare(texts: pa.Array, affix: str) -> pa.Array:
         texts = pc.replace_substring_regex(texts, rf"^([+-]?) ?{sign} ?([^ ])", r"\1\2")
         texts = pc.replace_substring_regex(texts, rf"([0-9.,]) ?{sign}(-?)$", r"\1\2")
     return pc.replace_substring_regex(texts, r"^([0-9.,].*)-$", r"-\1")
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    for mark, same in _SAME.items():
+        texts = pc.replace_substring(texts, mark, same)
+    return texts
 
 
 def _pattern(decimal: str) -> str:
@@ -232,6 +230,20 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> NumberFor
     return NumberFormat(NumberForm(marks[0] if is_decimal else ".,".replace(marks[0], ""), affix), either=True)
 
 
+def _count_special(texts: pa.Array) -> int:
+    """How many are no plain numbers."""
+    wrong = to_numbers(texts, ())[1]
+    return 0 if wrong is None else int(wrong.sum())
+
+
+def _number_forms_is_decimal(bare: pa.Array, mark: str, delimiter: str) -> bool:
+    if pc.any(pc.match_substring_regex(bare, r"^[+-]?[0-9]{4,}$")).as_py():
+        return True
+    if not pc.all(pc.match_substring(bare, mark)).as_py():
+        return False
+    return (mark == ",") == (delimiter == ";")
+
+
 def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:
     """Which texts are numbers with a decimal point, a comma, either of them; beside the first sign that occurs."""
     signed = texts.filter(pc.match_substring_regex(_plain(texts), _FIND_AFFIX))
@@ -240,12 +252,6 @@ def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:
     names = {".": "numbers", ",": "numbers with a decimal comma"}
     fits = [(what, to_numbers_by(texts, NumberForm(mark, affix))[1]) for mark, what in names.items()]
     return [*fits, ("numbers", fits[0][1] | fits[1][1])]
-
-
-def _count_special(texts: pa.Array) -> int:
-    """How many are no plain numbers."""
-    wrong = to_numbers(texts, ())[1]
-    return 0 if wrong is None else int(wrong.sum())
 
 
 def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:
@@ -262,11 +268,3 @@ def _find_affix(texts: pa.Array) -> str:
     found = pc.extract_regex(first, _FIND_AFFIX)[0].as_py()
     affix = "" if found is None else found["x"] or found["y"]
     return affix if affix and pc.all(pc.match_substring(texts, affix)).as_py() else ""
-
-
-def _number_forms_is_decimal(bare: pa.Array, mark: str, delimiter: str) -> bool:
-    if pc.any(pc.match_substring_regex(bare, r"^[+-]?[0-9]{4,}$")).as_py():
-        return True
-    if not pc.all(pc.match_substring(bare, mark)).as_py():
-        return False
-    return (mark == ",") == (delimiter == ";")

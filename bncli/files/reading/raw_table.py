@@ -86,137 +86,6 @@ class _Rows:
         return scan(self.data, self.layout.delimiter), self.data
 
 
-def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """Return the wanted columns of a block's rows."""
-    rows = _Rows(block.layout, block.data, block.line, block.bad)
-    if _is_foul(rows.data):
-        rows = _weed(rows)
-    position = {name: i for i, name in enumerate(block.layout.names)}
-    positions = [position[want.name] for want in wants]
-    kinds = _kinds(positions, wants) or {0: ValueKind.TEXT}
-    try:
-        found = _typed(rows, kinds, tokens)
-    except pa.ArrowInvalid:
-        if rows.records is None:  # not weeded yet: ragged rows are what Arrow most often refuses
-            rows = _weed(rows)
-        found = _typed_or_text(rows, kinds, tokens)
-    n_rows = len(next(iter(found.values())))
-    values = [resolve(want, found[i], tokens) for want, i in zip(wants, positions, strict=True)]
-    return _without_wrong_values(rows, n_rows, wants, values, [found[i] for i in positions])
-
-
-def _is_foul(data: bytes) -> bool:
-    if b"\0" in data:
-        return True
-    if data.isascii():  # the usual case, told without decoding
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
-def _kinds(positions: Sequence[int], wants: Sequence[ColumnRequest]) -> dict[int, ValueKind]:
-    """How each column is parsed: as text if anyone wants it so, for numbers can be had from text."""
-    kinds: dict[int, ValueKind] = {}
-    for i, want in zip(positions, wants, strict=True):
-        kinds[i] = ValueKind.TEXT if kinds.get(i, want.kind) is not want.kind else want.kind
-    return kinds
-
-
-def _typed(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """Return the columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
-    # Arrow refuses no bytes at all ("Empty CSV file"); here that is a block without rows, as are empty lines.
-    if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
-        return {i: pa.array([], pa.string()) for i in kinds}
-    asked = kinds
-    if ValueKind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
-        # Arrow takes 0x1F for an integer, but not for a double.
-        asked = {i: ValueKind.NUMBER if kind is ValueKind.INTEGER else kind for i, kind in kinds.items()}
-    layout = rows.layout
-    found = read_arrays(rows.data, len(layout.names), layout.delimiter, asked, padded(tokens.number))
-    not_finite = []
-    for i, array in found.items():
-        if asked[i] is not ValueKind.TEXT:
-            found[i] = numbers = to_numpy(array)
-            if numbers is None:
-                not_finite.append(i)
-    if not_finite:
-        texts = dict.fromkeys(not_finite, ValueKind.TEXT)
-        found |= read_arrays(rows.data, len(layout.names), layout.delimiter, texts, ())
-    return found
-
-
-def _typed_or_text(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    try:
-        return _typed(rows, kinds, tokens)
-    except pa.ArrowInvalid:
-        return _typed(rows, dict.fromkeys(kinds, ValueKind.TEXT), tokens)
-
-
-def _without_wrong_values(
-    rows: _Rows,
-    n_rows: int,
-    wants: Sequence[ColumnRequest],
-    resolved: Sequence[tuple[Values, Mask | None]],
-    found: Sequence[Values],
-) -> RowBlock:
-    faults = find_faults(wants, found, [wrong for _, wrong in resolved])
-    if not faults:
-        return RowBlock(n_rows, tuple(values for values, _ in resolved), rows.bad, _locator(rows))
-    keep = np.ones(n_rows, np.bool_)
-    keep[list(faults)] = False
-    records, raw = rows.scanned()
-    bad = [_bad_row(rows, records, raw, row, what) for row, what in faults.items()]
-    left = _Rows(rows.layout, b"", rows.line, _in_order(rows.bad, bad), records.take(keep), raw)
-    values = tuple(select(values, keep) for values, _ in resolved)
-    return RowBlock(int(keep.sum()), values, left.bad, _locator(left))
-
-
-def _bad_row(rows: _Rows, records: Records, raw: bytes, row: int, what: str) -> BadRow:
-    line = rows.line + int(records.lines[row])
-    return BadRow(what, rows.layout.path, line, raw[records.starts[row] : records.ends[row]])
-
-
-def _locator(rows: _Rows) -> Callable[[int], str]:
-    return lambda row: f"{rows.layout.path} line {rows.line + int(rows.scanned()[0].lines[row])}"
-
-
-def _weed(rows: _Rows) -> _Rows:
-    """Return the rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
-    layout, data = rows.layout, rows.data
-    records = scan(data, layout.delimiter)
-    faults: dict[int, str] = dict.fromkeys(_rows_not_utf8(data, records), NOT_UTF8)
-    nul = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
-    faults |= {int(row): "a NUL byte" for row in np.unique(np.searchsorted(records.ends, nul, side="right"))}
-    expected = len(layout.names)
-    for row in np.flatnonzero(records.n_fields != expected):
-        faults[int(row)] = f"expected {expected} fields, found {records.n_fields[row]}"
-    bad = [_bad_row(rows, records, data, row, faults[row]) for row in sorted(faults)]
-    keep = np.ones(len(records), np.bool_)
-    keep[list(faults)] = False
-    kept = records.take(keep)
-    clean = b"".join(data[a:b] for a, b in zip(kept.starts, kept.ends, strict=True)) if faults else data
-    return _Rows(layout, clean, rows.line, _in_order(rows.bad, bad), kept, data)
-
-
-def _rows_not_utf8(data: bytes, records: Records) -> Iterator[int]:
-    view, start = memoryview(data), 0
-    while start < len(data):
-        try:
-            str(view[start:], "utf-8")
-            return
-        except UnicodeDecodeError as error:
-            row = records.holding(start + error.start)
-            yield row
-            start = int(records.ends[row])
-
-
-def _in_order(earlier: tuple[BadRow, ...], later: Sequence[BadRow]) -> tuple[BadRow, ...]:
-    return tuple(sorted((*earlier, *later), key=lambda bad: bad.number))
-
-
 RawBlock = TextBlock | Batch
 _FORMATS = ("csv", "tsv", "parquet", "arrow")
 _ZIP = b"PK\x03\x04"
@@ -372,17 +241,160 @@ class Table:
         return ArrowFile(seekable, kind, file.name, whole=self._keeps_bad_rows, memory=self._memory)
 
 
-def _describe(kind: str) -> str:
-    return "Parquet" if kind == "parquet" else "Arrow"
+_ZERO, _LINE_FEED, _RETURN, _QUOTE = b'0\n\r"'
+_SLICE = 1 << 16
+_HEAD = 1 << 16
+_EXPANSION = 5
+"""A byte of compressed text stands for about so many."""
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """The columns, the rows (`exact`: told by footers; else guessed from the first rows), the bytes of all files."""
+
+    names: tuple[str, ...]
+    rows: int
+    exact: bool
+    n_bytes: int
+
+
+T = TypeVar("T")
+
+
+def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
+    """Return the wanted columns of a block's rows."""
+    rows = _Rows(block.layout, block.data, block.line, block.bad)
+    if _is_foul(rows.data):
+        rows = _weed(rows)
+    position = {name: i for i, name in enumerate(block.layout.names)}
+    positions = [position[want.name] for want in wants]
+    kinds = _kinds(positions, wants) or {0: ValueKind.TEXT}
+    try:
+        found = _typed(rows, kinds, tokens)
+    except pa.ArrowInvalid:
+        if rows.records is None:  # not weeded yet: ragged rows are what Arrow most often refuses
+            rows = _weed(rows)
+        found = _typed_or_text(rows, kinds, tokens)
+    n_rows = len(next(iter(found.values())))
+    values = [resolve(want, found[i], tokens) for want, i in zip(wants, positions, strict=True)]
+    return _without_wrong_values(rows, n_rows, wants, values, [found[i] for i in positions])
+
+
+def _is_foul(data: bytes) -> bool:
+    if b"\0" in data:
+        return True
+    if data.isascii():  # the usual case, told without decoding
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _weed(rows: _Rows) -> _Rows:
+    """Return the rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
+    layout, data = rows.layout, rows.data
+    records = scan(data, layout.delimiter)
+    faults: dict[int, str] = dict.fromkeys(_rows_not_utf8(data, records), NOT_UTF8)
+    nul = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    faults |= {int(row): "a NUL byte" for row in np.unique(np.searchsorted(records.ends, nul, side="right"))}
+    expected = len(layout.names)
+    for row in np.flatnonzero(records.n_fields != expected):
+        faults[int(row)] = f"expected {expected} fields, found {records.n_fields[row]}"
+    bad = [_bad_row(rows, records, data, row, faults[row]) for row in sorted(faults)]
+    keep = np.ones(len(records), np.bool_)
+    keep[list(faults)] = False
+    kept = records.take(keep)
+    clean = b"".join(data[a:b] for a, b in zip(kept.starts, kept.ends, strict=True)) if faults else data
+    return _Rows(layout, clean, rows.line, _in_order(rows.bad, bad), kept, data)
+
+
+def _rows_not_utf8(data: bytes, records: Records) -> Iterator[int]:
+    view, start = memoryview(data), 0
+    while start < len(data):
+        try:
+            str(view[start:], "utf-8")
+            return
+        except UnicodeDecodeError as error:
+            row = records.holding(start + error.start)
+            yield row
+            start = int(records.ends[row])
+
+
+def _bad_row(rows: _Rows, records: Records, raw: bytes, row: int, what: str) -> BadRow:
+    line = rows.line + int(records.lines[row])
+    return BadRow(what, rows.layout.path, line, raw[records.starts[row] : records.ends[row]])
+
+
+def _in_order(earlier: tuple[BadRow, ...], later: Sequence[BadRow]) -> tuple[BadRow, ...]:
+    return tuple(sorted((*earlier, *later), key=lambda bad: bad.number))
+
+
+def _kinds(positions: Sequence[int], wants: Sequence[ColumnRequest]) -> dict[int, ValueKind]:
+    """How each column is parsed: as text if anyone wants it so, for numbers can be had from text."""
+    kinds: dict[int, ValueKind] = {}
+    for i, want in zip(positions, wants, strict=True):
+        kinds[i] = ValueKind.TEXT if kinds.get(i, want.kind) is not want.kind else want.kind
+    return kinds
+
+
+def _typed(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
+    """Return the columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
+    # Arrow refuses no bytes at all ("Empty CSV file"); here that is a block without rows, as are empty lines.
+    if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
+        return {i: pa.array([], pa.string()) for i in kinds}
+    asked = kinds
+    if ValueKind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
+        # Arrow takes 0x1F for an integer, but not for a double.
+        asked = {i: ValueKind.NUMBER if kind is ValueKind.INTEGER else kind for i, kind in kinds.items()}
+    layout = rows.layout
+    found = read_arrays(rows.data, len(layout.names), layout.delimiter, asked, padded(tokens.number))
+    not_finite = []
+    for i, array in found.items():
+        if asked[i] is not ValueKind.TEXT:
+            found[i] = numbers = to_numpy(array)
+            if numbers is None:
+                not_finite.append(i)
+    if not_finite:
+        texts = dict.fromkeys(not_finite, ValueKind.TEXT)
+        found |= read_arrays(rows.data, len(layout.names), layout.delimiter, texts, ())
+    return found
+
+
+def _typed_or_text(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
+    try:
+        return _typed(rows, kinds, tokens)
+    except pa.ArrowInvalid:
+        return _typed(rows, dict.fromkeys(kinds, ValueKind.TEXT), tokens)
+
+
+def _without_wrong_values(
+    rows: _Rows,
+    n_rows: int,
+    wants: Sequence[ColumnRequest],
+    resolved: Sequence[tuple[Values, Mask | None]],
+    found: Sequence[Values],
+) -> RowBlock:
+    faults = find_faults(wants, found, [wrong for _, wrong in resolved])
+    if not faults:
+        return RowBlock(n_rows, tuple(values for values, _ in resolved), rows.bad, _locator(rows))
+    keep = np.ones(n_rows, np.bool_)
+    keep[list(faults)] = False
+    records, raw = rows.scanned()
+    bad = [_bad_row(rows, records, raw, row, what) for row, what in faults.items()]
+    left = _Rows(rows.layout, b"", rows.line, _in_order(rows.bad, bad), records.take(keep), raw)
+    values = tuple(select(values, keep) for values, _ in resolved)
+    return RowBlock(int(keep.sum()), values, left.bad, _locator(left))
+
+
+def _locator(rows: _Rows) -> Callable[[int], str]:
+    return lambda row: f"{rows.layout.path} line {rows.line + int(rows.scanned()[0].lines[row])}"
 
 
 def parse(raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
     """Return the wanted columns of some rows, whatever file they are from."""
     return parse_block(raw, wants, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, wants, tokens)
-
-
-_ZERO, _LINE_FEED, _RETURN, _QUOTE = b'0\n\r"'
-_SLICE = 1 << 16
 
 
 def columns_with_leading_zeros(
@@ -431,21 +443,6 @@ def _fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: in
     return np.where(is_first, 0, (n_before - 1) % max(n_columns - 1, 1) + 1)
 
 
-_HEAD = 1 << 16
-_EXPANSION = 5
-"""A byte of compressed text stands for about so many."""
-
-
-@dataclass(frozen=True)
-class TableHead:
-    """The columns, the rows (`exact`: told by footers; else guessed from the first rows), the bytes of all files."""
-
-    names: tuple[str, ...]
-    rows: int
-    exact: bool
-    n_bytes: int
-
-
 def read_head(source: Source) -> TableHead:
     """Return the head of a table of regular files; UsageError for one that can be read only once."""
     inputs = find_inputs(source.paths, keep=False)
@@ -484,9 +481,6 @@ def _rows(one: Input, width: float | None) -> tuple[int, bool]:
     return round(size / (width or 100.0)), False
 
 
-T = TypeVar("T")
-
-
 def in_order(tasks: Iterator[Callable[[], T] | None], threads: int) -> Iterator[T]:
     """Yield the result of every task, in order; at most `threads` + 1 of them are under way or waiting to be taken.
 
@@ -513,3 +507,7 @@ def in_order(tasks: Iterator[Callable[[], T] | None], threads: int) -> Iterator[
             # The caller stopped or failed: what has not begun never will, and leaving the pool waits for the rest.
             for future in waiting:
                 future.cancel()
+
+
+def _describe(kind: str) -> str:
+    return "Parquet" if kind == "parquet" else "Arrow"

@@ -125,19 +125,6 @@ class EncodedSource:
         return {self.names[0]: CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)}
 
 
-def coded_label(name: str, labels: tuple[str, ...], tokens: MissingTokens) -> EncodedSource:
-    """Return the class in the column `name`, coded into these labels."""
-    return EncodedSource(
-        ColumnRequest(name, ValueKind.TEXT), LevelLookup.of(labels, tokens_of_class(labels, tokens)), (name,)
-    )
-
-
-def tokens_of_class(labels: tuple[str, ...], tokens: MissingTokens) -> MissingTokens:
-    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
-    _, wrong = to_numbers(pa.array(labels, pa.string()), ())
-    return MissingTokens(tokens.number, tokens.number) if wrong is None else tokens
-
-
 _N_NAMED = 3
 
 
@@ -262,177 +249,9 @@ class Batches:
         self.close()
 
 
-def tokens_of(source: Source, schema: Schema) -> MissingTokens:
-    """Return the missing tokens: the user's, else the model's."""
-    return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
-
-
-def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
-    """Return the columns that the model uses and the table lacks.
-
-    ModelError if there are any, unless that is allowed.
-    """
-    there = set(table.names)
-    columns = dict.fromkeys(column_read(attribute, there) for attribute in attributes)
-    missing = tuple(name for name in columns if name not in there)
-    if missing and not allow:
-        named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
-        more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""
-        nearest = missing_column(missing[0], table.names, "").hint
-        hint = nearest or "with --allow-missing-columns its values count as unknown"
-        what = f"the data has no column {named}{more}, which the model uses"
-        raise ModelError(what, where=table.name, hint=hint)
-    return missing
-
-
-def read_batches(
-    source: Source,
-    schema: Schema,
-    needed: Sequence[str],
-    *,
-    keep: Sequence[str] | Literal["all"] = (),
-    run: Run = Run(),
-    block_size: int = BLOCK_SIZE,
-) -> Iterator[Batch]:
-    """Yield the rows in order, in batches; see `Batches`, which tells more about the table."""
-    yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)
-
-
-def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
-    """How those of the names are asked for that the table has and that are not read anyway."""
-    return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
-
-
-def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
-    """Return the texts of all row blocks as one column."""
-    encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
-    texts = encoded.dictionary
-    numbers, wrong = to_numbers(texts, tokens.number)
-    rows = encoded.indices.to_numpy()
-    if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
-        return NumericColumn(numbers[rows])
-    levels = sort_levels(distinct_levels(texts, tokens.text))
-    codes = codes_of(texts, levels, tokens.text)[rows]
-    return CategoricalColumn(narrow_codes(codes, len(levels)), levels)
-
-
-def read_labelled(
-    source: Source,
-    schema: Schema,
-    needed: Sequence[str] | None = None,
-    *,
-    threads: int = 1,
-    watch: Watch = silent,
-    block_size: int = BLOCK_SIZE,
-    memory: int | None = None,
-) -> Columns:
-    """Return the needed attributes (None: all), the class, and the weights if the source names them.
-
-    The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
-    rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
-    (where the source allows it) left out. What is to be carried comes as it stands in the table.
-    """
-    if path := next(filter(is_codes, source.paths), None):
-        what = "these are rows in codes, and a model is tested on the values of a table"
-        raise UsageError(what, where=path, hint="name the table that was encoded")
-    attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
-    tokens = tokens_of(source, schema)
-    with Table(source, keep=False, block_size=block_size, memory=memory) as table:
-        _check_names(source, schema, table)
-        own = set(table.names)
-        absent = set(absent_columns(attributes, table, allow=source.allow_missing_columns))
-        there = [a for a in attributes if column_read(a, own) not in absent]
-        coded = _coded(source, schema, EncodedSource.all_of(there, own, tokens), tokens)
-        with BadRows(source.on_bad_row, watch) as bad:
-            beside = carried_wants(source.carried, [name for c in coded for name in c.names], table.names)
-            label, *columns = _read_all(table, coded, beside, tokens, bad, _Pace(threads, watch))
-    names = [*(name for c in coded[1:] for name in c.names), *(want.name for want in beside)]
-    weights = None
-    if source.weights is not None:
-        place = len(names) - len(beside) - 1
-        weights = np.asarray(_numbers(columns.pop(place)), np.float64)
-        names.pop(place)
-    assert isinstance(label, CategoricalColumn)
-    keep = rows_that_count(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
-    whole = Columns(len(label.codes), dict(zip(names, columns, strict=True)), schema.class_name, label, weights)
-    return whole if keep.all() else whole.take(np.flatnonzero(keep))
-
-
-def _coded(
-    source: Source, schema: Schema, attributes: Sequence[EncodedSource], tokens: MissingTokens
-) -> list[EncodedSource]:
-    """Return the label, the attributes, the weights if there are any."""
-    coded = [coded_label(source.class_name or schema.class_name, schema.labels, tokens), *attributes]
-    if source.weights is not None:
-        coded.append(
-            EncodedSource(
-                ColumnRequest(source.weights, ValueKind.NUMBER, strict=True, weight=True), None, (source.weights,)
-            )
-        )
-    return coded
-
-
-def _check_names(source: Source, schema: Schema, table: Table) -> None:
-    for said in (source.class_name, source.weights):
-        if said is not None and said not in table.names:
-            raise missing_column(said, table.names, table.name)
-    if source.class_name is None and schema.class_name not in table.names:
-        what = f"the data has no column '{schema.class_name}', the class of the model"
-        raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
-
-
 class _Pace(NamedTuple):
     threads: int
     watch: Watch
-
-
-def _read_all(
-    table: Table,
-    coded: Sequence[EncodedSource],
-    beside: Sequence[ColumnRequest],
-    tokens: MissingTokens,
-    bad: BadRows,
-    pace: _Pace,
-) -> list[Column]:
-    wants = [*(c.want for c in coded), *beside]
-    raw_blocks = table.raw_blocks([want.name for want in wants], pace.watch)
-    blocks: list[list[Column]] = []
-    texts: list[Sequence[Values]] = []
-    for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), pace.threads):
-        bad.take(block.bad)
-        texts.append(block.values[len(coded) :])
-        label = columns[0]
-        name = wants[0].name
-        unknown = np.flatnonzero(_numbers(label) == UNSEEN)
-        if len(unknown):
-            row = int(unknown[0])
-            what = f"the class '{name}' has the value '{block.values[0][row].as_py()}', which is no label of the model"
-            raise ModelError(what, where=block.locate(row))
-        blocks.append(columns)
-    if not sum(len(_numbers(block[0])) for block in blocks):
-        raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
-    carried = [carried_column(values, tokens) for values in zip(*texts, strict=True)]
-    return [*(_joined(columns) for columns in zip(*blocks, strict=True)), *carried]
-
-
-def _code(
-    raw: RawBlock, wants: Sequence[ColumnRequest], coded: Sequence[EncodedSource], tokens: MissingTokens
-) -> tuple[RowBlock, list[Column]]:
-    block = parse(raw, wants, tokens)
-    pairs = zip(coded, block.values, strict=False)  # what is carried follows
-    return block, [column for c, values in pairs for column in c.columns(values).values()]
-
-
-def _joined(columns: Sequence[Column]) -> Column:
-    values = np.concatenate([_numbers(column) for column in columns])
-    first = columns[0]
-    if isinstance(first, CategoricalColumn):
-        return CategoricalColumn(values, first.levels)
-    return NumericColumn(values, first.form)
-
-
-def _numbers(column: Column) -> np.ndarray:
-    return column.codes if isinstance(column, CategoricalColumn) else column.values
 
 
 class CodedBatch(NamedTuple):
@@ -593,11 +412,6 @@ class EncodedBatches:
             yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights, self._path)
 
 
-def whole(weights: Array) -> Mask:
-    """Which weights are whole numbers."""
-    return np.asarray(weights == np.floor(weights))
-
-
 WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
 """What to do about others."""
 
@@ -610,6 +424,192 @@ class _Part:
     block: RowBlock
     columns: dict[str, Column]
     codes: tuple[Codes, ...]
+
+
+def coded_label(name: str, labels: tuple[str, ...], tokens: MissingTokens) -> EncodedSource:
+    """Return the class in the column `name`, coded into these labels."""
+    return EncodedSource(
+        ColumnRequest(name, ValueKind.TEXT), LevelLookup.of(labels, tokens_of_class(labels, tokens)), (name,)
+    )
+
+
+def tokens_of_class(labels: tuple[str, ...], tokens: MissingTokens) -> MissingTokens:
+    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
+    _, wrong = to_numbers(pa.array(labels, pa.string()), ())
+    return MissingTokens(tokens.number, tokens.number) if wrong is None else tokens
+
+
+def tokens_of(source: Source, schema: Schema) -> MissingTokens:
+    """Return the missing tokens: the user's, else the model's."""
+    return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
+
+
+def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
+    """Return the columns that the model uses and the table lacks.
+
+    ModelError if there are any, unless that is allowed.
+    """
+    there = set(table.names)
+    columns = dict.fromkeys(column_read(attribute, there) for attribute in attributes)
+    missing = tuple(name for name in columns if name not in there)
+    if missing and not allow:
+        named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
+        more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""
+        nearest = missing_column(missing[0], table.names, "").hint
+        hint = nearest or "with --allow-missing-columns its values count as unknown"
+        what = f"the data has no column {named}{more}, which the model uses"
+        raise ModelError(what, where=table.name, hint=hint)
+    return missing
+
+
+def read_batches(
+    source: Source,
+    schema: Schema,
+    needed: Sequence[str],
+    *,
+    keep: Sequence[str] | Literal["all"] = (),
+    run: Run = Run(),
+    block_size: int = BLOCK_SIZE,
+) -> Iterator[Batch]:
+    """Yield the rows in order, in batches; see `Batches`, which tells more about the table."""
+    yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)
+
+
+def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
+    """How those of the names are asked for that the table has and that are not read anyway."""
+    return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
+
+
+def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
+    """Return the texts of all row blocks as one column."""
+    encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
+    texts = encoded.dictionary
+    numbers, wrong = to_numbers(texts, tokens.number)
+    rows = encoded.indices.to_numpy()
+    if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
+        return NumericColumn(numbers[rows])
+    levels = sort_levels(distinct_levels(texts, tokens.text))
+    codes = codes_of(texts, levels, tokens.text)[rows]
+    return CategoricalColumn(narrow_codes(codes, len(levels)), levels)
+
+
+def read_labelled(
+    source: Source,
+    schema: Schema,
+    needed: Sequence[str] | None = None,
+    *,
+    threads: int = 1,
+    watch: Watch = silent,
+    block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
+) -> Columns:
+    """Return the needed attributes (None: all), the class, and the weights if the source names them.
+
+    The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
+    rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
+    (where the source allows it) left out. What is to be carried comes as it stands in the table.
+    """
+    if path := next(filter(is_codes, source.paths), None):
+        what = "these are rows in codes, and a model is tested on the values of a table"
+        raise UsageError(what, where=path, hint="name the table that was encoded")
+    attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
+    tokens = tokens_of(source, schema)
+    with Table(source, keep=False, block_size=block_size, memory=memory) as table:
+        _check_names(source, schema, table)
+        own = set(table.names)
+        absent = set(absent_columns(attributes, table, allow=source.allow_missing_columns))
+        there = [a for a in attributes if column_read(a, own) not in absent]
+        coded = _coded(source, schema, EncodedSource.all_of(there, own, tokens), tokens)
+        with BadRows(source.on_bad_row, watch) as bad:
+            beside = carried_wants(source.carried, [name for c in coded for name in c.names], table.names)
+            label, *columns = _read_all(table, coded, beside, tokens, bad, _Pace(threads, watch))
+    names = [*(name for c in coded[1:] for name in c.names), *(want.name for want in beside)]
+    weights = None
+    if source.weights is not None:
+        place = len(names) - len(beside) - 1
+        weights = np.asarray(_numbers(columns.pop(place)), np.float64)
+        names.pop(place)
+    assert isinstance(label, CategoricalColumn)
+    keep = rows_that_count(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
+    whole = Columns(len(label.codes), dict(zip(names, columns, strict=True)), schema.class_name, label, weights)
+    return whole if keep.all() else whole.take(np.flatnonzero(keep))
+
+
+def _check_names(source: Source, schema: Schema, table: Table) -> None:
+    for said in (source.class_name, source.weights):
+        if said is not None and said not in table.names:
+            raise missing_column(said, table.names, table.name)
+    if source.class_name is None and schema.class_name not in table.names:
+        what = f"the data has no column '{schema.class_name}', the class of the model"
+        raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
+
+
+def _coded(
+    source: Source, schema: Schema, attributes: Sequence[EncodedSource], tokens: MissingTokens
+) -> list[EncodedSource]:
+    """Return the label, the attributes, the weights if there are any."""
+    coded = [coded_label(source.class_name or schema.class_name, schema.labels, tokens), *attributes]
+    if source.weights is not None:
+        coded.append(
+            EncodedSource(
+                ColumnRequest(source.weights, ValueKind.NUMBER, strict=True, weight=True), None, (source.weights,)
+            )
+        )
+    return coded
+
+
+def _read_all(
+    table: Table,
+    coded: Sequence[EncodedSource],
+    beside: Sequence[ColumnRequest],
+    tokens: MissingTokens,
+    bad: BadRows,
+    pace: _Pace,
+) -> list[Column]:
+    wants = [*(c.want for c in coded), *beside]
+    raw_blocks = table.raw_blocks([want.name for want in wants], pace.watch)
+    blocks: list[list[Column]] = []
+    texts: list[Sequence[Values]] = []
+    for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), pace.threads):
+        bad.take(block.bad)
+        texts.append(block.values[len(coded) :])
+        label = columns[0]
+        name = wants[0].name
+        unknown = np.flatnonzero(_numbers(label) == UNSEEN)
+        if len(unknown):
+            row = int(unknown[0])
+            what = f"the class '{name}' has the value '{block.values[0][row].as_py()}', which is no label of the model"
+            raise ModelError(what, where=block.locate(row))
+        blocks.append(columns)
+    if not sum(len(_numbers(block[0])) for block in blocks):
+        raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
+    carried = [carried_column(values, tokens) for values in zip(*texts, strict=True)]
+    return [*(_joined(columns) for columns in zip(*blocks, strict=True)), *carried]
+
+
+def _code(
+    raw: RawBlock, wants: Sequence[ColumnRequest], coded: Sequence[EncodedSource], tokens: MissingTokens
+) -> tuple[RowBlock, list[Column]]:
+    block = parse(raw, wants, tokens)
+    pairs = zip(coded, block.values, strict=False)  # what is carried follows
+    return block, [column for c, values in pairs for column in c.columns(values).values()]
+
+
+def _numbers(column: Column) -> np.ndarray:
+    return column.codes if isinstance(column, CategoricalColumn) else column.values
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    values = np.concatenate([_numbers(column) for column in columns])
+    first = columns[0]
+    if isinstance(first, CategoricalColumn):
+        return CategoricalColumn(values, first.levels)
+    return NumericColumn(values, first.form)
+
+
+def whole(weights: Array) -> Mask:
+    """Which weights are whole numbers."""
+    return np.asarray(weights == np.floor(weights))
 
 
 def _in_form(attribute: Attribute, source: Source) -> Attribute:

@@ -85,14 +85,8 @@ class MissingTokens:
         return MissingTokens(tuple(dict.fromkeys((*text, *more))), tuple(dict.fromkeys((*number, *more))))
 
 
-def _is_more(token: str) -> bool:
-    return len(token) > 1 and token.startswith("+")
-
-
 Values = Any
 """Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers, NaN where missing."""
-
-
 NOT_UTF8 = "not UTF-8 text"
 """What is wrong with a row that is in another encoding."""
 
@@ -154,3 +148,7 @@ def is_text(values: Values) -> bool:
 def select(values: Values, rows: Mask) -> Values:
     """Return the rows that the mask keeps."""
     return values.filter(pa.array(rows)) if is_text(values) else values[rows]
+
+
+def _is_more(token: str) -> bool:
+    return len(token) > 1 and token.startswith("+")

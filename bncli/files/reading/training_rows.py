@@ -159,32 +159,6 @@ class _Typed:
         self._settled = True
 
 
-def _error(name: str, first: str, before: str, found: str, where: str) -> BncliError:
-    quoted = shlex.quote(name)
-    hint = f"write it alike in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
-    return BncliError(f"column '{name}' has {before} in {first}, but {found} here", where=where, hint=hint)
-
-
-def read_columns(
-    source: Source,
-    *,
-    threads: int = 1,
-    watch: Watch = silent,
-    given: Cuts | None = None,
-    block_size: int = BLOCK_SIZE,
-    memory: int | None = None,
-) -> Columns:
-    """Return the whole table, its types inferred over all rows.
-
-    `given` cuts fix the attributes and their types instead.
-
-    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
-    A `.codes` file is such a table too, whose columns are coded.
-    """
-    run = Run(threads, memory, watch=watch)
-    return first_round(source, given=given, run=run, rounds=ReadingRounds(0, None, block_size))[0]
-
-
 @dataclass(frozen=True)
 class ReadingRounds:
     """How the first of two rounds keeps rows: a sample by `seed` beyond `budget` bytes (None: all, in one round)."""
@@ -192,99 +166,6 @@ class ReadingRounds:
     seed: int
     budget: int | None = -1
     block_size: int = BLOCK_SIZE
-
-
-def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
-    """Return the rows that are kept, as `read_columns` has them, and the number of all."""
-    if are_codes(source.paths):
-        found = read_coded(source)
-        return found, found.n_rows
-    tokens = MissingTokens.of(source.missing_tokens)
-    watch = run.watch
-    with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, given)
-        tell_left_out(roles, watch)
-        columns = start_columns(table, roles, source)
-        budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
-        sampler = RowSampler(rounds.seed, budget, roles, tokens)
-        with BadRows(source.on_bad_row, watch) as bad:
-            parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
-            # Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are
-            # several.
-            blocks = _digests(table, columns, source, tokens, run)
-            growing = list(columns.values())
-            for digested in blocks:
-                if parts is not None and digested.schema is not None:
-                    parts.declared(digested.path, digested.schema)
-                bad.take(digested.bad)
-                for column, block in zip(growing, digested.columns, strict=True):
-                    column.add(block, digested.locate)
-                    column.leading_zeros |= column.want.name in digested.leading_zeros
-                if parts is not None:
-                    parts.take(digested.path, digested.columns)
-                sampler.took(growing, digested.n_rows)
-            if parts is not None:
-                parts.finish()
-            sampler.finish(growing)
-        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
-        n = sampler.n_kept
-        found = assemble(columns, n, roles, table, source, given=given, watch=watch)
-        return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
-
-
-def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
-    """Return the columns in use, each with the type that is said or guessed.
-
-    Of a text file not guessed, it is text so far.
-    """
-    tokens = MissingTokens.of(source.missing_tokens)
-    said = roles.categorical | roles.numeric
-    form = None if source.decimal is None else NumberForm(source.decimal)
-    hint = table.hint()
-    open_names = [name for name in roles.attributes if name not in said]
-    guessed = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
-    if guess or not isinstance(hint, TextBlock):
-        guessed = _guess(hint, open_names, source, tokens)
-    columns = {}
-    for name in roles.attributes:
-        want = _said(name, roles, form) if name in said else guessed[name]
-        # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
-        open_text = isinstance(hint, TextBlock) and source.decimal != ","
-        free = name not in said and (open_text or want != ColumnRequest(name, ValueKind.TEXT))
-        columns[name] = ColumnBuilder(want, free=free, tokens=tokens)
-    if roles.class_name not in columns:  # a table of one column may be described without a class
-        columns[roles.class_name] = ColumnBuilder(
-            ColumnRequest(roles.class_name, ValueKind.TEXT), free=False, tokens=tokens
-        )
-    if roles.weights is not None:
-        want = replace(want_in_form(roles.weights, form), weight=True)
-        columns[roles.weights] = ColumnBuilder(want, free=False, tokens=tokens)
-    return columns
-
-
-def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
-    """Return a column whose type is said; `form` is what the user says of numbers."""
-    if name in roles.in_form:
-        return want_in_form(name, roles.in_form[name][0].form)
-    return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
-
-
-def _guess(
-    hint: dict[str, ColumnRequest] | TextBlock | None, names: Sequence[str], source: Source, tokens: MissingTokens
-) -> dict[str, ColumnRequest]:
-    """Guess the column types from the file's schema or its first rows; later rows may overrule this.
-
-    INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
-    """
-    wants = {name: ColumnRequest(name, ValueKind.TEXT) for name in names}
-    if isinstance(hint, TextBlock):
-        if source.decimal != ",":
-            texts = parse_block(hint, list(wants.values()), tokens).values
-            kinds = kinds_of(texts, tokens.number)
-            wants = {name: ColumnRequest(name, kind) for name, kind in zip(names, kinds, strict=True)}
-    elif hint is not None:
-        wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
-    return wants
 
 
 @dataclass(frozen=True)
@@ -299,101 +180,6 @@ class _ParsedBlock:
     leading_zeros: frozenset[str]
     wants: tuple[ColumnRequest, ...]
     schema: pa.Schema | None
-
-
-def _digests(
-    table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
-) -> Iterator[_ParsedBlock]:
-    """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
-    growing = list(columns.values())
-    if run.each_file is None:
-        tasks = (
-            partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
-            for raw in table.raw_blocks(list(columns), run.watch)
-        )
-        yield from in_order(tasks, run.threads)
-        return
-    for path, blocks, error in run.each_file(digest_file, lambda: ([c.want for c in growing], _watched(growing))):
-        for number, block in enumerate(blocks):
-            bad = tuple(replace(row, path=path) for row in block.bad)
-            locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
-            yield replace(block, path=path, bad=bad, locate=locate)
-        if error is not None:
-            raise error
-
-
-def digest_file(
-    source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
-) -> Iterator[_ParsedBlock]:
-    """Yield the row blocks of the last files of a table, which may travel."""
-    tokens = MissingTokens.of(source.missing_tokens)
-    with Table(source, keep=False, memory=run.memory) as table:
-        for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
-            found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
-            yield replace(found, locate=str)
-            if found.bad and source.on_bad_row == "fail":
-                return
-
-
-def _located(source: Source, number: int, wants: Sequence[ColumnRequest], row: int) -> str:
-    """Where a row of the block of that number stands: the file is read again up to it."""
-    with Table(source, keep=False) as table:
-        raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
-        return parse(raw, wants, MissingTokens.of(source.missing_tokens)).locate(row)
-
-
-def _watched(growing: Sequence[ColumnBuilder]) -> list[str]:
-    """Return the columns whose leading zeros are looked for."""
-    return [column.want.name for column in growing if column.may_be_codes]
-
-
-def _digest(
-    raw: RawBlock, asked: Sequence[tuple[ColumnRequest, object]], watched: Sequence[str], tokens: MissingTokens
-) -> _ParsedBlock:
-    block = parse(raw, [want for want, _ in asked], tokens)
-    columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
-    zeros = (
-        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
-    )
-    wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
-    return _ParsedBlock(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
-
-
-def _read_again(
-    table: Table,
-    columns: dict[str, ColumnBuilder],
-    sampler: RowSampler,
-    tokens: MissingTokens,
-    threads: int,
-    *,
-    any_bad: bool,
-) -> None:
-    """Read the columns that turned out to be text once more where they had been read as numbers.
-
-    any_bad: there were malformed rows, which must be the same ones again.
-    """
-    asked = [column.want for column in columns.values()]
-    lost = {name: set(column.settle()) for name, column in columns.items()}
-    again = [name for name, blocks in lost.items() if blocks]
-    if not again:
-        return
-    # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
-    wants = [ColumnRequest(name, ValueKind.TEXT) for name in again]
-    wants += [want for want in asked if want.strict or (any_bad and want.kind is ValueKind.NUMBER)]
-    needed = set().union(*lost.values())
-    raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
-    tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
-    for i, block in in_order(tasks, threads):
-        if block.n_rows != sampler.sizes[i]:
-            raise BncliError("the file changed while it was read", where=table.name, hint="run again")
-        for name, values in zip(again, block.values, strict=False):
-            if i in lost[name]:
-                rows = sampler.rows[i]
-                columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
-
-
-def _numbered(i: int, raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> tuple[int, RowBlock]:
-    return i, parse(raw, wants, tokens)
 
 
 @dataclass(frozen=True)
@@ -481,8 +267,220 @@ class SampledTable:
                 raise _changed(path)
 
 
-def _changed(path: str) -> BncliError:
-    return BncliError("the file changed between two readings", where=path, hint="run again")
+class _Coded(NamedTuple):
+    """A row block: how many rows it has, how many of them lack a class, and the codes of those that count."""
+
+    n_rows: int
+    n_unlabelled: int
+    rows: CodedRows
+
+
+def read_columns(
+    source: Source,
+    *,
+    threads: int = 1,
+    watch: Watch = silent,
+    given: Cuts | None = None,
+    block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
+) -> Columns:
+    """Return the whole table, its types inferred over all rows.
+
+    `given` cuts fix the attributes and their types instead.
+
+    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
+    A `.codes` file is such a table too, whose columns are coded.
+    """
+    run = Run(threads, memory, watch=watch)
+    return first_round(source, given=given, run=run, rounds=ReadingRounds(0, None, block_size))[0]
+
+
+def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
+    """Return the rows that are kept, as `read_columns` has them, and the number of all."""
+    if are_codes(source.paths):
+        found = read_coded(source)
+        return found, found.n_rows
+    tokens = MissingTokens.of(source.missing_tokens)
+    watch = run.watch
+    with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
+        roles = assign_roles(source, table.names, table.name, given)
+        tell_left_out(roles, watch)
+        columns = start_columns(table, roles, source)
+        budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
+        sampler = RowSampler(rounds.seed, budget, roles, tokens)
+        with BadRows(source.on_bad_row, watch) as bad:
+            parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
+            # Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are
+            # several.
+            blocks = _digests(table, columns, source, tokens, run)
+            growing = list(columns.values())
+            for digested in blocks:
+                if parts is not None and digested.schema is not None:
+                    parts.declared(digested.path, digested.schema)
+                bad.take(digested.bad)
+                for column, block in zip(growing, digested.columns, strict=True):
+                    column.add(block, digested.locate)
+                    column.leading_zeros |= column.want.name in digested.leading_zeros
+                if parts is not None:
+                    parts.take(digested.path, digested.columns)
+                sampler.took(growing, digested.n_rows)
+            if parts is not None:
+                parts.finish()
+            sampler.finish(growing)
+        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
+        n = sampler.n_kept
+        found = assemble(columns, n, roles, table, source, given=given, watch=watch)
+        return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
+
+
+def _digests(
+    table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
+) -> Iterator[_ParsedBlock]:
+    """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
+    growing = list(columns.values())
+    if run.each_file is None:
+        tasks = (
+            partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
+            for raw in table.raw_blocks(list(columns), run.watch)
+        )
+        yield from in_order(tasks, run.threads)
+        return
+    for path, blocks, error in run.each_file(digest_file, lambda: ([c.want for c in growing], _watched(growing))):
+        for number, block in enumerate(blocks):
+            bad = tuple(replace(row, path=path) for row in block.bad)
+            locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
+            yield replace(block, path=path, bad=bad, locate=locate)
+        if error is not None:
+            raise error
+
+
+def _digest(
+    raw: RawBlock, asked: Sequence[tuple[ColumnRequest, object]], watched: Sequence[str], tokens: MissingTokens
+) -> _ParsedBlock:
+    block = parse(raw, [want for want, _ in asked], tokens)
+    columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
+    zeros = (
+        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
+    )
+    wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
+    return _ParsedBlock(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
+
+
+def _watched(growing: Sequence[ColumnBuilder]) -> list[str]:
+    """Return the columns whose leading zeros are looked for."""
+    return [column.want.name for column in growing if column.may_be_codes]
+
+
+def _located(source: Source, number: int, wants: Sequence[ColumnRequest], row: int) -> str:
+    """Where a row of the block of that number stands: the file is read again up to it."""
+    with Table(source, keep=False) as table:
+        raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
+        return parse(raw, wants, MissingTokens.of(source.missing_tokens)).locate(row)
+
+
+def _read_again(
+    table: Table,
+    columns: dict[str, ColumnBuilder],
+    sampler: RowSampler,
+    tokens: MissingTokens,
+    threads: int,
+    *,
+    any_bad: bool,
+) -> None:
+    """Read the columns that turned out to be text once more where they had been read as numbers.
+
+    any_bad: there were malformed rows, which must be the same ones again.
+    """
+    asked = [column.want for column in columns.values()]
+    lost = {name: set(column.settle()) for name, column in columns.items()}
+    again = [name for name, blocks in lost.items() if blocks]
+    if not again:
+        return
+    # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
+    wants = [ColumnRequest(name, ValueKind.TEXT) for name in again]
+    wants += [want for want in asked if want.strict or (any_bad and want.kind is ValueKind.NUMBER)]
+    needed = set().union(*lost.values())
+    raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
+    tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
+    for i, block in in_order(tasks, threads):
+        if block.n_rows != sampler.sizes[i]:
+            raise BncliError("the file changed while it was read", where=table.name, hint="run again")
+        for name, values in zip(again, block.values, strict=False):
+            if i in lost[name]:
+                rows = sampler.rows[i]
+                columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
+
+
+def _numbered(i: int, raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> tuple[int, RowBlock]:
+    return i, parse(raw, wants, tokens)
+
+
+def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
+    """Return the columns in use, each with the type that is said or guessed.
+
+    Of a text file not guessed, it is text so far.
+    """
+    tokens = MissingTokens.of(source.missing_tokens)
+    said = roles.categorical | roles.numeric
+    form = None if source.decimal is None else NumberForm(source.decimal)
+    hint = table.hint()
+    open_names = [name for name in roles.attributes if name not in said]
+    guessed = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
+    if guess or not isinstance(hint, TextBlock):
+        guessed = _guess(hint, open_names, source, tokens)
+    columns = {}
+    for name in roles.attributes:
+        want = _said(name, roles, form) if name in said else guessed[name]
+        # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
+        open_text = isinstance(hint, TextBlock) and source.decimal != ","
+        free = name not in said and (open_text or want != ColumnRequest(name, ValueKind.TEXT))
+        columns[name] = ColumnBuilder(want, free=free, tokens=tokens)
+    if roles.class_name not in columns:  # a table of one column may be described without a class
+        columns[roles.class_name] = ColumnBuilder(
+            ColumnRequest(roles.class_name, ValueKind.TEXT), free=False, tokens=tokens
+        )
+    if roles.weights is not None:
+        want = replace(want_in_form(roles.weights, form), weight=True)
+        columns[roles.weights] = ColumnBuilder(want, free=False, tokens=tokens)
+    return columns
+
+
+def _guess(
+    hint: dict[str, ColumnRequest] | TextBlock | None, names: Sequence[str], source: Source, tokens: MissingTokens
+) -> dict[str, ColumnRequest]:
+    """Guess the column types from the file's schema or its first rows; later rows may overrule this.
+
+    INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
+    """
+    wants = {name: ColumnRequest(name, ValueKind.TEXT) for name in names}
+    if isinstance(hint, TextBlock):
+        if source.decimal != ",":
+            texts = parse_block(hint, list(wants.values()), tokens).values
+            kinds = kinds_of(texts, tokens.number)
+            wants = {name: ColumnRequest(name, kind) for name, kind in zip(names, kinds, strict=True)}
+    elif hint is not None:
+        wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
+    return wants
+
+
+def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
+    """Return a column whose type is said; `form` is what the user says of numbers."""
+    if name in roles.in_form:
+        return want_in_form(name, roles.in_form[name][0].form)
+    return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
+
+
+def digest_file(
+    source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
+) -> Iterator[_ParsedBlock]:
+    """Yield the row blocks of the last files of a table, which may travel."""
+    tokens = MissingTokens.of(source.missing_tokens)
+    with Table(source, keep=False, memory=run.memory) as table:
+        for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
+            found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
+            yield replace(found, locate=str)
+            if found.bad and source.on_bad_row == "fail":
+                return
 
 
 def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
@@ -501,31 +499,6 @@ def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Co
         what = f"{n_rows:,} rows are more than fit the budget of exact values"
         run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
     return SampledTable(source, columns, n_rows, files, run)
-
-
-def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return a missing value has the code after the last."""
-    return code_dtype(attribute.n_values + 1)
-
-
-class _Coded(NamedTuple):
-    """A row block: how many rows it has, how many of them lack a class, and the codes of those that count."""
-
-    n_rows: int
-    n_unlabelled: int
-    rows: CodedRows
-
-
-def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
-    with Table(source, keep=False, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, cuts)
-    if run.each_file is None:
-        yield from code_file(source, 0, run, cuts, labels, roles)
-        return
-    for _, blocks, error in run.each_file(code_file, lambda: (cuts, labels, roles)):
-        yield from blocks
-        if error is not None:
-            raise error
 
 
 def code_file(
@@ -578,6 +551,11 @@ def _code(
     return block, unlabelled, CodedRows(codes, label.codes.astype(code_dtype(len(label.levels))), weight)
 
 
+def _unknown(name: str, block: RowBlock) -> BncliError:
+    what = f"column '{name}' has a value that the first reading did not keep"
+    return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
+
+
 def _codes(column: Column, attribute: Attribute, block: RowBlock) -> Codes:
     found = encode_column(column, replace(attribute, missing=True))
     if found.unseen:
@@ -586,9 +564,31 @@ def _codes(column: Column, attribute: Attribute, block: RowBlock) -> Codes:
     return codes
 
 
-def _unknown(name: str, block: RowBlock) -> BncliError:
-    what = f"column '{name}' has a value that the first reading did not keep"
-    return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
+def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
+    """Return a missing value has the code after the last."""
+    return code_dtype(attribute.n_values + 1)
+
+
+def _changed(path: str) -> BncliError:
+    return BncliError("the file changed between two readings", where=path, hint="run again")
+
+
+def _error(name: str, first: str, before: str, found: str, where: str) -> BncliError:
+    quoted = shlex.quote(name)
+    hint = f"write it alike in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
+    return BncliError(f"column '{name}' has {before} in {first}, but {found} here", where=where, hint=hint)
+
+
+def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
+    with Table(source, keep=False, memory=run.memory) as table:
+        roles = assign_roles(source, table.names, table.name, cuts)
+    if run.each_file is None:
+        yield from code_file(source, 0, run, cuts, labels, roles)
+        return
+    for _, blocks, error in run.each_file(code_file, lambda: (cuts, labels, roles)):
+        yield from blocks
+        if error is not None:
+            raise error
 
 
 def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:

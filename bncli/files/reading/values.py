@@ -20,6 +20,10 @@ from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.numbers import to_numbers, to_numbers_by
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
 
+_N_SHOWN = 40
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
+"""Sums of weights, and products of a few of them, stay finite."""
+
 
 def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
     """Return the number, or the seconds of the date, of each text.
@@ -99,11 +103,6 @@ def _narrow(column: NumericColumn) -> NumericColumn:
     if np.isnan(column.values).any():
         return column
     return NumericColumn(narrow_numbers(column.values.astype(np.int64)), column.form)
-
-
-_N_SHOWN = 40
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
-"""Sums of weights, and products of a few of them, stay finite."""
 
 
 def resolve(want: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:

@@ -32,6 +32,13 @@ class WorkerFacts(NamedTuple):
     single: bool
 
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+WORK_BYTES = 16 << 20
+"""What a pass takes beside the codes, at least."""
+PAUSED_FROM = 0.8
+"""Of its limit of memory: there Dask pauses a worker (distributed.worker.memory.pause)."""
+
+
 def facts(paths: Sequence[str]) -> WorkerFacts:
     """Return the facts of this process, wherever it is; its memory is set up for the work."""
     keep_freed_memory()
@@ -39,6 +46,13 @@ def facts(paths: Sequence[str]) -> WorkerFacts:
     versions = {"python": f"{major}.{minor}", "bncli": bncli.__version__, "numpy": np.__version__}
     single = any(os.environ.get(name) == "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
     return WorkerFacts(versions, [_size(path) for path in paths], single)
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
 
 
 def keep_freed_memory() -> None:
@@ -54,16 +68,6 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, 32 << 20)
     mallopt(_M_TRIM_THRESHOLD, 64 << 20)
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
-
-def _size(path: str) -> int | None:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return None
 
 
 def files_of(sources: Iterable[Source]) -> list[str]:
@@ -103,34 +107,6 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
             watch(Note(text, warning=True))
 
 
-def check_memory(cluster: Cluster, shares: Mapping[str, int]) -> None:
-    """BncliError for the first worker that its share of the codes, in bytes, would bring to its limit of memory."""
-    for address, used in cluster.ask_all(_resident).items():
-        worker, share = cluster.workers.get(address), shares.get(address, 0)
-        if worker is None or isinstance(used, BaseException) or not worker.limit:
-            continue
-        if used + share + WORK_BYTES > PAUSED_FROM * worker.limit:
-            limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
-            what = f"worker {address} may take {limit} of memory, has {has}, and its row blocks are {takes}"
-            hint = f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe, for they are mapped"
-            raise BncliError(what, hint=hint)
-
-
-WORK_BYTES = 16 << 20
-"""What a pass takes beside the codes, at least."""
-PAUSED_FROM = 0.8
-"""Of its limit of memory: there Dask pauses a worker (distributed.worker.memory.pause)."""
-
-
-def _resident() -> int:
-    """Bytes of memory that this process has now, mapped pages among them; 0 where that is not told."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
 def _useless(address: str, error: BaseException) -> BncliError:
     hint = f"install bncli {bncli.__version__} in the environment of the workers"
     if isinstance(error, TimeoutError):
@@ -149,3 +125,25 @@ def _check_files(address: str, paths: Sequence[str], here: WorkerFacts, there: A
         if found != own:
             what = f"worker {address} sees another file: {found:,} bytes, and here {own:,}"
             raise BncliError(what, where=path, hint="copy the same file to every machine")
+
+
+def check_memory(cluster: Cluster, shares: Mapping[str, int]) -> None:
+    """BncliError for the first worker that its share of the codes, in bytes, would bring to its limit of memory."""
+    for address, used in cluster.ask_all(_resident).items():
+        worker, share = cluster.workers.get(address), shares.get(address, 0)
+        if worker is None or isinstance(used, BaseException) or not worker.limit:
+            continue
+        if used + share + WORK_BYTES > PAUSED_FROM * worker.limit:
+            limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
+            what = f"worker {address} may take {limit} of memory, has {has}, and its row blocks are {takes}"
+            hint = f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe, for they are mapped"
+            raise BncliError(what, hint=hint)
+
+
+def _resident() -> int:
+    """Bytes of memory that this process has now, mapped pages among them; 0 where that is not told."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -93,8 +93,6 @@ class Patience:
 
 
 MORE_MEMORY = "give workers more (dask worker --memory-limit), or start more of them"
-
-
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60.0
 """For a worker's first words: it may have to load this package from a slow disk."""
@@ -103,7 +101,6 @@ BROADCAST_BYTES = 256 << 10
 """What every task needs travels inside the tasks up to this size, and once to every worker beyond it."""
 _PATIENCE = 1.0
 """Seconds between two looks at whether anybody is left to wait for."""
-
 Future = Any
 """A value that is, or will be, in the memory of a worker."""
 
@@ -213,30 +210,25 @@ class Cluster:
         return list(found)
 
 
-def _worker(told: Mapping[str, Any]) -> Worker:
-    """Return what a scheduler tells of a worker."""
-    tasks = told["metrics"].get("task_counts", {})
-    is_busy = any(tasks.get(state) for state in ("executing", "flight", "long-running"))
-    return Worker(told["nthreads"], told["memory_limit"] or 0, told["status"] == "paused", is_busy)
+_LEVEL = "critical"
+_LOGGERS = dict.fromkeys(
+    ("distributed", "distributed.client", "bokeh", "tornado", "tornado.application", "asyncio"), _LEVEL
+)
+_QUIETLY = {
+    "logging": _LOGGERS,
+    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+    "distributed.comm.retry.count": 3,
+    # a nanny would otherwise have malloc return every 64 KB to the system: kernels would take twice their time
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
+}
+_DEAF = """import logging, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+"""
+"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others.
 
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _raise(error: Exception) -> NoReturn:
-    """Raise an error of dask as one of this program; raise errors of a task unchanged."""
-    name = type(error).__name__
-    if name == "KilledWorker":
-        what = f"{RETRIES + 1} workers died in the middle of the same task"
-        hint = "most often memory ran out: give workers more (--memory-limit), or fewer threads"
-        raise BncliError(what, hint=hint) from error
-    is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
-    if is_broken:
-        raise GoneError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
-    if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
-        raise LostError(str(error)) from error
-    raise error
+A heartbeat that meets the end is no error to tell of.
+"""
 
 
 @contextmanager
@@ -269,35 +261,6 @@ def connected(address: str) -> Iterator[Cluster]:
             yield cluster
 
 
-_LEVEL = "critical"
-_LOGGERS = dict.fromkeys(
-    ("distributed", "distributed.client", "bokeh", "tornado", "tornado.application", "asyncio"), _LEVEL
-)
-_QUIETLY = {
-    "logging": _LOGGERS,
-    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
-    "distributed.comm.retry.count": 3,
-    # a nanny would otherwise have malloc return every 64 KB to the system: kernels would take twice their time
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
-}
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    """Silence the loggers of dask and its libraries, here and (by a variable) in workers started here."""
-    variable = "DASK_LOGGING__DISTRIBUTED"
-    before = os.environ.get(variable)
-    os.environ[variable] = _LEVEL
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
-        os.environ.pop(variable)
-        if before is not None:
-            os.environ[variable] = before
-
-
 def _parsed(address: str) -> tuple[str, str]:
     """Return the kind of an address and what it names; UsageError for what is none."""
     kind, _, place = address.partition(":")
@@ -323,6 +286,22 @@ def _address_in(path: str) -> str:
         hint = "dask scheduler --scheduler-file FILE writes one"
         raise BncliError("this is no scheduler file", where=path, hint=hint) from error
     return str(address)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Silence the loggers of dask and its libraries, here and (by a variable) in workers started here."""
+    variable = "DASK_LOGGING__DISTRIBUTED"
+    before = os.environ.get(variable)
+    os.environ[variable] = _LEVEL
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        os.environ.pop(variable)
+        if before is not None:
+            os.environ[variable] = before
 
 
 @contextmanager
@@ -369,16 +348,6 @@ def _answers(place: str) -> bool:
     return False
 
 
-_DEAF = """import logging, signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
-"""
-"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others.
-
-A heartbeat that meets the end is no error to tell of.
-"""
-
-
 def _unreachable(address: str) -> BncliError:
     what = f"no scheduler answers at {address} (within {CONNECT_SECONDS} seconds)"
     return BncliError(what, hint="see that `dask scheduler` runs there and that this machine may reach it")
@@ -389,3 +358,29 @@ def _close(part: Any) -> None:
     if part is not None:
         with suppress(Exception):
             part.close(timeout=CONNECT_SECONDS)
+
+
+def _worker(told: Mapping[str, Any]) -> Worker:
+    """Return what a scheduler tells of a worker."""
+    tasks = told["metrics"].get("task_counts", {})
+    is_busy = any(tasks.get(state) for state in ("executing", "flight", "long-running"))
+    return Worker(told["nthreads"], told["memory_limit"] or 0, told["status"] == "paused", is_busy)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _raise(error: Exception) -> NoReturn:
+    """Raise an error of dask as one of this program; raise errors of a task unchanged."""
+    name = type(error).__name__
+    if name == "KilledWorker":
+        what = f"{RETRIES + 1} workers died in the middle of the same task"
+        hint = "most often memory ran out: give workers more (--memory-limit), or fewer threads"
+        raise BncliError(what, hint=hint) from error
+    is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
+    if is_broken:
+        raise GoneError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
+    if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
+        raise LostError(str(error)) from error
+    raise error

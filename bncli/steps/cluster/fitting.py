@@ -123,28 +123,16 @@ class WorkerBlocks:
         return kept
 
 
-def _futures(state: Any) -> Any:
-    """Row state with futures, which are values on the worker, in the place of what stands for them."""
-    if isinstance(state, WorkerState):
-        return state.future
-    return type(state)(map(_futures, state)) if type(state) in (tuple, list) else state
+_STRUCTURES = ("nb", "tan", "kdb")
+_PARAMETERS = ("map", "weighted", "discriminative", "extended")
 
 
-def _bytes(result: Any) -> int:
-    return sum(map(_bytes, result)) if isinstance(result, (tuple, list)) else np.asarray(result).nbytes
+class FitInputs(NamedTuple):
+    """What is learnt from, the files that stand in for some of the learning, and the run that does it."""
 
-
-def _apply(kernel: Callable[..., Any], broadcast: tuple[Any, ...], block: RowBlock, state: Any) -> Any:
-    """On a worker: the kernel on one block."""
-    return kernel(block if state is None else RowBlock(block.codes, block.labels, block.weights, state), *broadcast)
-
-
-def _sum_each(
-    kernel: Callable[..., Any], broadcast: tuple[Any, ...], blocks: Sequence[RowBlock], states: Sequence[Any] | None
-) -> list[Any]:
-    """On a worker: the kernel on each of its blocks."""
-    own = [None] * len(blocks) if states is None else states
-    return [_apply(kernel, broadcast, block, state) for block, state in zip(blocks, own, strict=True)]
+    source: Source
+    supplied: SuppliedFiles
+    run: Run
 
 
 def placed(data: Dataset, path: str, cluster: Cluster, watch: Watch) -> tuple[DistributedDataset, WorkerBlocks]:
@@ -164,6 +152,10 @@ def placed(data: Dataset, path: str, cluster: Cluster, watch: Watch) -> tuple[Di
     return DistributedDataset(*kept, keeper=keeper), keeper
 
 
+def _stamp(file: CodesFile) -> int:
+    return zlib.crc32(repr((file.heading.rows, file.counts)).encode())
+
+
 def _shares(data: Dataset, homes: Sequence[str]) -> dict[str, int]:
     """Bytes of the codes that each worker maps."""
     columns = [codes for codes, a in zip(data.codes, data.schema.attributes, strict=True) if a.informative]
@@ -172,29 +164,6 @@ def _shares(data: Dataset, homes: Sequence[str]) -> dict[str, int]:
     for (start, stop), home in zip(data.bounds(), homes, strict=True):
         shares[home] += (stop - start) * width
     return shares
-
-
-def _tell(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch) -> None:
-    """How many threads can help, and whether they can at all."""
-    if n_seats < cluster.n_threads:
-        blocks = "one row block" if n_seats == 1 else f"{n_seats} row blocks"
-        watch(Note(f"{data.n_rows:,} rows are {blocks}: {n_seats} of {cluster.n_threads} threads of the cluster help"))
-    seconds = pass_seconds(data)
-    if seconds < SECONDS_THAT_PAY:
-        text = (
-            f"a pass over these rows takes about {seconds:.2g} s of this machine's processor; under "
-            f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than the machine at hand"
-        )
-        watch(Note(text))
-
-
-def pass_seconds(data: Dataset) -> float:
-    """Seconds of one thread, roughly, of a pass over families of one attribute each."""
-    return 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
-
-
-def _stamp(file: CodesFile) -> int:
-    return zlib.crc32(repr((file.heading.rows, file.counts)).encode())
 
 
 def _load(plan: _Plan, number: int, n_rows: int) -> RowBlock:
@@ -218,8 +187,23 @@ def _opened(path: str) -> CodesFile:
     return read_codes(path)
 
 
-_STRUCTURES = ("nb", "tan", "kdb")
-_PARAMETERS = ("map", "weighted", "discriminative", "extended")
+def _tell(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch) -> None:
+    """How many threads can help, and whether they can at all."""
+    if n_seats < cluster.n_threads:
+        blocks = "one row block" if n_seats == 1 else f"{n_seats} row blocks"
+        watch(Note(f"{data.n_rows:,} rows are {blocks}: {n_seats} of {cluster.n_threads} threads of the cluster help"))
+    seconds = pass_seconds(data)
+    if seconds < SECONDS_THAT_PAY:
+        text = (
+            f"a pass over these rows takes about {seconds:.2g} s of this machine's processor; under "
+            f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than the machine at hand"
+        )
+        watch(Note(text))
+
+
+def pass_seconds(data: Dataset) -> float:
+    """Seconds of one thread, roughly, of a pass over families of one attribute each."""
+    return 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
 
 
 def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
@@ -251,14 +235,6 @@ def _listed(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-class FitInputs(NamedTuple):
-    """What is learnt from, the files that stand in for some of the learning, and the run that does it."""
-
-    source: Source
-    supplied: SuppliedFiles
-    run: Run
-
-
 @contextmanager
 def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[FitInputs]:
     """Yield the run with its cluster connected, checked and ready to hold the rows of `source` or its codes."""
@@ -271,20 +247,6 @@ def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path:
         with _encoded(source, recipe, supplied, model_path, run) as codes, _holding(Source((codes,)), run) as ready:
             cuts = read_supplied(codes).cuts
             yield FitInputs(Source((codes,)), replace(supplied, cuts=cuts, cuts_path=codes), ready)
-
-
-@contextmanager
-def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
-    """Yield a file of the codes, there as long as the block lasts."""
-    beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
-    path = f"{beside}.{secrets.token_hex(4)}.codes"
-    try:
-        encode(source, recipe, output=path, supplied=supplied, run=run)
-        run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
-        yield path
-    finally:
-        with suppress(OSError):
-            os.unlink(path)
 
 
 @contextmanager
@@ -307,6 +269,20 @@ def _holding(source: Source, run: Run) -> Iterator[Run]:
             run.watch(Note(told(keeper)))
 
 
+@contextmanager
+def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
+    """Yield a file of the codes, there as long as the block lasts."""
+    beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
+    path = f"{beside}.{secrets.token_hex(4)}.codes"
+    try:
+        encode(source, recipe, output=path, supplied=supplied, run=run)
+        run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
+        yield path
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 def told(keeper: WorkerBlocks) -> str:
     """Return what went over the connection, in a sentence."""
     traffic = keeper.traffic
@@ -322,3 +298,27 @@ def told(keeper: WorkerBlocks) -> str:
 
 def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:.2g} MB" if n_bytes >= 1e6 else f"{max(n_bytes // 1000, 1)} kB"
+
+
+def _futures(state: Any) -> Any:
+    """Row state with futures, which are values on the worker, in the place of what stands for them."""
+    if isinstance(state, WorkerState):
+        return state.future
+    return type(state)(map(_futures, state)) if type(state) in (tuple, list) else state
+
+
+def _bytes(result: Any) -> int:
+    return sum(map(_bytes, result)) if isinstance(result, (tuple, list)) else np.asarray(result).nbytes
+
+
+def _apply(kernel: Callable[..., Any], broadcast: tuple[Any, ...], block: RowBlock, state: Any) -> Any:
+    """On a worker: the kernel on one block."""
+    return kernel(block if state is None else RowBlock(block.codes, block.labels, block.weights, state), *broadcast)
+
+
+def _sum_each(
+    kernel: Callable[..., Any], broadcast: tuple[Any, ...], blocks: Sequence[RowBlock], states: Sequence[Any] | None
+) -> list[Any]:
+    """On a worker: the kernel on each of its blocks."""
+    own = [None] * len(blocks) if states is None else states
+    return [_apply(kernel, broadcast, block, state) for block, state in zip(blocks, own, strict=True)]

@@ -53,11 +53,6 @@ HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll", "balanced_accuracy", "mc
 """Of all other figures less is better."""
 
 
-def told(metric: str) -> str:
-    """Return a metric as it is typed and shown."""
-    return metric.replace("_", "-")
-
-
 @dataclass(frozen=True)
 class ComparedFigure:
     """One learner on one data set by one metric: mean and standard deviation over the folds.
@@ -222,11 +217,18 @@ class CompareReport:
         return {"name": data, "rows": self.trial.sizes[data], "results": results}
 
 
-def _figure_json(figures: Mapping[str, ComparedFigure], metric: str) -> dict[str, Any] | None:
-    return asdict(figures[metric]) if metric in figures else None
-
-
 _BEYOND_ALL = 1e100
+_KINDS: Mapping[str, Kind] = {"rmse": "root", "fit_seconds": "seconds", "iterations": "count", "passes": "count"}
+LEVEL = 0.05
+BIAS_VARIANCE = ("bias", "variance")
+STAGES = ("fit", "score")
+_SAME = 1e-12
+Folds = Mapping[tuple[str, str], Sequence[Outcome]]
+
+
+def told(metric: str) -> str:
+    """Return a metric as it is typed and shown."""
+    return metric.replace("_", "-")
 
 
 def summarise(
@@ -267,9 +269,6 @@ def summarise(
         left_out=tuple(data for data in data_sets if data not in sets),
         without_figures=tuple(name for name in trial.learners if name not in learners),
     )
-
-
-_KINDS: Mapping[str, Kind] = {"rmse": "root", "fit_seconds": "seconds", "iterations": "count", "passes": "count"}
 
 
 def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: Kind) -> LearnerPair:
@@ -313,14 +312,6 @@ def _tested(pairs: Sequence[LearnerPair], columns: Mapping[str, Array], baseline
     )
 
 
-LEVEL = 0.05
-BIAS_VARIANCE = ("bias", "variance")
-STAGES = ("fit", "score")
-_SAME = 1e-12
-
-Folds = Mapping[tuple[str, str], Sequence[Outcome]]
-
-
 def analyse(
     trial: ComparisonRun, *, metrics: Sequence[str], baseline: str | None = None, groups: Groups = MappingProxyType({})
 ) -> CompareReport:
@@ -356,13 +347,6 @@ def analyse(
     )
 
 
-def _gaps(trial: ComparisonRun, folds: Folds) -> dict[tuple[str, str], str]:
-    """Why there are no figures, by data set and learner."""
-    gaps = {(data, name): "not all folds were run" for data in trial.data for name in trial.learners}
-    gaps |= {(gap.data, gap.learner): gap.reason for gap in trial.gaps}
-    return {pair: why for pair, why in gaps.items() if pair not in folds}
-
-
 def _whole(trial: ComparisonRun) -> Folds:
     """Return the outcomes by data set and learner, where all folds are there."""
     wanted = trial.protocol.folds * trial.protocol.repeats
@@ -394,6 +378,10 @@ def _undivided(trial: ComparisonRun, data: str, metric: str) -> dict[str, Compar
     return {name: ComparedFigure(value, None, _as_good(value, best), None) for name, value in values.items()}
 
 
+def _as_good(loss: float, best: float) -> bool:
+    return math.isclose(loss, best, rel_tol=_SAME, abs_tol=0.0)
+
+
 def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: float) -> dict[str, ComparedFigure]:
     """Figures on one data set out of those of the folds, in one order for all learners; share: of rows tested."""
     sign = -1.0 if metric in HIGHER_IS_BETTER else 1.0
@@ -408,10 +396,6 @@ def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: fl
         tested = best or (None if metric in COSTS else _not_told_apart(values[name], values[winner], share))
         figures[name] = ComparedFigure(mean, _spread(defined[name]), best, tested)
     return figures
-
-
-def _as_good(loss: float, best: float) -> bool:
-    return math.isclose(loss, best, rel_tol=_SAME, abs_tol=0.0)
 
 
 def _not_told_apart(values: Sequence[float | None], best: Sequence[float | None], share: float) -> bool | None:
@@ -453,3 +437,14 @@ def _analysis_ratio(
         return None
     first, second = ([seconds[data, learner][stage] for data in common] for learner in (name, baseline))
     return geometric_mean_ratio(first, second, np.ones(len(common)), "seconds")
+
+
+def _gaps(trial: ComparisonRun, folds: Folds) -> dict[tuple[str, str], str]:
+    """Why there are no figures, by data set and learner."""
+    gaps = {(data, name): "not all folds were run" for data in trial.data for name in trial.learners}
+    gaps |= {(gap.data, gap.learner): gap.reason for gap in trial.gaps}
+    return {pair: why for pair, why in gaps.items() if pair not in folds}
+
+
+def _figure_json(figures: Mapping[str, ComparedFigure], metric: str) -> dict[str, Any] | None:
+    return asdict(figures[metric]) if metric in figures else None

@@ -116,6 +116,16 @@ class Checkpoint:
             raise _failure(str(self.path), error) from error
 
 
+_DIFFERENCES = {
+    "version": "a version of this file that is not known here",
+    "bncli": "another version of bncli",
+    "protocol": "other --folds, --repeats or --seed",
+    "unseen": "another --unseen",
+    "learners": "other learners",
+    "data": "other data",
+}
+
+
 def _read(path: str) -> bytes:
     if not os.path.exists(path):
         return b""
@@ -135,16 +145,6 @@ def _header(plan: RunPlan, entries: Sequence[Entry]) -> dict[str, Any]:
         "learners": [learner.identity() for learner in plan.learners],
         "data": [{"name": entry.name, "rows": entry.n_rows, "digest": entry.digest} for entry in entries],
     }
-
-
-_DIFFERENCES = {
-    "version": "a version of this file that is not known here",
-    "bncli": "another version of bncli",
-    "protocol": "other --folds, --repeats or --seed",
-    "unseen": "another --unseen",
-    "learners": "other learners",
-    "data": "other data",
-}
 
 
 def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:

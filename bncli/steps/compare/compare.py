@@ -53,33 +53,6 @@ from bncli.steps.run import free_memory
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
 
-def run_plan(
-    plan: RunPlan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
-) -> ComparisonRun:
-    """Try all that the checkpoint does not know yet, writes it there, and returns everything in order."""
-    # Everything that there is to do, in the order in which it is begun.
-    largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
-    parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
-    tasks = [Task(*part) for part in parts]
-    found = _Progress(checkpoint.kept())
-    left = [task for task in tasks if task not in found.outcomes]
-    if len(left) < len(tasks):
-        watch(Note(f"{len(tasks) - len(left):,} of {len(tasks):,} folds are taken from {checkpoint.path}"))
-    watch(Stage("run"))
-    try:
-        with closing(pool(plan, left, found.fails)) as results:
-            for task, result in _told(results, plan, len(tasks), found, watch):
-                if isinstance(result, Outcome):
-                    checkpoint.add(task, result)
-                found.add(task, result)  # after it is kept, so that an interrupt never counts what is not
-    except KeyboardInterrupt:
-        if checkpoint.path is not None:
-            kept = f"{len(found.outcomes):,} of {len(tasks):,} folds are kept in {checkpoint.path}"
-            watch(Note(f"{kept}; the same command goes on from there"))
-        raise
-    return _trial(plan, entries, found)
-
-
 @dataclass
 class _Progress:
     """What is known so far: outcomes, and where a learner failed (data set, learner) its first fold that did."""
@@ -102,75 +75,6 @@ class _Progress:
 Results = Generator[Result, None, None]
 Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 """What runs the tasks of a plan that are not to be skipped when their turn comes: results as they come."""
-
-
-def here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
-    """Return the pool of this machine: `jobs` processes, or this one."""
-    jobs = min(jobs, len(tasks))
-    if jobs > 1:
-        yield from in_processes(plan, tasks, jobs, skip)
-        return
-    runner = Runner(plan)
-    for task in tasks:
-        if not skip(task):
-            yield task, runner.run(task)
-
-
-def on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
-    """Return the pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
-    plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
-    for task, result in each_task(cluster, _serve, plan, tasks, skip):
-        yield task, Failure(str(result)) if isinstance(result, BncliError) else result
-
-
-def _serve(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
-    """On a worker: what runs the tasks of one thread, within the memory that is free there."""
-    return Runner(replace(plan, memory=free_memory())).run
-
-
-def _told(results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch) -> Iterator[Result]:
-    """Yield the results; the watch hears how many folds are done, and which was the last."""
-    watch(Progress(len(found.outcomes), total))
-    for task, result in results:
-        yield task, result
-        where = f"{plan.learners[task.learner].name} on {plan.names[task.data]}"
-        watch(Progress(len(found.outcomes), total, f"{where}, fold {task.fold + 1}"))
-
-
-def _trial(plan: RunPlan, entries: Sequence[Entry], found: _Progress) -> ComparisonRun:
-    names = tuple(learner.name for learner in plan.learners)
-    whole = {task: outcome for task, outcome in sorted(found.outcomes.items()) if not found.fails(task)}
-    pairs = sorted({task[:2] for task in whole}) if plan.protocol.repeats > 1 else []
-    return ComparisonRun(
-        learners=names,
-        data=plan.names,
-        sizes={entry.name: entry.n_rows for entry in entries},
-        protocol=plan.protocol,
-        outcomes=tuple(whole.values()),
-        bias_variance={
-            (plan.names[data], names[learner]): _bias_variance(entries[data], plan.protocol, whole, (data, learner))
-            for data, learner in pairs
-        },
-        options={learner.name: learner.options for learner in plan.learners},
-        gaps=tuple(
-            UntriedLearner(plan.names[data], names[learner], failure.reason)
-            for (data, learner), (_, failure) in sorted(found.failures.items())
-        ),
-    )
-
-
-def _bias_variance(
-    entry: Entry, protocol: Protocol, outcomes: Mapping[Task, Outcome], pair: tuple[int, int]
-) -> BiasVariance:
-    """From the predictions of every repeat, each row predicted once in each by the model that has not seen it."""
-    predictions = np.empty((protocol.repeats, entry.n_rows), entry.labels.dtype)
-    for repeat in range(protocol.repeats):
-        fold_of = stratified_folds(entry.labels, protocol.folds, (protocol.seed, repeat))
-        for fold in range(protocol.folds):
-            predictions[repeat, fold_of == fold] = outcomes[Task(*pair, repeat, fold)].predicted
-    return bias_variance(entry.labels, predictions, entry.n_labels, entry.weights)
-
-
 DEFAULT_METRICS = ("error", "log_loss", "rmse")
 
 
@@ -239,17 +143,6 @@ def compare(
     return report
 
 
-@contextmanager
-def _pool(plan: RunPlan, run: Run) -> Iterator[Pool]:
-    """Who runs the tasks: processes of this machine, or a cluster whose workers see every table."""
-    if run.cluster is None:
-        yield partial(here, jobs=run.threads)
-        return
-    with connected(run.cluster) as cluster:
-        check_workers(cluster, files_of(plan.sources), run.watch)
-        yield partial(on_cluster, cluster=cluster)
-
-
 def _check(
     sources: Sequence[Source], learners: Sequence[Learner], question: ComparisonSettings, outputs: CompareOutputs
 ) -> None:
@@ -278,3 +171,108 @@ def _check_known(name: str, known: Sequence[str], what: str) -> None:
         told = [word.replace("_", "-") if what == "metric" else word for word in (near or known)]
         hint = f"did you mean {told[0]}?" if near else f"the {what}s are {', '.join(told)}"
         raise UsageError(f"there is no {what} {name!r}", hint=hint)
+
+
+@contextmanager
+def _pool(plan: RunPlan, run: Run) -> Iterator[Pool]:
+    """Who runs the tasks: processes of this machine, or a cluster whose workers see every table."""
+    if run.cluster is None:
+        yield partial(here, jobs=run.threads)
+        return
+    with connected(run.cluster) as cluster:
+        check_workers(cluster, files_of(plan.sources), run.watch)
+        yield partial(on_cluster, cluster=cluster)
+
+
+def run_plan(
+    plan: RunPlan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
+) -> ComparisonRun:
+    """Try all that the checkpoint does not know yet, writes it there, and returns everything in order."""
+    # Everything that there is to do, in the order in which it is begun.
+    largest_first = sorted(range(len(entries)), key=lambda data: -entries[data].cells)
+    parts = product(largest_first, range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds))
+    tasks = [Task(*part) for part in parts]
+    found = _Progress(checkpoint.kept())
+    left = [task for task in tasks if task not in found.outcomes]
+    if len(left) < len(tasks):
+        watch(Note(f"{len(tasks) - len(left):,} of {len(tasks):,} folds are taken from {checkpoint.path}"))
+    watch(Stage("run"))
+    try:
+        with closing(pool(plan, left, found.fails)) as results:
+            for task, result in _told(results, plan, len(tasks), found, watch):
+                if isinstance(result, Outcome):
+                    checkpoint.add(task, result)
+                found.add(task, result)  # after it is kept, so that an interrupt never counts what is not
+    except KeyboardInterrupt:
+        if checkpoint.path is not None:
+            kept = f"{len(found.outcomes):,} of {len(tasks):,} folds are kept in {checkpoint.path}"
+            watch(Note(f"{kept}; the same command goes on from there"))
+        raise
+    return _trial(plan, entries, found)
+
+
+def _told(results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch) -> Iterator[Result]:
+    """Yield the results; the watch hears how many folds are done, and which was the last."""
+    watch(Progress(len(found.outcomes), total))
+    for task, result in results:
+        yield task, result
+        where = f"{plan.learners[task.learner].name} on {plan.names[task.data]}"
+        watch(Progress(len(found.outcomes), total, f"{where}, fold {task.fold + 1}"))
+
+
+def _trial(plan: RunPlan, entries: Sequence[Entry], found: _Progress) -> ComparisonRun:
+    names = tuple(learner.name for learner in plan.learners)
+    whole = {task: outcome for task, outcome in sorted(found.outcomes.items()) if not found.fails(task)}
+    pairs = sorted({task[:2] for task in whole}) if plan.protocol.repeats > 1 else []
+    return ComparisonRun(
+        learners=names,
+        data=plan.names,
+        sizes={entry.name: entry.n_rows for entry in entries},
+        protocol=plan.protocol,
+        outcomes=tuple(whole.values()),
+        bias_variance={
+            (plan.names[data], names[learner]): _bias_variance(entries[data], plan.protocol, whole, (data, learner))
+            for data, learner in pairs
+        },
+        options={learner.name: learner.options for learner in plan.learners},
+        gaps=tuple(
+            UntriedLearner(plan.names[data], names[learner], failure.reason)
+            for (data, learner), (_, failure) in sorted(found.failures.items())
+        ),
+    )
+
+
+def _bias_variance(
+    entry: Entry, protocol: Protocol, outcomes: Mapping[Task, Outcome], pair: tuple[int, int]
+) -> BiasVariance:
+    """From the predictions of every repeat, each row predicted once in each by the model that has not seen it."""
+    predictions = np.empty((protocol.repeats, entry.n_rows), entry.labels.dtype)
+    for repeat in range(protocol.repeats):
+        fold_of = stratified_folds(entry.labels, protocol.folds, (protocol.seed, repeat))
+        for fold in range(protocol.folds):
+            predictions[repeat, fold_of == fold] = outcomes[Task(*pair, repeat, fold)].predicted
+    return bias_variance(entry.labels, predictions, entry.n_labels, entry.weights)
+
+
+def here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
+    """Return the pool of this machine: `jobs` processes, or this one."""
+    jobs = min(jobs, len(tasks))
+    if jobs > 1:
+        yield from in_processes(plan, tasks, jobs, skip)
+        return
+    runner = Runner(plan)
+    for task in tasks:
+        if not skip(task):
+            yield task, runner.run(task)
+
+
+def on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
+    """Return the pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
+    plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
+    for task, result in each_task(cluster, _serve, plan, tasks, skip):
+        yield task, Failure(str(result)) if isinstance(result, BncliError) else result
+
+
+def _serve(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
+    """On a worker: what runs the tasks of one thread, within the memory that is free there."""
+    return Runner(replace(plan, memory=free_memory())).run

@@ -70,6 +70,91 @@ class Entry:
         return len(self.labels)
 
 
+Groups = Mapping[str, tuple[str, ...]]
+"""The data sets of each group, by its name."""
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A recipe with a name; `options` is what was typed for it; what is supplied stands in for methods."""
+
+    name: str
+    recipe: Recipe
+    options: str = ""
+    supplied: SuppliedFiles = SuppliedFiles()
+
+    def identity(self) -> dict[str, Any]:
+        """All that its results depend on, as JSON values: the content of files, not their names."""
+        cuts, structure = self.supplied.cuts, self.supplied.structure
+        files = {
+            "cuts": None if cuts is None else _learners_digest(dump_cuts(cuts)),
+            "structure": None if structure is None else _learners_digest(dump_structure(structure)),
+        }
+        return {"name": self.name, "recipe": self.recipe.as_dict(), **files}
+
+
+COSTS = ("fit_seconds", "iterations", "passes")
+"""What learning in a fold costs, less being better: seconds of the processor; iterations of the final optimization and
+its passes over the rows. Costs compare by ratios; no test asks whether they differ, for the same work costs the same.
+"""
+COUNTS = ("iterations", "passes")
+"""Those that are whole numbers in a fold, and that parameters in closed form do not have."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one learner did on one fold of one repeat of one data set.
+
+    metrics are by name, None where one is not defined; seconds of the processor are those to `fit` and to `score`, and
+    `costs` the iterations and passes, None for parameters in closed form; predicted (rows,) holds the codes of the most
+    probable labels of the rows tested, in ascending order of the rows.
+    """
+
+    data: str
+    learner: str
+    repeat: int
+    fold: int
+    rows: int
+    metrics: dict[str, float | None]
+    seconds: dict[str, float]
+    costs: dict[str, int | None]
+    predicted: Codes
+
+    def figure(self, metric: str) -> float | None:
+        """Return a metric or a cost by its name."""
+        if metric == "fit_seconds":
+            return self.seconds["fit"]
+        return self.costs[metric] if metric in COUNTS else self.metrics[metric]
+
+
+@dataclass(frozen=True)
+class UntriedLearner:
+    """A learner that could not be tried on a data set, and why in one line."""
+
+    data: str
+    learner: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ComparisonRun:
+    """Everything that was run: learners and data sets in the order typed, rows by data set, outcomes in that order.
+
+    options says, by learner, what was typed for it; bias_variance, by data set and learner, is empty for one repeat;
+    gaps lists who failed where.
+    """
+
+    learners: tuple[str, ...]
+    data: tuple[str, ...]
+    sizes: dict[str, int]
+    protocol: Protocol
+    outcomes: tuple[Outcome, ...]
+    bias_variance: dict[tuple[str, str], BiasVariance]
+    options: dict[str, str] = field(default_factory=dict)
+    gaps: tuple[UntriedLearner, ...] = ()
+
+
 def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[Entry, ...]:
     """Every data set, one after the other; the first that cannot be read, or split into folds, is an error."""
     # As short as they can be and still differ.
@@ -162,10 +247,6 @@ def _entries_digest(columns: Columns) -> str:
     return digest.hexdigest()
 
 
-Groups = Mapping[str, tuple[str, ...]]
-"""The data sets of each group, by its name."""
-
-
 def groups_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> Groups:
     """Return the groups between ascending bounds, from the rows of every data set; none without a bound."""
     if not bounds:
@@ -178,12 +259,6 @@ def groups_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> Groups:
             raise UsageError(f"no table has {_told(least, below)}: {_span(sizes)}", hint="move the bound of --groups")
         groups[_name(least, below)] = tables
     return groups
-
-
-def _name(least: int, below: int | None) -> str:
-    if below is None:
-        return f"rows>={least}"
-    return f"{least}<=rows<{below}" if least else f"rows<{below}"
 
 
 def _told(least: int, below: int | None) -> str:
@@ -201,31 +276,10 @@ def _span(sizes: Mapping[str, int]) -> str:
     return f"they have from {sizes[first]:,} ({first}) to {sizes[last]:,} ({last})"
 
 
-_FEW = 4
-
-
-@dataclass(frozen=True)
-class Learner:
-    """A recipe with a name; `options` is what was typed for it; what is supplied stands in for methods."""
-
-    name: str
-    recipe: Recipe
-    options: str = ""
-    supplied: SuppliedFiles = SuppliedFiles()
-
-    def identity(self) -> dict[str, Any]:
-        """All that its results depend on, as JSON values: the content of files, not their names."""
-        cuts, structure = self.supplied.cuts, self.supplied.structure
-        files = {
-            "cuts": None if cuts is None else _learners_digest(dump_cuts(cuts)),
-            "structure": None if structure is None else _learners_digest(dump_structure(structure)),
-        }
-        return {"name": self.name, "recipe": self.recipe.as_dict(), **files}
-
-
-def _learners_digest(text: str) -> str:
-    """Of a file as it is written here: layout does not matter."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def _name(least: int, below: int | None) -> str:
+    if below is None:
+        return f"rows>={least}"
+    return f"{least}<=rows<{below}" if least else f"rows<{below}"
 
 
 def check_names(learners: Sequence[Learner]) -> None:
@@ -241,63 +295,6 @@ def check_names(learners: Sequence[Learner]) -> None:
         seen[learner.name] = learner
 
 
-COSTS = ("fit_seconds", "iterations", "passes")
-"""What learning in a fold costs, less being better: seconds of the processor; iterations of the final optimization and
-its passes over the rows. Costs compare by ratios; no test asks whether they differ, for the same work costs the same.
-"""
-
-COUNTS = ("iterations", "passes")
-"""Those that are whole numbers in a fold, and that parameters in closed form do not have."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one learner did on one fold of one repeat of one data set.
-
-    metrics are by name, None where one is not defined; seconds of the processor are those to `fit` and to `score`, and
-    `costs` the iterations and passes, None for parameters in closed form; predicted (rows,) holds the codes of the most
-    probable labels of the rows tested, in ascending order of the rows.
-    """
-
-    data: str
-    learner: str
-    repeat: int
-    fold: int
-    rows: int
-    metrics: dict[str, float | None]
-    seconds: dict[str, float]
-    costs: dict[str, int | None]
-    predicted: Codes
-
-    def figure(self, metric: str) -> float | None:
-        """Return a metric or a cost by its name."""
-        if metric == "fit_seconds":
-            return self.seconds["fit"]
-        return self.costs[metric] if metric in COUNTS else self.metrics[metric]
-
-
-@dataclass(frozen=True)
-class UntriedLearner:
-    """A learner that could not be tried on a data set, and why in one line."""
-
-    data: str
-    learner: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class ComparisonRun:
-    """Everything that was run: learners and data sets in the order typed, rows by data set, outcomes in that order.
-
-    options says, by learner, what was typed for it; bias_variance, by data set and learner, is empty for one repeat;
-    gaps lists who failed where.
-    """
-
-    learners: tuple[str, ...]
-    data: tuple[str, ...]
-    sizes: dict[str, int]
-    protocol: Protocol
-    outcomes: tuple[Outcome, ...]
-    bias_variance: dict[tuple[str, str], BiasVariance]
-    options: dict[str, str] = field(default_factory=dict)
-    gaps: tuple[UntriedLearner, ...] = ()
+def _learners_digest(text: str) -> str:
+    """Of a file as it is written here: layout does not matter."""
+    return hashlib.sha256(text.encode()).hexdigest()

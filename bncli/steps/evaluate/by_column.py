@@ -121,12 +121,6 @@ def _grouped(columns: Columns, name: str, known: Attribute | None, where: str, w
     return GroupColumn(name, (*value_names(plain)[: plain.n_values], None), codes)
 
 
-def _why(known: Attribute | None) -> str:
-    if not isinstance(known, NumericAttribute):
-        return "it is no attribute that is cut"
-    return "the model does not cut it" if not known.cuts else f"the model has {len(known.cuts) + 1:,} intervals of it"
-
-
 def _by_level(name: str, column: CategoricalColumn, where: str) -> GroupColumn:
     _refuse_many(name, len(np.unique(column.codes)), where)
     codes, n = column.codes.astype(np.int64), len(column.levels)
@@ -139,6 +133,12 @@ def _refuse_many(name: str, n: int, where: str) -> None:
     if n > MOST_GROUPS:
         what = f"column {name!r} has {n:,} values, and a group for each says nothing of any"
         raise BncliError(what, where=where, hint=f"name a column of at most {MOST_GROUPS:,}")
+
+
+def _why(known: Attribute | None) -> str:
+    if not isinstance(known, NumericAttribute):
+        return "it is no attribute that is cut"
+    return "the model does not cut it" if not known.cuts else f"the model has {len(known.cuts) + 1:,} intervals of it"
 
 
 def with_groups(report: EvaluateReport, grouped: Sequence[GroupColumn]) -> EvaluateReport:

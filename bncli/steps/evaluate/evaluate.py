@@ -59,47 +59,6 @@ class TestedRows(NamedTuple):
     examined: ScoredRows
 
 
-def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
-    """Return the rows of a test table, with all columns that the models use.
-
-    The first model knows the values of all.
-    """
-    run.watch(Stage("read"))
-    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
-    known = {attribute.name for attribute in models[0].schema.attributes}
-    used |= dict.fromkeys(name for name in source.carried if name in known)
-    memory = limited(run).memory
-    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
-
-
-def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> TestedRows:
-    """Has the model predict the rows of a table."""
-    run.watch(Stage("score"))
-    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
-    return TestedRows(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
-
-
-def single_report(
-    protocol: str, tested: TestedRows, frequencies: Array, seconds: Mapping[str, float | None]
-) -> EvaluateReport:
-    """Return the report of one test set."""
-    labels, codes, weights, examined = tested
-    confusion = examined.metrics.confusion
-    pooled = Pooled(examined.log_probabilities, codes, weights)
-    return EvaluateReport(
-        rows=len(codes),
-        protocol=protocol,
-        metrics=examined.metrics.figures(),
-        base=measure_baseline(frequencies, codes, weights),
-        seconds=dict(seconds),
-        labels=labels,
-        confusion=confusion.tolist(),
-        per_label=per_label(confusion),
-        pooled=pooled,
-        decisions=decision_report([examined.decided], pooled),
-    )
-
-
 @dataclass(frozen=True)
 class EvaluateOutputs:
     """What an evaluation gives beside its figures, and the files that it writes; None: not this.
@@ -152,6 +111,13 @@ def evaluate(
     return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
 
 
+def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
+    """UsageError for outputs that cannot be written, or would be written over what is read."""
+    refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
+    pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
+    check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
+
+
 @contextmanager
 def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[TimedFold]]:
     """Every fold, in order, learnt here or on a cluster."""
@@ -166,6 +132,109 @@ def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[Time
     told = limited(run)
     folds = cross_validate(columns, asked.recipe, asked.protocol, given=given, reading=reading, run=told, sizes=sizes)
     yield timed(folds, watch)
+
+
+def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
+    """Return the folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
+    folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
+    for fold, seconds in timed_folds:
+        if fold.size is None:
+            folds.append((fold, seconds))
+        else:
+            sampled.append((fold.size, _fold_report(fold, seconds)))
+    return folds, sampled
+
+
+def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
+    figures = fold.examined.metrics.figures()
+    decided = fold.examined.decided
+    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds, decided)
+
+
+def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
+    label, folds = columns.label, [fold for fold, _ in timed_folds]
+    assert label is not None
+    pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
+    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
+    confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
+    return EvaluateReport(
+        rows=columns.n_rows,
+        protocol=protocol,
+        metrics=summarized([report.metrics for report in reports], METRICS, fmean),
+        base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
+        seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
+        labels=label.levels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=pooled,
+        decisions=decision_report(
+            [fold.examined.decided for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
+        ),
+        std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
+        folds=reports,
+        scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
+    )
+
+
+def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
+    """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
+    if outputs.reliability:
+        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
+    watch(Stage("write"))
+    if outputs.predictions is not None:
+        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
+    if outputs.csv is not None:
+        write_curve(outputs.csv, report.learning_curve)
+    if outputs.svg is not None:
+        write_pictures(report, outputs.svg)
+    if report.skill_score is not None and report.skill_score <= 0:
+        text = (
+            f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
+            f"that of the frequencies {report.base.log_loss:.4f}"
+        )
+        watch(Note(text, warning=True))
+    return report
+
+
+def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
+    """Return the rows of a test table, with all columns that the models use.
+
+    The first model knows the values of all.
+    """
+    run.watch(Stage("read"))
+    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
+    known = {attribute.name for attribute in models[0].schema.attributes}
+    used |= dict.fromkeys(name for name in source.carried if name in known)
+    memory = limited(run).memory
+    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
+
+
+def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> TestedRows:
+    """Has the model predict the rows of a table."""
+    run.watch(Stage("score"))
+    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
+    return TestedRows(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
+
+
+def single_report(
+    protocol: str, tested: TestedRows, frequencies: Array, seconds: Mapping[str, float | None]
+) -> EvaluateReport:
+    """Return the report of one test set."""
+    labels, codes, weights, examined = tested
+    confusion = examined.metrics.confusion
+    pooled = Pooled(examined.log_probabilities, codes, weights)
+    return EvaluateReport(
+        rows=len(codes),
+        protocol=protocol,
+        metrics=examined.metrics.figures(),
+        base=measure_baseline(frequencies, codes, weights),
+        seconds=dict(seconds),
+        labels=labels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=pooled,
+        decisions=decision_report([examined.decided], pooled),
+    )
 
 
 def evaluate_on(
@@ -261,72 +330,3 @@ def evaluate_learnt(
     report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
     report = with_groups(report, group_columns(rows, source, lambda: attributes_of(model), watch))
     return _told(report, outputs, watch)
-
-
-def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
-    """UsageError for outputs that cannot be written, or would be written over what is read."""
-    refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
-    pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
-    check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
-
-
-def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
-    """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
-    if outputs.reliability:
-        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
-    watch(Stage("write"))
-    if outputs.predictions is not None:
-        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
-    if outputs.csv is not None:
-        write_curve(outputs.csv, report.learning_curve)
-    if outputs.svg is not None:
-        write_pictures(report, outputs.svg)
-    if report.skill_score is not None and report.skill_score <= 0:
-        text = (
-            f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
-            f"that of the frequencies {report.base.log_loss:.4f}"
-        )
-        watch(Note(text, warning=True))
-    return report
-
-
-def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
-    """Return the folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
-    folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
-    for fold, seconds in timed_folds:
-        if fold.size is None:
-            folds.append((fold, seconds))
-        else:
-            sampled.append((fold.size, _fold_report(fold, seconds)))
-    return folds, sampled
-
-
-def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
-    label, folds = columns.label, [fold for fold, _ in timed_folds]
-    assert label is not None
-    pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
-    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
-    confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
-    return EvaluateReport(
-        rows=columns.n_rows,
-        protocol=protocol,
-        metrics=summarized([report.metrics for report in reports], METRICS, fmean),
-        base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
-        seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
-        labels=label.levels,
-        confusion=confusion.tolist(),
-        per_label=per_label(confusion),
-        pooled=pooled,
-        decisions=decision_report(
-            [fold.examined.decided for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
-        ),
-        std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
-        folds=reports,
-        scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
-    )
-
-
-def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
-    figures = fold.examined.metrics.figures()
-    decided = fold.examined.decided
-    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds, decided)

@@ -54,6 +54,19 @@ class Samples:
         return sizes
 
 
+class SampleFit(NamedTuple):
+    """A model learnt from a sample of `size` rows, their class frequencies, and the seconds that it took."""
+
+    size: int
+    repeat: int
+    model: Model
+    frequencies: Array
+    seconds: float
+
+
+CSV_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", "score_seconds")
+
+
 def learning_curve(
     sizes: Sequence[int], sampled: Iterable[tuple[int, FoldReport]], whole: Sequence[FoldReport]
 ) -> tuple[CurvePoint, ...]:
@@ -69,16 +82,6 @@ def _point(rows: int, outcomes: tuple[FoldReport, ...]) -> CurvePoint:
     metrics = [one.metrics for one in outcomes]
     means, spread = summarized(metrics, METRICS, fmean), summarized(metrics, METRICS, stdev, at_least=2)
     return CurvePoint(rows, means, spread, outcomes)
-
-
-class SampleFit(NamedTuple):
-    """A model learnt from a sample of `size` rows, their class frequencies, and the seconds that it took."""
-
-    size: int
-    repeat: int
-    model: Model
-    frequencies: Array
-    seconds: float
 
 
 def learn_samples(
@@ -103,9 +106,6 @@ def learn_samples(
             frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
             yield SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size
-
-
-CSV_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", "score_seconds")
 
 
 def write_curve(path: str, curve: Sequence[CurvePoint]) -> None:

@@ -18,6 +18,8 @@ MOST_PANELS = 24
 """Of more labels those with the most rows are drawn."""
 _FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
 _LEARNING_CURVE = "learning_curve.svg"
+_Drawn = list[tuple[str, float, LabelCurves]]
+"""The label, its share of the weight, its curves."""
 
 
 def check_folder(path: str, *, curve: bool = False) -> tuple[str, ...]:
@@ -61,10 +63,6 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
         )
 
 
-_Drawn = list[tuple[str, float, LabelCurves]]
-"""The label, its share of the weight, its curves."""
-
-
 def _title(what: str, report: EvaluateReport) -> str:
     n = len(report.labels)
     labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} commonest of {n} labels"
@@ -95,17 +93,6 @@ def _precision_recall(drawn: _Drawn) -> list[CurvePanel]:
     ]
 
 
-def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[FigurePanel]]:
-    """Return a title; error and log-loss, a panel each."""
-    outcomes = len(curve[0].outcomes)
-    spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
-    panels = [
-        FigurePanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
-        for name, told in (("error", "error"), ("log_loss", "log-loss"))
-    ]
-    return f"Learning curve: figures by the rows learnt from{spread}", panels
-
-
 def _reliability(drawn: _Drawn) -> list[CurvePanel]:
     panels: list[CurvePanel] = []
     for label, _, curves in drawn:
@@ -117,3 +104,14 @@ def _reliability(drawn: _Drawn) -> list[CurvePanel]:
         )
         panels.append(CurvePanel(label, "", points, ((0.0, 0.0), (1.0, 1.0)), tips))
     return panels
+
+
+def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[FigurePanel]]:
+    """Return a title; error and log-loss, a panel each."""
+    outcomes = len(curve[0].outcomes)
+    spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
+    panels = [
+        FigurePanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
+        for name, told in (("error", "error"), ("log_loss", "log-loss"))
+    ]
+    return f"Learning curve: figures by the rows learnt from{spread}", panels

@@ -52,45 +52,6 @@ class DecisionReport:
         return found | ({"thresholds": list(self.thresholds)} if self.thresholds else {})
 
 
-def decision_report(
-    folds: Sequence[DecisionFigures | None], pooled: Pooled, places: Sequence[Index] = ()
-) -> DecisionReport:
-    """From the decisions in each fold, or of the one test table, and all rows together.
-
-    places: where the rows of the folds of the first repeat stand; none: there is one table, in its order.
-    """
-    there = [fold for fold in folds if fold is not None]
-    names = there[0].figures if there else {}
-    values = {name: [v for fold in there if (v := fold.figures[name]) is not None] for name in names}
-    covered = [fold.class_coverage for fold in there if fold.class_coverage is not None]
-    by_class = [[c for c in one if c is not None] for one in zip(*covered, strict=True)]
-    rows = _decided_rows(there, places, len(pooled.codes))
-    thresholds: list[dict[str, float]] = []
-    if len(pooled.log_probabilities) == 2:
-        p = np.exp(pooled.log_probabilities[1])
-        thresholds = table(p, pooled.codes == 1, pooled.weights, rows.rule.costs if rows else None)
-    return DecisionReport(
-        {name: fmean(found) if found else None for name, found in values.items()},
-        {name: stdev(found) if len(found) > 1 else None for name, found in values.items()} if len(folds) > 1 else {},
-        tuple(fmean(one) if one else None for one in by_class),
-        tuple(thresholds),
-        rows,
-    )
-
-
-def _decided_rows(folds: Sequence[DecisionFigures], places: Sequence[Index], n_rows: int) -> DecidedRows | None:
-    found = [fold.rows for fold in folds if fold.rows is not None]
-    if not found or not places:
-        return found[0] if found else None
-    codes = np.empty(n_rows, np.intp)
-    for rows, one in zip(places, found, strict=False):
-        codes[rows] = one.codes
-    rule = found[0].rule
-    values = [one.rule.threshold.value for one in found if one.rule.threshold is not None]
-    threshold = None if rule.threshold is None else rule.threshold._replace(value=fmean(values))
-    return DecidedRows(replace(rule, threshold=threshold), codes)
-
-
 @dataclass(frozen=True)
 class GroupsReport:
     """The groups of every column, in the order of its values, and the gaps of the rates over them."""
@@ -101,29 +62,6 @@ class GroupsReport:
     def as_json(self) -> dict[str, Any]:
         """Return the keys `groups` and `fairness`."""
         return {"groups": list(map(_group_json, self.groups)), "fairness": list(map(_fairness_json, self.fairness))}
-
-
-def _group_json(group: Group) -> dict[str, Any]:
-    intervals = {name: None if bounds is None else list(bounds) for name, bounds in group.intervals.items()}
-    rates = [
-        {
-            "label": label,
-            **{
-                name: (None if rate is None else {"share": rate.share, "interval95": list(rate.interval)})
-                for name, rate in told.items()
-            },
-        }
-        for label, told in group.rates.items()
-    ]
-    head = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
-    return head | group.figures | group.decided | {"interval95": intervals, "rates": rates}
-
-
-def _fairness_json(fairness: Fairness) -> dict[str, Any]:
-    gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
-    return {"by": fairness.by, "label": fairness.label} | {
-        name: (None if gap is None else gap._asdict()) for name, gap in gaps.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -147,17 +85,6 @@ class FoldReport:
         fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
         fields |= {} if self.decided is None else self.decided.figures
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
-
-
-def summarized(
-    folds: Sequence[Mapping[str, float | None]],
-    names: Sequence[str],
-    summary: Callable[[list[float]], float],
-    at_least: int = 1,
-) -> dict[str, float | None]:
-    """Return the summary of each figure over the folds where it is defined; None where those are too few."""
-    defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
-    return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
 
 
 @dataclass(frozen=True)
@@ -255,6 +182,56 @@ class EvaluateReport:
         return report
 
 
+def decision_report(
+    folds: Sequence[DecisionFigures | None], pooled: Pooled, places: Sequence[Index] = ()
+) -> DecisionReport:
+    """From the decisions in each fold, or of the one test table, and all rows together.
+
+    places: where the rows of the folds of the first repeat stand; none: there is one table, in its order.
+    """
+    there = [fold for fold in folds if fold is not None]
+    names = there[0].figures if there else {}
+    values = {name: [v for fold in there if (v := fold.figures[name]) is not None] for name in names}
+    covered = [fold.class_coverage for fold in there if fold.class_coverage is not None]
+    by_class = [[c for c in one if c is not None] for one in zip(*covered, strict=True)]
+    rows = _decided_rows(there, places, len(pooled.codes))
+    thresholds: list[dict[str, float]] = []
+    if len(pooled.log_probabilities) == 2:
+        p = np.exp(pooled.log_probabilities[1])
+        thresholds = table(p, pooled.codes == 1, pooled.weights, rows.rule.costs if rows else None)
+    return DecisionReport(
+        {name: fmean(found) if found else None for name, found in values.items()},
+        {name: stdev(found) if len(found) > 1 else None for name, found in values.items()} if len(folds) > 1 else {},
+        tuple(fmean(one) if one else None for one in by_class),
+        tuple(thresholds),
+        rows,
+    )
+
+
+def _decided_rows(folds: Sequence[DecisionFigures], places: Sequence[Index], n_rows: int) -> DecidedRows | None:
+    found = [fold.rows for fold in folds if fold.rows is not None]
+    if not found or not places:
+        return found[0] if found else None
+    codes = np.empty(n_rows, np.intp)
+    for rows, one in zip(places, found, strict=False):
+        codes[rows] = one.codes
+    rule = found[0].rule
+    values = [one.rule.threshold.value for one in found if one.rule.threshold is not None]
+    threshold = None if rule.threshold is None else rule.threshold._replace(value=fmean(values))
+    return DecidedRows(replace(rule, threshold=threshold), codes)
+
+
+def summarized(
+    folds: Sequence[Mapping[str, float | None]],
+    names: Sequence[str],
+    summary: Callable[[list[float]], float],
+    at_least: int = 1,
+) -> dict[str, float | None]:
+    """Return the summary of each figure over the folds where it is defined; None where those are too few."""
+    defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
+    return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
+
+
 def calibration_figures_json(figures: CalibrationFigures) -> dict[str, Any]:
     """Return the keys `reliability`, `brier_parts` and `ece_equal_mass`."""
     return {
@@ -288,3 +265,26 @@ def _points(curve: Curve | None, area: str, x: str, y: str) -> dict[str, Any]:
         return {area: None, "threshold": [], x: [], y: []}
     thresholds = [None, *curve.thresholds[1:].tolist()]
     return {area: curve.area, "threshold": thresholds, x: curve.x.tolist(), y: curve.y.tolist()}
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    intervals = {name: None if bounds is None else list(bounds) for name, bounds in group.intervals.items()}
+    rates = [
+        {
+            "label": label,
+            **{
+                name: (None if rate is None else {"share": rate.share, "interval95": list(rate.interval)})
+                for name, rate in told.items()
+            },
+        }
+        for label, told in group.rates.items()
+    ]
+    head = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
+    return head | group.figures | group.decided | {"interval95": intervals, "rates": rates}
+
+
+def _fairness_json(fairness: Fairness) -> dict[str, Any]:
+    gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
+    return {"by": fairness.by, "label": fairness.label} | {
+        name: (None if gap is None else gap._asdict()) for name, gap in gaps.items()
+    }

@@ -42,41 +42,6 @@ MOST_SCALES = 15
 _LEAST_POINTS = 0.5
 """Of 100: what moves the sum by less is left out."""
 _MOST_VALUES = 40
-
-
-def nomogram_scales(report: EffectsReport) -> list[NamedEffect]:
-    """Return the effects of single attributes that are worth points, the first few."""
-    single = [one for one in report.effects if len(one.attributes) == 1 and one.share > 0][:MOST_SCALES]
-    ranges = [float(np.ptp(one.values[:, 1])) for one in single]
-    least = _LEAST_POINTS / 100 * max(ranges, default=0.0)
-    return [one for one, range_ in zip(single, ranges, strict=True) if range_ >= least]
-
-
-def nomogram_points(report: EffectsReport, single: Sequence[NamedEffect]) -> Points:
-    """Of a model of two classes: the points of each value; of very many values those that move most."""
-    scales = []
-    for one in single:
-        named = zip(one.names[0], one.values[:, 1].tolist(), strict=True)
-        scales.append(Scale(one.attributes[0], sorted(named, key=lambda pair: -abs(pair[1]))[:_MOST_VALUES]))
-    return points_of(scales, float(report.base[1]))
-
-
-def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:
-    """None where no single attribute has an effect."""
-    single = nomogram_scales(report)
-    if not single:
-        return None
-    drawing = nomogram("Nomogram", nomogram_points(report, single), labels[1])
-    share = sum(one.share for one in single)
-    widest = max(single, key=lambda one: float(np.ptp(one.values[:, 1]))).attributes[0]
-    sentence = f"Add up the points of a row and read P({labels[1]}) under the sum; {widest} can move it most."
-    if share < 1 - 1e-9:
-        sentence += (
-            f" {percent(1 - share)} of the score's variance is left out: sets of columns, and the least columns."
-        )
-    return Picture("nomogram", "Nomogram.", sentence, drawing, wide=True)
-
-
 QUESTION = "What does it say?"
 MOST_EFFECTS = 50
 LISTED = 30
@@ -270,14 +235,6 @@ def _single(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], na
     return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
 
 
-def _told_picture(
-    name: str, title: str, sentences: Sequence[str], drawing: Drawing, redraw: Mapping[str, Any] | None
-) -> Picture:
-    """With the sentence of every class, or the only one."""
-    several = tuple(sentences) if len(sentences) > 1 else ()
-    return Picture(name, title, sentences[0], drawing, redraw=redraw, sentences=several)
-
-
 def _thousandths(values: Array) -> list[str]:
     """Return a text a class: whole thousandths, three letters of base64 each, the most significant first; 0 is 2^17."""
     whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
@@ -304,6 +261,14 @@ def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], va
     return f"The odds of {of} are highest for {highest} and lowest for {lowest}."
 
 
+def _told_picture(
+    name: str, title: str, sentences: Sequence[str], drawing: Drawing, redraw: Mapping[str, Any] | None
+) -> Picture:
+    """With the sentence of every class, or the only one."""
+    several = tuple(sentences) if len(sentences) > 1 else ()
+    return Picture(name, title, sentences[0], drawing, redraw=redraw, sentences=several)
+
+
 def _pair(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], name: str) -> Picture:
     values = effect.values[np.ix_(*kept)]
     axes, alone = [], []
@@ -322,13 +287,6 @@ def _pair(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], name
     if any(len(codes) < attribute.cardinality for codes, attribute in zip(kept, effect.seen, strict=True)):
         sentences = [f"{one} Of many values the commonest are shown." for one in sentences]
     return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
-
-
-def _pair_sentence(of: str, axes: Sequence[HeatAxis], cells: Array) -> str:
-    i, j = divmod(int(np.abs(cells).argmax()), cells.shape[1])
-    both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
-    most = f"the odds of {of} most: {times(float(cells[i, j]))}"
-    return f"Beyond what each says alone, {both} together change {most}."
 
 
 def _alone(single: NamedEffect | None, seen: Attribute, kept: Index) -> Array | None:
@@ -351,6 +309,13 @@ def _redrawn_map(values: Array, alone: Sequence[Array | None]) -> dict[str, Any]
     return {"kind": "map", "layers": layers, "shades": SHADES, "scale": heat_maps.heat_scale(values, *alone)}
 
 
+def _pair_sentence(of: str, axes: Sequence[HeatAxis], cells: Array) -> str:
+    i, j = divmod(int(np.abs(cells).argmax()), cells.shape[1])
+    both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
+    most = f"the odds of {of} most: {times(float(cells[i, j]))}"
+    return f"Beyond what each says alone, {both} together change {most}."
+
+
 def _larger(told: EffectsSection, effects: Sequence[NamedEffect]) -> Iterator[Block]:
     """Yield the strongest entries of sets of three or more attributes."""
     for one in (one for one in effects[:MOST_EFFECTS] if len(one.attributes) > 2):
@@ -368,3 +333,36 @@ def _larger(told: EffectsSection, effects: Sequence[NamedEffect]) -> Iterator[Bl
         ]
         title = f"{' & '.join(one.attributes)} ({percent(one.share)}), strongest"
         yield Grid(title, (*one.attributes, "class", "log-odds", "odds"), rows, (len(axes), len(axes) + 1))
+
+
+def nomogram_scales(report: EffectsReport) -> list[NamedEffect]:
+    """Return the effects of single attributes that are worth points, the first few."""
+    single = [one for one in report.effects if len(one.attributes) == 1 and one.share > 0][:MOST_SCALES]
+    ranges = [float(np.ptp(one.values[:, 1])) for one in single]
+    least = _LEAST_POINTS / 100 * max(ranges, default=0.0)
+    return [one for one, range_ in zip(single, ranges, strict=True) if range_ >= least]
+
+
+def nomogram_points(report: EffectsReport, single: Sequence[NamedEffect]) -> Points:
+    """Of a model of two classes: the points of each value; of very many values those that move most."""
+    scales = []
+    for one in single:
+        named = zip(one.names[0], one.values[:, 1].tolist(), strict=True)
+        scales.append(Scale(one.attributes[0], sorted(named, key=lambda pair: -abs(pair[1]))[:_MOST_VALUES]))
+    return points_of(scales, float(report.base[1]))
+
+
+def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:
+    """None where no single attribute has an effect."""
+    single = nomogram_scales(report)
+    if not single:
+        return None
+    drawing = nomogram("Nomogram", nomogram_points(report, single), labels[1])
+    share = sum(one.share for one in single)
+    widest = max(single, key=lambda one: float(np.ptp(one.values[:, 1]))).attributes[0]
+    sentence = f"Add up the points of a row and read P({labels[1]}) under the sum; {widest} can move it most."
+    if share < 1 - 1e-9:
+        sentence += (
+            f" {percent(1 - share)} of the score's variance is left out: sets of columns, and the least columns."
+        )
+    return Picture("nomogram", "Nomogram.", sentence, drawing, wide=True)

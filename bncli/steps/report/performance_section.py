@@ -37,6 +37,24 @@ class DecisionCounts(NamedTuple):
     plain_cost: float | None
 
 
+QUESTION = "Is it any good?"
+MOST_LABELS = 40
+"""Of more labels those with the most rows are shown."""
+_LIFTED = 10.0
+"""A lift beyond it is cut off."""
+_LIFT_AT = np.arange(1, 51) / 50
+"""Shares of the rows at which lift is drawn."""
+_TOLD = (
+    ("error", "wrong decisions (error)"),
+    ("log_loss", "log-loss, nats a row"),
+    ("brier", "Brier score"),
+    ("auc", "AUC"),
+    ("ece", "calibration error (ECE)"),
+    ("balanced_accuracy", "balanced accuracy"),
+    ("mcc", "Matthews' correlation"),
+)
+
+
 def ruled(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
     """Return the decisions of a rule.
 
@@ -147,24 +165,6 @@ def _start(rule: Rule | None) -> tuple[float, tuple[float, float]]:
     return 0.5, (1.0, 1.0)
 
 
-QUESTION = "Is it any good?"
-MOST_LABELS = 40
-"""Of more labels those with the most rows are shown."""
-_LIFTED = 10.0
-"""A lift beyond it is cut off."""
-_LIFT_AT = np.arange(1, 51) / 50
-"""Shares of the rows at which lift is drawn."""
-_TOLD = (
-    ("error", "wrong decisions (error)"),
-    ("log_loss", "log-loss, nats a row"),
-    ("brier", "Brier score"),
-    ("auc", "AUC"),
-    ("ece", "calibration error (ECE)"),
-    ("balanced_accuracy", "balanced accuracy"),
-    ("mcc", "Matthews' correlation"),
-)
-
-
 def held_out_section(
     report: EvaluateReport | None,
     held_out: HeldOut | None = None,
@@ -212,12 +212,6 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         yield LabelSwitch(names, 0)
         yield Pictures(_curves(report, shown))
     yield _per_label(report, shown)
-
-
-def shown_labels(report: EvaluateReport) -> list[int]:
-    """Return the labels with the most rows, in their order."""
-    supports = [figures.support for figures in report.per_label]
-    return sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
 
 
 def _verdict(report: EvaluateReport) -> str:
@@ -276,14 +270,6 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
     ]
 
 
-def _many(sentences: list[str]) -> tuple[str, ...]:
-    return tuple(sentences) if len(sentences) > 1 else ()
-
-
-def _points(x: Sequence[float], y: Sequence[float]) -> Points:
-    return tuple(zip(x, y, strict=True))
-
-
 def _roc(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
     points = [() if one.roc is None else _points(one.roc.x.tolist(), one.roc.y.tolist()) for one in curves]
     told = [
@@ -295,6 +281,14 @@ def _roc(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
     diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)
     drawing = unit_curves("ROC curve", ("false alarms, share", "found, share"), points, diagonal)
     return Picture("roc", "ROC.", told[0], drawing, sentences=_many(told))
+
+
+def _points(x: Sequence[float], y: Sequence[float]) -> Points:
+    return tuple(zip(x, y, strict=True))
+
+
+def _many(sentences: list[str]) -> tuple[str, ...]:
+    return tuple(sentences) if len(sentences) > 1 else ()
 
 
 def _ranked(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequence[float]) -> Picture:
@@ -375,3 +369,9 @@ def _per_label(report: EvaluateReport, shown: Sequence[int]) -> Grid:
         (report.labels[c], *map(figure, report.per_label[c][:3]), f"{report.per_label[c].support:,.10g}") for c in shown
     ]
     return Grid("Each label against all others", headings, rows, (1, 2, 3, 4))
+
+
+def shown_labels(report: EvaluateReport) -> list[int]:
+    """Return the labels with the most rows, in their order."""
+    supports = [figures.support for figures in report.per_label]
+    return sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])

@@ -26,6 +26,41 @@ from bncli.steps.report.page_text import count, figure, listed, percent
 GROUPS_MOST_GROUPS = 40
 _LEAST = 30
 """Rows of a group that is called the worst."""
+QUESTION = "Can I rely on it?"
+MOST_COLUMNS = 40
+MOST_GROUPS = 12
+MOST_ASKED = 500
+"""Columns whose values are looked at as groups of rows."""
+FEW = 5
+"""Rows that say little of a value."""
+_LEAST_GROUP = 30
+
+
+@dataclass(frozen=True)
+class ScoredTable:
+    """A table that was scored: codes of the attributes `used`, with its report."""
+
+    used: Sequence[int]
+    encoded: EncodedAttributes
+    report: EvaluateReport
+
+    @classmethod
+    def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
+        """Codes all columns that the model looks at."""
+        used = compile_scorer(model).used
+        return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
+
+
+class _Column(NamedTuple):
+    """A column: shares of rows in which it was missing in training, is missing, has a value never seen; its drift."""
+
+    name: str
+    shares: tuple[float, float, float]
+    drift: Drift
+
+    @property
+    def verdict(self) -> str:
+        return "drifted" if self.drift.drifted else "as in training"
 
 
 def group_blocks(report: EvaluateReport) -> Iterator[Block]:
@@ -67,31 +102,6 @@ def _named(value: str | None) -> str:
     return "missing" if value is None else value
 
 
-QUESTION = "Can I rely on it?"
-MOST_COLUMNS = 40
-MOST_GROUPS = 12
-MOST_ASKED = 500
-"""Columns whose values are looked at as groups of rows."""
-FEW = 5
-"""Rows that say little of a value."""
-_LEAST_GROUP = 30
-
-
-@dataclass(frozen=True)
-class ScoredTable:
-    """A table that was scored: codes of the attributes `used`, with its report."""
-
-    used: Sequence[int]
-    encoded: EncodedAttributes
-    report: EvaluateReport
-
-    @classmethod
-    def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
-        """Codes all columns that the model looks at."""
-        used = compile_scorer(model).used
-        return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
-
-
 def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
     """Return the section on a model, on data if there are any, and with what `fit` warned of."""
     blocks: list[Block] = [Paragraph(text, "warning") for text in warnings]
@@ -103,12 +113,6 @@ def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequenc
     else:
         blocks += [*_columns(model, scored), *_groups(model, scored), *group_blocks(scored.report)]
     return Section("rely", QUESTION, tuple(blocks))
-
-
-def seems_trained_on(model: Model, scored: ScoredTable) -> bool:
-    """Whether the rows are as many as those of training, and have every value of every column as often."""
-    lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
-    return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)
 
 
 def _rare(model: Model) -> Iterator[Block]:
@@ -146,18 +150,6 @@ def _columns(model: Model, scored: ScoredTable) -> Iterator[Block]:
     yield Grid("Columns: data against training", headings, rows, (1, 2, 3, 4, 5))
     if len(lines) > MOST_COLUMNS:
         yield Paragraph(f"{count(len(lines) - MOST_COLUMNS, 'column')} more drifted less.", "gap")
-
-
-class _Column(NamedTuple):
-    """A column: shares of rows in which it was missing in training, is missing, has a value never seen; its drift."""
-
-    name: str
-    shares: tuple[float, float, float]
-    drift: Drift
-
-    @property
-    def verdict(self) -> str:
-        return "drifted" if self.drift.drifted else "as in training"
 
 
 def _column(model: Model, scored: ScoredTable, place: int) -> _Column:
@@ -206,3 +198,9 @@ def _groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     yield Grid(
         "Groups of rows with the highest log-loss", ("column", "value", "rows", "wrong", "log-loss"), rows, (2, 3, 4)
     )
+
+
+def seems_trained_on(model: Model, scored: ScoredTable) -> bool:
+    """Whether the rows are as many as those of training, and have every value of every column as often."""
+    lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
+    return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)

@@ -52,6 +52,86 @@ class ReportInputs:
     beside: Sequence[ComparedModel] = ()
 
 
+@dataclass(frozen=True)
+class ReportReport:
+    """What was written: the page, its bytes and sections, pictures in a folder; `rows` of the data, None without."""
+
+    model: str
+    output: str
+    bytes: int
+    sections: tuple[str, ...]
+    pictures: tuple[str, ...]
+    rows: int | None
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        lists = {"sections": list(self.sections), "pictures": list(self.pictures)}
+        return {**self.__dict__, **lists}
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Columns whose values make groups of rows with figures of their own; files of models that stand beside."""
+
+    by: Sequence[str] = ()
+    beside: Sequence[str] = ()
+
+
+def report(
+    path: str,
+    source: Source | None,
+    *,
+    output: str,
+    svg: str | None = None,
+    unseen: Unseen | None = None,
+    others: Comparisons = Comparisons(),
+    run: Run = Run(),
+) -> ReportReport:
+    """Return the page on the model at `path`.
+
+    Without a `source` it tells what needs no data. `svg`: a folder of pictures.
+
+    `others`: what is measured on the same rows beside the model as a whole.
+    """
+    refuse_ending(output, (), "the page is written as plain text")
+    inputs = () if source is None else (*source.paths, source.schema_file, *others.beside)
+    check_outputs((output,), (path, *inputs))
+    check_beside(others.beside, () if source is None else source.paths)
+    if svg is not None:
+        check_folder(svg)
+    watch = Stopwatch(run.watch)
+    model = read_model(path)
+    if unseen is not None:
+        model = replace(model, schema=replace(model.schema, unseen=unseen))
+    told = ReportInputs() if source is None else _told(model, source, others, run._replace(watch=watch))
+    watch(Stage("report"))
+    page = model_page(model, path, told)
+    watch(Stage("write"))
+    pictures = () if svg is None else write_pictures(page.sections, svg)
+    text = html_page(page).encode()
+    write_bytes(output, text)
+    words = tuple(one.word for one in page.sections)
+    rows = None if told.scored is None else told.scored.report.rows
+    return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
+
+
+def _told(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
+    schema = model.schema
+    scored = _scored(model, carrying(source, others.by), run)
+    beside = models_beside(others.beside, schema.class_name, schema.labels, source, run)
+    return ReportInputs(scored, source.paths, beside=beside)
+
+
+def _scored(model: Model, source: Source, run: Run) -> ScoredTable:
+    rows = read_test([model], source, run)
+    tested = tested_rows(model, rows, source, run)
+    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
+    told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
+    told = with_groups(told, group_columns(rows, source, lambda: attributes_of(model), run.watch))
+    return ScoredTable.of(model, rows, told, allow_missing=source.allow_missing_columns)
+
+
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
     """Before any work: an error where no page can be written there."""
     if path is not None:
@@ -153,86 +233,6 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
         title, panels = learning_curve_panels(report.learning_curve)
         drawing = learning_curve_drawing(title, panels)
         yield Picture("learning-curve", "Learning curve.", sentence, drawing, wide=True)
-
-
-@dataclass(frozen=True)
-class ReportReport:
-    """What was written: the page, its bytes and sections, pictures in a folder; `rows` of the data, None without."""
-
-    model: str
-    output: str
-    bytes: int
-    sections: tuple[str, ...]
-    pictures: tuple[str, ...]
-    rows: int | None
-    seconds: dict[str, float]
-
-    def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
-        lists = {"sections": list(self.sections), "pictures": list(self.pictures)}
-        return {**self.__dict__, **lists}
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """Columns whose values make groups of rows with figures of their own; files of models that stand beside."""
-
-    by: Sequence[str] = ()
-    beside: Sequence[str] = ()
-
-
-def report(
-    path: str,
-    source: Source | None,
-    *,
-    output: str,
-    svg: str | None = None,
-    unseen: Unseen | None = None,
-    others: Comparisons = Comparisons(),
-    run: Run = Run(),
-) -> ReportReport:
-    """Return the page on the model at `path`.
-
-    Without a `source` it tells what needs no data. `svg`: a folder of pictures.
-
-    `others`: what is measured on the same rows beside the model as a whole.
-    """
-    refuse_ending(output, (), "the page is written as plain text")
-    inputs = () if source is None else (*source.paths, source.schema_file, *others.beside)
-    check_outputs((output,), (path, *inputs))
-    check_beside(others.beside, () if source is None else source.paths)
-    if svg is not None:
-        check_folder(svg)
-    watch = Stopwatch(run.watch)
-    model = read_model(path)
-    if unseen is not None:
-        model = replace(model, schema=replace(model.schema, unseen=unseen))
-    told = ReportInputs() if source is None else _told(model, source, others, run._replace(watch=watch))
-    watch(Stage("report"))
-    page = model_page(model, path, told)
-    watch(Stage("write"))
-    pictures = () if svg is None else write_pictures(page.sections, svg)
-    text = html_page(page).encode()
-    write_bytes(output, text)
-    words = tuple(one.word for one in page.sections)
-    rows = None if told.scored is None else told.scored.report.rows
-    return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
-
-
-def _told(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
-    schema = model.schema
-    scored = _scored(model, carrying(source, others.by), run)
-    beside = models_beside(others.beside, schema.class_name, schema.labels, source, run)
-    return ReportInputs(scored, source.paths, beside=beside)
-
-
-def _scored(model: Model, source: Source, run: Run) -> ScoredTable:
-    rows = read_test([model], source, run)
-    tested = tested_rows(model, rows, source, run)
-    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-    told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
-    told = with_groups(told, group_columns(rows, source, lambda: attributes_of(model), run.watch))
-    return ScoredTable.of(model, rows, told, allow_missing=source.allow_missing_columns)
 
 
 def check_folder(folder: str) -> None:

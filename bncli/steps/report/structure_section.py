@@ -53,24 +53,6 @@ _MOST_COUNTED = 1 << 20
 """Cells of a table that is counted."""
 
 
-def construction_section(model: Model, scored: ScoredTable | None) -> Section:
-    """Return the section on a model, with information in bits where there are data."""
-    found = model.predictor
-    tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
-    families = [
-        (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
-    ]
-    if not families:
-        return Section("built", QUESTION, (Paragraph("It looks at no column: there is nothing to draw."),))
-    told = _Information(model, scored)
-    is_graph = isinstance(model.structure, Dag) and not isinstance(model.predictor, Ensemble)
-    blocks = list(_graph(model, told) if is_graph else _regions(model, families, told))
-    if scored is None:
-        blocks.append(Paragraph("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
-    blocks += _shown_tables(model, families)
-    return Section("built", QUESTION, tuple(blocks))
-
-
 class _Information:
     """In bits, counted from data; 0 without."""
 
@@ -93,6 +75,28 @@ class _Information:
         if given_class:
             return float(conditional_mutual_information(counts.reshape(shape))) / math.log(2)
         return float(mutual_information(counts.reshape(-1, self._k))) / math.log(2)
+
+
+MAKING_QUESTION = "How was it made?"
+_BLOCK = 1 << 20
+
+
+def construction_section(model: Model, scored: ScoredTable | None) -> Section:
+    """Return the section on a model, with information in bits where there are data."""
+    found = model.predictor
+    tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
+    families = [
+        (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
+    ]
+    if not families:
+        return Section("built", QUESTION, (Paragraph("It looks at no column: there is nothing to draw."),))
+    told = _Information(model, scored)
+    is_graph = isinstance(model.structure, Dag) and not isinstance(model.predictor, Ensemble)
+    blocks = list(_graph(model, told) if is_graph else _regions(model, families, told))
+    if scored is None:
+        blocks.append(Paragraph("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
+    blocks += _shown_tables(model, families)
+    return Section("built", QUESTION, tuple(blocks))
 
 
 def _graph(model: Model, told: _Information) -> Iterator[Block]:
@@ -227,10 +231,6 @@ def _table(model: Model, family: Family, table: Array) -> Grid:
     return Grid(kind + more, headings, rows, tuple(range(len(names), len(headings))))
 
 
-MAKING_QUESTION = "How was it made?"
-_BLOCK = 1 << 20
-
-
 def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequence[str]) -> Section:
     """Of a model, of files (what it is, its path), and the command lines besides the one that learnt it."""
     schema = model.schema
@@ -258,6 +258,11 @@ def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequen
     return Section("made", MAKING_QUESTION, tuple(blocks))
 
 
+def _recipe(recipe: Recipe) -> Grid:
+    set_ = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
+    return Grid(f"The recipe: {count(len(set_), 'option')} that had a part", ("option", "value"), set_)
+
+
 def evaluation_making(files: Sequence[str], recipe: Recipe | None, what: str = "data") -> Section:
     """Of an evaluation: files and what they are, and the recipe of what was learnt in it."""
     facts = [("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")]
@@ -280,11 +285,6 @@ def fingerprint(path: str) -> str | None:
     except OSError:
         return None
     return digest.hexdigest()
-
-
-def _recipe(recipe: Recipe) -> Grid:
-    set_ = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
-    return Grid(f"The recipe: {count(len(set_), 'option')} that had a part", ("option", "value"), set_)
 
 
 def fit_command(model: Model) -> str | None:

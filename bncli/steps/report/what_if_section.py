@@ -35,8 +35,6 @@ _LETTERS_AN_ENTRY = 6
 """At least."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
-
-
 _ZERO = 1e-13
 """Log-odds that come of rounding alone."""
 
@@ -70,13 +68,6 @@ def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator
     except ModelError as error:
         why, hint = error.what, "score --explain does it for rows in a table."
     yield WhatIfSection(Section("row", QUESTION, (Paragraph(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
-
-
-def _program(model: Model, path: str, scorer: PortableScorer) -> str:
-    tokens = MissingTokens.of(model.schema.missing_tokens)
-    return packed_javascript(
-        scorer, ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
-    )
 
 
 def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScorer, bool]]:
@@ -165,6 +156,13 @@ def _field(attribute: Attribute) -> Mapping[str, Any]:
     order = np.sort(np.argsort(-weights, kind="stable")[:MOST_OPTIONS])
     options = [attribute.levels[i] for i in order]
     return {"name": attribute.name, "options": options, "value": options.index(str(typical_value(attribute)))}
+
+
+def _program(model: Model, path: str, scorer: PortableScorer) -> str:
+    tokens = MissingTokens.of(model.schema.missing_tokens)
+    return packed_javascript(
+        scorer, ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
+    )
 
 
 def typical_value(attribute: Attribute) -> float | str:
