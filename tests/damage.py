@@ -29,9 +29,9 @@ from pyarrow import feather, parquet
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.errors import BncliError
-from bncli.files.reading.rows_by_schema import read_batches
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
+from tests.batches import read_batches
 
 MEMORY = 3 << 30
 """Bytes of address space, of which the interpreter and its libraries take about 1 GB."""

@@ -23,7 +23,7 @@ FLOORS = (
     ("__main__", "api"),
     ("cli",),
     ("steps",),
-    ("files.table", "files.simulated_rows"),
+    ("files.simulated_rows",),
     ("files.reading",),
     ("files.artifacts", "files.label_numbers"),
     ("files.exports",),

@@ -127,8 +127,8 @@ def columns_typed(ctx: click.Context) -> Sequence[str]:
     if not paths or not all(os.path.isfile(path) or os.path.isdir(path) for path in paths):
         return ()  # a pipe would wait, and lose what is read from it
     try:
+        from bncli.files.reading.raw_table import column_names
         from bncli.files.reading.source import Source
-        from bncli.files.table import column_names
 
         typed: dict[str, Any] = {name: ctx.params.get(name) for name in ("format", "delimiter", "encoding")}
         return column_names(Source(paths, **typed))

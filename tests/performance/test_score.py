@@ -116,7 +116,7 @@ def test_a_quarter_of_the_values_missing(tmp_path: Path, structure: str, record:
 CHILD = """
 import sys
 from pathlib import Path
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.steps.score import Output, score
 from tests.performance.conftest import Recorder
 from bncli.watch import Run

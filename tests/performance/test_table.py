@@ -16,9 +16,9 @@ import pytest
 
 from bncli.engine.data.columns import NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.files.reading.rows_by_schema import read_batches
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
+from tests.batches import read_batches
 from tests.performance.conftest import Recorder
 
 pytestmark = pytest.mark.performance

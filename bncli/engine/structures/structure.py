@@ -162,11 +162,6 @@ class Dag:
         """Two parents of a common child that the canonical form does not join; None where it is perfect."""
         return first_unmarried(self._by_node(), CLASS)
 
-    @property
-    def is_perfect(self) -> bool:
-        """Whether every two parents of a common child, the class among them, are joined in the canonical form."""
-        return self.unmarried is None
-
     def _by_node(self) -> dict[int | None, tuple[int | None, ...]]:
         children = set(self.class_children)
         nodes: dict[int | None, tuple[int | None, ...]] = {CLASS: self.class_parents}

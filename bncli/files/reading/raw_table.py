@@ -511,3 +511,9 @@ def in_order(tasks: Iterator[Callable[[], T] | None], threads: int) -> Iterator[
 
 def _describe(kind: str) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
+
+
+def column_names(source: Source) -> tuple[str, ...]:
+    """Return the names of the table's columns in order; only the head is read."""
+    with Table(source, keep=True) as table:
+        return table.names

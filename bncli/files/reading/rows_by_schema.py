@@ -462,19 +462,6 @@ def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool
     return missing
 
 
-def read_batches(
-    source: Source,
-    schema: Schema,
-    needed: Sequence[str],
-    *,
-    keep: Sequence[str] | Literal["all"] = (),
-    run: Run = Run(),
-    block_size: int = BLOCK_SIZE,
-) -> Iterator[Batch]:
-    """Yield the rows in order, in batches; see `Batches`, which tells more about the table."""
-    yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)
-
-
 def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
     """How those of the names are asked for that the table has and that are not read anyway."""
     return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]

@@ -23,8 +23,8 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_roles import are_codes, missing_column, read_schema_file
+from bncli.files.reading.raw_table import column_names
 from bncli.files.reading.source import Source
-from bncli.files.table import column_names
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.report import EvaluateReport, GroupsReport
 from bncli.watch import Note, Run, Watch

@@ -33,7 +33,7 @@ def test_a_named_network_is_perfect_and_looks_back(p: int, n: int, d: int, seed:
     dag = network.structure
     assert dag.class_children == tuple(range(n))
     assert dag.parents == tuple(tuple(j for j in reversed(range(i)) if i - j < p) for i in range(n))
-    assert dag.is_perfect
+    assert dag.unmarried is None
     assert network.schema.cardinalities == (d,) * n
     assert len(network.schema.labels) == d
 
@@ -58,7 +58,7 @@ def test_random_parents_come_earlier_in_some_order(k: int, n: int, seed: int) ->
     assert sorted(order) == list(range(n))
     assert dag.class_children == tuple(range(n))
     assert sorted(len(set(parents)) for parents in dag.parents) == [min(k, place) for place in range(n)]
-    assert dag.is_perfect or k > 1
+    assert (dag.unmarried is None) or k > 1
 
 
 def test_every_tree_of_three_attributes_occurs() -> None:

@@ -98,7 +98,7 @@ def is_legal(parents: Parents, max_parents: int, perfect: bool) -> bool:
     while free := {i for i in left if not left & parents[i]}:
         left -= free
     as_dag = Dag(tuple(tuple(sorted(listed)) for listed in parents), everybody)
-    return not left and max(map(len, parents)) <= max_parents and (as_dag.is_perfect or not perfect)
+    return not left and max(map(len, parents)) <= max_parents and (as_dag.unmarried is None or not perfect)
 
 
 def slow_climb(data: Dataset, rule: str, max_parents: int, perfect: bool) -> tuple[Parents, list[Move]]:

@@ -43,7 +43,7 @@ def slow(present: np.ndarray, kind: str, max_parents: int, perfect: bool) -> np.
         if after is not None:
             dag = dag_of(after)
             grown = kind == "delete" or after.sum(axis=0)[j if kind == "reverse" else i] <= max_parents
-            allowed[j, i] = is_acyclic(dag) and grown and (dag.is_perfect or not perfect)
+            allowed[j, i] = is_acyclic(dag) and grown and ((dag.unmarried is None) or not perfect)
     return allowed
 
 

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.reading.rows_by_schema import Batch, Batches, read_batches, read_labelled
+from bncli.files.reading.rows_by_schema import Batch, Batches, read_labelled
 from bncli.files.reading.source import Source
 from bncli.watch import Event, Note, Run
+from tests.batches import read_batches
 from tests.files.reading.test_table import write
 from tests.files.reading.test_table_columnar import as_parquet
 from tests.files.reading.test_table_hostile import FakeStdin

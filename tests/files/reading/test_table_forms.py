@@ -18,10 +18,11 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.reading.byte_streams import Transcoder
-from bncli.files.reading.rows_by_schema import read_batches, read_labelled
+from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Note
+from tests.batches import read_batches
 from tests.files.reading.test_table import read, table, values, write
 
 DAYS = [dt.date(2023, 12, 30) + dt.timedelta(days=9 * i) for i in range(40)]

@@ -193,7 +193,7 @@ def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> Non
 TWICE = """
 import sys
 from bncli.engine.evaluation.validate import Protocol
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate
 from bncli.watch import Run
