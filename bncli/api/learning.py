@@ -16,9 +16,9 @@ from pyarrow import parquet
 from bncli.api.linear_algebra import one_thread
 from bncli.api.messages import COLUMNS, FILES, Told, in_python, run_of, watching
 from bncli.api.models import Model
-from bncli.api.tables import one_of, said_of, source_of
+from bncli.api.tables import one_of, source_of, source_options
 from bncli.cli.learning_options import Learning, learning
-from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import parse_learner as learner
 from bncli.cli.presets import typed_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.validate import Protocol
@@ -48,7 +48,7 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
     TypeError for an unknown option.
     """
     extras = fitting.FitExtras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
-    columns, words = _parted(options)
+    columns, words = split_options(options)
     chosen = _learning(words)
     one_of("unseen", unseen)
     with ExitStack() as kept:
@@ -65,11 +65,11 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
         return Model(read_model(path), told)
 
 
-def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is said of the table, as fields of a source, and the options of learning."""
     of_table = (*COLUMNS, *FILES)
     said = {key: value for key, value in options.items() if key in of_table}
-    return said_of(said), {key: value for key, value in options.items() if key not in of_table}
+    return source_options(said), {key: value for key, value in options.items() if key not in of_table}
 
 
 def _learning(words: Mapping[str, Any]) -> Learning:
@@ -107,7 +107,7 @@ def evaluate(
     flags. A model that is there is tested by `model.evaluate`.
     """
     reliability, unseen = bool(options.pop("reliability", False)), one_of("unseen", options.pop("unseen", "average"))
-    columns, words = _parted(options)
+    columns, words = split_options(options)
     chosen = _learning(words)
     outputs = evaluating.EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
     with one_thread(), watching(progress) as watch, ExitStack() as files:
@@ -139,7 +139,7 @@ def compare(
     """
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = one_of("unseen", columns.pop("unseen", "average"))
-    said, words = _parted(columns)
+    said, words = split_options(columns)
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
     with in_python(), one_thread(), watching(progress) as watch, ExitStack() as files:

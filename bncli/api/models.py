@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.messages import in_python, run_of, watching
-from bncli.api.tables import LABELLED, SCORED, one_of, said_of, source_of
+from bncli.api.tables import LABELLED, SCORED, one_of, source_of, source_options
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
@@ -30,7 +30,7 @@ from bncli.files.artifacts.model import dump_model, read_model
 from bncli.files.artifacts.monitors import monitor_json, monitored
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.steps.model_views import NamedEffect, effects_report
-from bncli.steps.score import rule_to_score, tell_unreached, wanted_of
+from bncli.steps.score import decision_options_of, rule_to_score, warn_about_threshold
 from bncli.steps.score_rows import ScoredBlock, ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
 
@@ -130,7 +130,7 @@ class Model:
         """
         prior = instead.pop("prior", None)
         said = {key: instead.pop(key) for key in (*SCORED, "unseen") if key in instead}
-        wanted = wanted_of(instead)
+        wanted = decision_options_of(instead)
         with in_python(), watching(None) as watch:
             rule = rule_to_score(self._model, wanted, prior is not None, watch)
             if rule is None:
@@ -143,7 +143,7 @@ class Model:
                 log_p = shifted(p, shift)
                 highest = max(highest, float(log_p[1].max()))
                 blocks.append(decider.decide(log_p))
-            tell_unreached(rule, tuple(self.classes_), highest, watch)
+            warn_about_threshold(rule, tuple(self.classes_), highest, watch)
         return Decisions.of(blocks, self.classes_)
 
     def explain(
@@ -169,7 +169,7 @@ class Model:
     def _blocks(
         self, table: Any, rows: ScoredRows, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
     ) -> Iterator[ScoredBlock]:
-        of_source = said_of({key: value for key, value in said.items() if key != "unseen"}, SCORED)
+        of_source = source_options({key: value for key, value in said.items() if key != "unseen"}, SCORED)
         of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, run_of(threads)
         with in_python(), one_thread(), source_of(table, **of_source) as source:
@@ -279,10 +279,10 @@ class Model:
         """
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_learnt
 
-        of_source = said_of({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
+        of_source = source_options({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
         of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
         outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
-        wanted = wanted_of(said)
+        wanted = decision_options_of(said)
         with in_python(), one_thread(), watching(None) as watch, source_of(table, **of_source) as source:
             run = run_of(threads, watch)
             schema = self._model.schema
@@ -305,7 +305,7 @@ class Model:
         """
         from bncli.steps.calibrate import calibrated
 
-        said = said_of(columns, LABELLED) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        said = source_options(columns, LABELLED) | ({"allow_missing_columns": True} if allow_missing_columns else {})
         with in_python(), one_thread(), source_of(table, **said) as source:
             return Model(calibrated(self._model, source, method, run=run_of(threads)), self.report)
 

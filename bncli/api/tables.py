@@ -39,7 +39,7 @@ _SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens", "schema": 
 _HOLDERS = (Mapping, list, set, tuple, np.ndarray, complex)
 
 
-def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES)) -> dict[str, Any]:
+def source_options(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES)) -> dict[str, Any]:
     """Return what is said of a table, as fields of a source; TypeError for a word that says nothing of it."""
     for key in options:
         if key not in words:

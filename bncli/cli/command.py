@@ -61,9 +61,9 @@ class ExampleCommand(click.Command):
                     raise BncliError(what, hint="raise the limit (ulimit -v)")
             return super().invoke(ctx)
         except BncliError as error:
-            from bncli.cli.settings import blamed
+            from bncli.cli.settings import with_place_of_setting
 
-            raise blamed(error) from error
+            raise with_place_of_setting(error) from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.write_help(ctx, formatter, everything=False)

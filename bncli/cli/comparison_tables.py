@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
 from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
-from bncli.steps.compare.analysis import ComparedFigure, CompareReport, Summary, told
+from bncli.steps.compare.analysis import ComparedFigure, CompareReport, Summary, metric_text
 from bncli.steps.compare.entries import COSTS, COUNTS
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def _one_set(report: CompareReport) -> Iterator[Table]:
     """All metrics of all learners."""
     (data,), learners = report.trial.data, report.trial.learners
     columns = [
-        TextColumn(told(metric), [_cell(report.figure(data, name, metric), metric, spread=True) for name in learners])
+        TextColumn(
+            metric_text(metric), [_cell(report.figure(data, name, metric), metric, spread=True) for name in learners]
+        )
         for metric in report.metrics
     ]
     yield from fitted_tables(data, TextColumn("learner", learners), columns, "further figures")
@@ -117,7 +119,7 @@ def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     columns = [
         TextColumn(name, [_cell(report.figure(one, name, metric), metric, spread) for one in data]) for name in learners
     ]
-    yield from fitted_tables(told(metric), TextColumn("data", data), columns, "further learners")
+    yield from fitted_tables(metric_text(metric), TextColumn("data", data), columns, "further learners")
 
 
 def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = "") -> list[str | Table]:
@@ -138,7 +140,7 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str |
     if summary.left_out:
         lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
-        why = f"parameters in closed form have no {told(metric)}" if metric in COSTS else "they have no figures"
+        why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no figures"
         lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
         if report.baseline in summary.without_figures:
             lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
@@ -160,7 +162,7 @@ def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: st
     """Yield the learners from the best average rank on, each beside the baseline."""
     against, n = shortened(report.baseline, page_width() // 3), len(summary.sets)
     over = f"{n} data set{'s' if n > 1 else ''}{f' of {group}' if group else ''}"
-    title = f"{told(metric)} over {over}, each learner against {against}"
+    title = f"{metric_text(metric)} over {over}, each learner against {against}"
     letters = _letters(summary)
     names = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
     cells = [_pair(summary, metric, name, report.baseline) | {"group": letters[name]} for name in names]

@@ -94,7 +94,7 @@ class Console:
         if self._bars is not None:
             self._bars.print(f"{word}: {printable(text)}")
         else:
-            _tell(f"{word}: {text}")
+            _write_error_line(f"{word}: {text}")
 
     def notes(self, texts: Iterable[str]) -> None:
         """Several of them."""
@@ -106,7 +106,7 @@ class Console:
         self.close()
         if not self.quiet and not self.as_json:
             for line in lines:
-                _tell(line)
+                _write_error_line(line)
 
     def json(self, report: Report) -> None:
         """Print the result as one JSON object on stdout."""
@@ -151,7 +151,7 @@ def page_width() -> int:
     return _PAGE
 
 
-def _tell(line: str) -> None:
+def _write_error_line(line: str) -> None:
     """Write a line to the standard error, if there is one (writing to None would write to stdout)."""
     if sys.stderr is not None:
         print(printable(line), file=sys.stderr)

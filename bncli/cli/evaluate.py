@@ -189,7 +189,7 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol, columns = [name for name in given if name in names[:5]], [name for name in given if name in names[5:]]
     if typed["model"]:
-        learnt = [name for name in learning.given_flags(typed) if key_of(name) not in DECISION_KEYS]
+        learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
         idle, why = [*learnt, *protocol, *columns], "--model: nothing is learnt"
     elif typed["test"]:
         drawn = [] if typed["train_rows"] else ["--repeats"]  # without samples there is nothing to repeat
@@ -201,14 +201,14 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
         )
     if typed["model"] or typed["test"]:
         refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
-    _refuse_idle_beside(typed)
+    _refuse_unused_models(typed)
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 
 
-def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
+def _refuse_unused_models(typed: Mapping[str, Any]) -> None:
     """UsageError where other models are named for no page, or would be tested on rows that they may have learnt."""
     if not typed["beside"]:
         return
@@ -217,9 +217,9 @@ def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
     if not (typed["model"] or typed["test"]):
         hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
         raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
-    from bncli.steps.report.other_models import check_beside
+    from bncli.steps.report.other_models import check_other_models
 
-    check_beside(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
+    check_other_models(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
 
 
 def _decisions_of_model(typed: Mapping[str, Any]) -> DecisionOptions | None:
@@ -272,12 +272,12 @@ def _measured(
 
 def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
     """Return the page, with what other models say of the rows tested."""
-    from bncli.steps.report.other_models import models_beside
+    from bncli.steps.report.other_models import score_other_models
     from bncli.steps.report.report import evaluation_page
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch)
-    beside = models_beside(typed["beside"], tested.class_name, report.labels, tested, run)
+    beside = score_other_models(typed["beside"], tested.class_name, report.labels, tested, run)
     return evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
 
 

@@ -18,7 +18,7 @@ from bncli.cli.model_tables import (
     move_lines,
     regions_text,
     rule_lines,
-    shrunk_text,
+    shrinkage_text,
     trial_lines,
 )
 from bncli.cli.options import flag
@@ -198,11 +198,15 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
         *move_lines(report.moves),
-        *([] if report.regions is None else [f"regions     {regions_text(report.regions)}{_whose(report)}"]),
+        *(
+            []
+            if report.regions is None
+            else [f"regions     {regions_text(report.regions)}{_of_heaviest_component(report)}"]
+        ),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *(f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)),
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
-        *([f"shrunk      {shrunk_text(shrinkage)}"] if (shrinkage := _shrinkage(report)) else []),
+        *([f"shrunk      {shrinkage_text(shrinkage)}"] if (shrinkage := _shrinkage(report)) else []),
         *([f"arcs        {arcs_text(tried, report.arcs)}"] if (tried := _arcs_tried(report)) else []),
         *trial_lines(report.trials),
         *([result] if closed else [course, f"stopped     {_stopping(report)}"]),
@@ -235,7 +239,7 @@ def _missing(report: FitReport) -> str:
     return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, marginalized"
 
 
-def _whose(report: FitReport) -> str:
+def _of_heaviest_component(report: FitReport) -> str:
     """Regions of an ensemble are those of its heaviest component."""
     return f" in {_heaviest(report)}, the heaviest" if report.trials else ""
 

@@ -133,12 +133,12 @@ def _show(page: str) -> None:
     # As git does: colours pass, a page that fits the screen is just printed.
     os.environ.setdefault("LESS", "-FRX")
     try:
-        click.echo_via_pager(_drawn(page))
+        click.echo_via_pager(_rendered(page))
     except ValueError as error:
         raise UsageError(f"PAGER is no command: {error}", hint="PAGER=cat prints without a pager") from error
 
 
-def _drawn(page: str) -> str:
+def _rendered(page: str) -> str:
     """Markdown as rich draws it; NO_COLOR leaves bold and underlined."""
     from rich.console import Console as RichConsole
     from rich.markdown import Markdown

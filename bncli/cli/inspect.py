@@ -17,7 +17,7 @@ from bncli.cli.model_tables import (
     penalty_table,
     restarts_text,
     rule_lines,
-    shrunk_text,
+    shrinkage_text,
     trial_table,
 )
 from bncli.cli.options import Paths, flag
@@ -168,14 +168,14 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
         if report.penalty_cv.shrinkage is not None and report.parameters > len(report.labels):
-            facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
+            facts["shrunk"] = shrinkage_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
     facts |= _decisions(report)
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),
-        *_whose(report),
+        *_of_heaviest_component(report),
         *_structure_tables(report, report.param),
         "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
@@ -216,7 +216,7 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
     return found
 
 
-def _whose(report: step.ModelReport) -> list[str]:
+def _of_heaviest_component(report: step.ModelReport) -> list[str]:
     """Return an ensemble has no one structure: that of its heaviest component is shown."""
     if report.components is None:
         return []

@@ -207,7 +207,7 @@ def _methods_first(key: str) -> tuple[bool, int]:
     return key not in [key_of(choice.flag) for choice in CHOICES], KEYS.index(key)
 
 
-def given_flags(typed: Mapping[str, Any]) -> list[str]:
+def typed_learning_flags(typed: Mapping[str, Any]) -> list[str]:
     """Return the learning options (and --cuts, --trace) that were typed, as flags; settings do not count."""
     names = [*(choice.flag for choice in CHOICES), *(option.flag for option in catalogue.OPTIONS)]
     from bncli.cli.settings import settings_of_run

@@ -96,7 +96,7 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
 
 
-def shrunk_text(shrinkage: Shrinkage) -> str:
+def shrinkage_text(shrinkage: Shrinkage) -> str:
     """Return what is left of what the tables say."""
     left = f"to {shrinkage.factor:g} of the log-odds, towards those of the class frequencies"
     return f"{left}: rows held out support no more"

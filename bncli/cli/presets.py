@@ -60,7 +60,7 @@ _MODELS = (
 """Models of the papers, learnt with the penalty and the optimiser of this program."""
 
 
-def _presets_others(learners: Iterable[str]) -> tuple[str, ...]:
+def _unnamed_learners(learners: Iterable[str]) -> tuple[str, ...]:
     """Yield a learner with default options for each structure and each `param` that none of these names."""
     named = set(" ".join(learners).replace("=", " ").split())
     structures = [f"--structure {one.word}" for one in STRUCTURES.methods if one.word not in named]
@@ -70,7 +70,7 @@ def _presets_others(learners: Iterable[str]) -> tuple[str, ...]:
     return (*structures, *(f"--structure tan --param {word}" for word in params))
 
 
-ALL_METHODS = (*FAST, *_MODELS, *_presets_others((*FAST, *_MODELS)))
+ALL_METHODS = (*FAST, *_MODELS, *_unnamed_learners((*FAST, *_MODELS)))
 """Every structure and every parameters at least once."""
 
 
@@ -180,19 +180,19 @@ def learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Le
 
     Without either the preset `fast`.
     """
-    typed = [learner_learner_words(text, seed) for text in texts]
+    typed = [parse_learner(text, seed) for text in texts]
     chosen = list(presets) or ([] if typed else ["fast"])
     words = dict.fromkeys(text for preset in chosen for text in PRESETS[preset][1])
     taken = {one.name for one in typed}
-    ready = [learner_learner_words(text, seed) for text in words]
+    ready = [parse_learner(text, seed) for text in words]
     return typed + [one for one in ready if one.name not in taken]
 
 
-def learner_learner_words(text: str, seed: int) -> Learner:
+def parse_learner(text: str, seed: int) -> Learner:
     """One learner; a UsageError says which one it is about."""
     from bncli.steps.compare.entries import Learner
 
-    name, options = _parted(text)
+    name, options = _split_name(text)
     try:
         typed = typed_options(options)
         _refuse_decisions(typed)
@@ -218,7 +218,7 @@ def _place(text: str, where: str = "") -> str:
     return f"{where}{', ' if where else ''}in --learner {text!r}"
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     """Return the name (empty: none) and the options."""
     if text.lstrip().startswith("-"):
         return "", text.strip()
@@ -274,7 +274,7 @@ def _command() -> click.Command:
 def _name(typed: Mapping[str, Any], recipe: Recipe) -> str:
     """Methods left out are those that the recipe took; `auto` is the word of a structure and of its parameters."""
     methods = dict.fromkeys([_base(typed["structure"] or recipe.structure), recipe.param])
-    return " ".join([*methods, *_learner_words_others(typed)])
+    return " ".join([*methods, *_further_options(typed)])
 
 
 def _base(path: str) -> str:
@@ -282,7 +282,7 @@ def _base(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def _learner_words_others(typed: Mapping[str, Any]) -> Iterable[str]:
+def _further_options(typed: Mapping[str, Any]) -> Iterable[str]:
     """Yield what else was typed: the word of a method, NAME=VALUE for a number, the bare name of a switch."""
     methods = {key_of(choice.flag) for choice in catalogue.CHOICES} | {"cuts"}
     for key, value in typed.items():

@@ -52,14 +52,14 @@ def command(**typed: Any) -> None:
     """Gathers, writes, and says what was written."""
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
-    from bncli.files.paths import beside
+    from bncli.files.paths import path_beside_data
     from bncli.steps.report.report import Comparisons, report
     from bncli.watch import Run
 
     idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not typed["data"] else []
     if idle:
         raise UsageError(f"{idle[0]} has no effect without --data", hint="name labelled rows: --data TEST.csv")
-    output = options.output_path(typed) or beside((typed["model"],), ".html")
+    output = options.output_path(typed) or path_beside_data((typed["model"],), ".html")
     source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)

@@ -151,7 +151,7 @@ def settings_file() -> SettingsFile:
     return file
 
 
-def blamed(error: BncliError) -> BncliError:
+def with_place_of_setting(error: BncliError) -> BncliError:
     """Return the error, with the place where the value was set that it speaks of."""
     places = [
         setting.where

@@ -196,7 +196,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
     A node hangs from its first-listed attribute parent, and its other attribute parents stand in brackets; a node with
     neither an attribute nor the class as a parent begins a tree. What lies too deep goes on in a tree of its own.
     """
-    below = _hung(class_name, parents)
+    below = _children_by_node(class_name, parents)
     roots = deque((name, "") for name in below[None])
     by_class = "" if class_name is None else "the class and on "
     lines: list[str | Tree] = [(f"Structure: a name depends on {by_class}what it hangs from")]
@@ -211,7 +211,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
     return [*lines, f"... and {hidden:,} more"] if hidden else lines
 
 
-def _hung(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
+def _children_by_node(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
     """Return the nodes that hang from each node, and under None those that begin a tree, the class first."""
     nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
     nodes.update(dict.fromkeys(name for listed in parents.values() for name in listed))
@@ -300,22 +300,22 @@ def decision_tables(report: EvaluateReport) -> Iterator[Table]:
         add_row(
             table,
             name.replace("_", "-"),
-            _decision_tables_number(value),
-            *([_decision_tables_number(found.std.get(name))] if spread else []),
+            _count_text(value),
+            *([_count_text(found.std.get(name))] if spread else []),
         )
     for label, coverage in zip(report.labels, found.class_coverage, strict=False):
-        add_row(table, f"coverage of {label}", _decision_tables_number(coverage), *([""] if spread else []))
+        add_row(table, f"coverage of {label}", _count_text(coverage), *([""] if spread else []))
     yield table
     if found.thresholds and found.figures.keys() & {"cost", "threshold"}:
         names = [name for name in found.thresholds[0] if name != "balanced_accuracy"]
         headings = [name.replace("_", "-") for name in names]
         shown = plain_table(f"Thresholds on p_{report.labels[1]}", *headings, numbers=range(len(names)))
         for line in found.thresholds[::_EVERY]:
-            add_row(shown, f"{line['threshold']:.1f}", *(_decision_tables_number(line[name]) for name in names[1:]))
+            add_row(shown, f"{line['threshold']:.1f}", *(_count_text(line[name]) for name in names[1:]))
         yield shown
 
 
-def _decision_tables_number(value: float | None) -> str:
+def _count_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -364,16 +364,13 @@ def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
 def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Iterator[str | Table]:
     shown = [
         TextColumn("rows", [f"{group.rows:,}" for group in groups]),
-        TextColumn("error", [_group_tables_number(group.figures["error"]) for group in groups]),
+        TextColumn("error", [_rate_text(group.figures["error"]) for group in groups]),
         TextColumn("95 %", [_interval(group) for group in groups]),
         TextColumn("gap", [f"{(group.figures['error'] or 0.0) - error:+.4f}" for group in groups]),
-        *(
-            TextColumn(n.replace("_", "-"), [_group_tables_number(group.figures[n]) for group in groups])
-            for n in _FIGURES
-        ),
+        *(TextColumn(n.replace("_", "-"), [_rate_text(group.figures[n]) for group in groups]) for n in _FIGURES),
     ]
     shown += [
-        TextColumn(name.replace("_", "-"), [_group_tables_number(group.decided[name]) for group in groups])
+        TextColumn(name.replace("_", "-"), [_rate_text(group.decided[name]) for group in groups])
         for name in groups[0].decided
     ]
     if two:
@@ -385,7 +382,7 @@ def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Ite
     yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, shown)
 
 
-def _group_tables_number(value: float | None) -> str:
+def _rate_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -410,4 +407,4 @@ def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
 
 
 def _gap(gap: GroupGap | None, name: str) -> str:
-    return "-" if gap is None else _group_tables_number(getattr(gap, name))
+    return "-" if gap is None else _rate_text(getattr(gap, name))

@@ -32,7 +32,7 @@ def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingR
     return directed(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
 
 
-def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
+def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
     """Return the cuts of a schema that was learnt by a recipe, with the options that they were made by."""
     rule = recipe.group_levels if schema.pooled else None
     made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
@@ -50,7 +50,7 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
         schema = fine_dataset(columns, ReadingRules(), run, recipe.group_levels).schema
     else:
         schema = coded(columns, recipe, None, ReadingRules(), run).schema
-    return cuts_learnt(schema, recipe)
+    return cuts_of_schema(schema, recipe)
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:

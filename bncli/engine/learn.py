@@ -39,12 +39,12 @@ from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, Space
 from bncli.engine.parameters.penalty_cv import (
     HeldOutFold,
+    folds_with_own_cuts,
     held_out_base,
     held_out_folds,
     penalty_path,
-    relearnt_folds,
     sample_of,
-    shrunk,
+    shrink_parameters,
 )
 from bncli.engine.parameters.restarts import Starts
 from bncli.engine.prediction.decision_rules import DecisionOptions, rule_of
@@ -160,19 +160,21 @@ def _learn(columns: Columns, recipe: Recipe, given: SuppliedParts, reading: Read
         from bncli.engine.ensembles.auto import learn_auto  # many modules that no other method needs
 
         model, parameters = learn_auto(columns, recipe, reading, run)
-        return _doubted(FittedModel(_recorded(model, sampled), parameters, missing=0), run.watch)
+        return _add_warnings(FittedModel(_recorded(model, sampled), parameters, missing=0), run.watch)
     data = coded(columns, recipe, given.cuts, reading, run)
     data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts = Counts(data)
     run.watch(Stage("structure"))
-    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
+    structure = (
+        learn_structure(counts, recipe, run) if given.structure is None else _supplied_structure(given, counts, recipe)
+    )
     refuse_large(structure, data.schema, recipe, run.memory)
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
     structure, penalty = _choose(counts, structure, folds, recipe, run)
-    return _learnt(counts, structure, recipe, penalty, sampled, run.watch)
+    return _fitted_parameters(counts, structure, recipe, penalty, sampled, run.watch)
 
 
 def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
@@ -182,9 +184,9 @@ def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
     return None if columns.origin is None else columns.origin.sampled_rows
 
 
-def _doubted(learnt: FittedModel, watch: Watch) -> FittedModel:
+def _add_warnings(learnt: FittedModel, watch: Watch) -> FittedModel:
     check_directions(learnt.model)
-    for doubt in doubts_about(learnt.model, learnt.parameters):
+    for doubt in warnings_about(learnt.model, learnt.parameters):
         watch(Note(doubt, warning=True))
     return learnt
 
@@ -211,7 +213,7 @@ def _drawn(origin: Origin, seed: int) -> Columns | None:
     return rows if rows is None or origin.seed is not None else sample_of(rows, seed)
 
 
-def _given(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
+def _supplied_structure(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
     """Return the structure that was given.
 
     Regions that no search on these rows finds are handwork, whatever they began as.
@@ -236,7 +238,7 @@ def _folds(
     if sample is None or not isinstance(structure, Dag):
         return held_out_folds(data, seed)
     quiet = run._replace(watch=silent)
-    return relearnt_folds(sample, lambda columns: coded(columns, recipe, None, reading, quiet), seed)
+    return folds_with_own_cuts(sample, lambda columns: coded(columns, recipe, None, reading, quiet), seed)
 
 
 def _choose(
@@ -283,7 +285,7 @@ def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts]
     return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
 
 
-def _learnt(
+def _fitted_parameters(
     counts: Counts,
     structure: Structure,
     recipe: Recipe,
@@ -294,10 +296,10 @@ def _learnt(
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
     found, n_rows = parameters.predictor, counts.source.n_rows
     model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
+    return _add_warnings(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
 
 
-def doubts_about(model: Model, parameters: Parameters) -> Iterator[str]:
+def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
     """Every doubt in a line, the gravest first."""
     if not model.attributes:
         yield _uses_nothing(model)
@@ -367,10 +369,12 @@ def learn_from_counts(
     """
     counts = Counts(tables)
     run.watch(Stage("structure"))
-    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
+    structure = (
+        learn_structure(counts, recipe, run) if given.structure is None else _supplied_structure(given, counts, recipe)
+    )
     refuse_large(structure, tables.schema, recipe, run.memory)
     sampled = None if given.cuts is None else given.cuts.sampled_rows
-    learnt = _learnt(counts, structure, recipe, None, sampled, run.watch)
+    learnt = _fitted_parameters(counts, structure, recipe, None, sampled, run.watch)
     wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
     rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
     return replace(learnt, model=replace(learnt.model, rule=rule))
@@ -402,7 +406,7 @@ def learn_parameters(
         settings["starts"] = Starts(recipe.restarts, recipe.seed)
     parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
     if chosen is not None and chosen.shrinkage is not None:
-        parameters = shrunk(parameters, counts, chosen.shrinkage)
+        parameters = shrink_parameters(parameters, counts, chosen.shrinkage)
     return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
 
 

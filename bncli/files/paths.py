@@ -11,7 +11,7 @@ from bncli.files.atomic import check_target
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
-def beside(paths: tuple[str, ...], suffix: str) -> str:
+def path_beside_data(paths: tuple[str, ...], suffix: str) -> str:
     """Return the file beside the data with another ending: data/x.csv.gz -> data/x.bnc, the folder d/ -> d.bnc."""
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"

@@ -101,7 +101,7 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     calibration = fit_calibration(method, log_p, labels, weights)
     _warn(calibration, run.watch)
     counts = np.bincount(labels, weights, len(model.schema.labels)).astype(np.float64)
-    _tell_prior(model, counts, method, rows.n_rows, run.watch)
+    _warn_about_prior(model, counts, method, rows.n_rows, run.watch)
     if method != Temperature.method:
         calibration = calibration._replace(frequencies=tuple(counts.tolist()))
     rule = None if model.rule is None else without_held_out(model.rule)
@@ -149,7 +149,7 @@ def _warn(calibration: Calibration, watch: Watch) -> None:
         watch(Note(f"{what}: --method temperature has one number to learn", warning=True))
 
 
-def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
+def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
     """Warn if the classes are clearly not as frequent as in training; counts (K,): their weights here."""
     training = np.array(model.schema.label_frequencies)
     if not len(training):

@@ -20,7 +20,7 @@ from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.counts import figures, write_counts
 from bncli.files.atomic import check_data
-from bncli.files.paths import beside, check_outputs
+from bncli.files.paths import check_outputs, path_beside_data
 from bncli.files.reading.column_builder import sorted_texts
 from bncli.files.reading.column_roles import are_codes
 from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, EncodedBatches
@@ -122,7 +122,7 @@ def count(
 
     Without rows the counts are all 0, and a note says so.
     """
-    path = beside(source.paths, ".counts") if output is None else output
+    path = path_beside_data(source.paths, ".counts") if output is None else output
     for data in source.paths:
         check_data(data)
     check_outputs((path,), (*source.paths, source.schema_file, *supplied.paths))
@@ -153,7 +153,7 @@ def _count_all(
     batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
 ) -> CountedRows:
     """Return the counts of all rows, their labels sorted."""
-    wanted = wanted_sets(cuts, structure)
+    wanted = required_sets(cuts, structure)
     n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
     total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
     for batch in _chunks(parts, n_rows):
@@ -196,7 +196,7 @@ def _joined(batches: list[CodedBatch]) -> CodedBatch:
     return CodedBatch(codes, labels, np.concatenate(weights) if weights else None, batches[0].path)
 
 
-def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
+def required_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
     """Return the sets of attributes whose tables the structure's parameters take, ascending.
 
     None, all pairs, without one.

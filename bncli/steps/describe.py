@@ -18,7 +18,7 @@ from bncli.files.reading.column_assembly import are_measured, are_too_many_label
 from bncli.files.reading.column_roles import DeclaredRoles, read_schema_file, write_schema_file
 from bncli.files.reading.column_summaries import Summary, summarise
 from bncli.files.reading.source import Source
-from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, told_same
+from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, report_duplicate
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 
@@ -74,7 +74,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     told = []
     for report in reports:
         original = first.setdefault(summary.columns[report.name].digest, report.name)
-        told.append(report if original == report.name else told_same(report, original))
+        told.append(report if original == report.name else report_duplicate(report, original))
     columns = told
     notes, recommended = recommend(source, summary, of_class, columns, schema_out)
     if schema_out is not None:

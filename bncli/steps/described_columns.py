@@ -311,7 +311,7 @@ def is_running_number(report: ColumnReport, n_rows: int) -> bool:
     return low.is_integer() and high.is_integer() and each and high - low < 2 * n_rows
 
 
-def told_same(report: ColumnReport, first: str) -> ColumnReport:
+def report_duplicate(report: ColumnReport, first: str) -> ColumnReport:
     """Return the report of a column that is the same as an earlier one."""
     reason = f"the same as '{first}' in every row"
     return replace(

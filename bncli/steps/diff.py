@@ -199,7 +199,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         other_keys=(),
         decisions=None if source is None else _decisions(one, other, source, run),
     )
-    return replace(report, other_keys=untold(report, differing_keys(*content)))
+    return replace(report, other_keys=undescribed_keys(report, differing_keys(*content)))
 
 
 def _by_name(schema: Schema) -> dict[str, Attribute]:
@@ -260,13 +260,13 @@ def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
         for model in (one, other)
     )
     return {
-        name.replace("_", "-"): (_told(ours.get(name)), _told(theirs.get(name)))
+        name.replace("_", "-"): (_names_text(ours.get(name)), _names_text(theirs.get(name)))
         for name in dict.fromkeys((*ours, *theirs))
         if ours.get(name) != theirs.get(name)
     }
 
 
-def _told(value: Any) -> Any:
+def _names_text(value: Any) -> Any:
     """Names of columns as one text."""
     return ", ".join(value) if isinstance(value, tuple) else value
 
@@ -389,7 +389,7 @@ def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     return found, attributes
 
 
-def untold(report: object, keys: Sequence[str]) -> tuple[str, ...]:
+def undescribed_keys(report: object, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the keys that no field of a report speaks of; those that say nothing are false."""
     return tuple(key for key in keys if not any(getattr(report, field) for field in FIELDS.get(key, ())))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.coding import cuts_learnt
+from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.artifacts.binned_tables import write_binned
@@ -70,7 +70,8 @@ def discretize(
         columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
     )
     learnt = supplied.cuts or replace(
-        cuts_learnt(data.schema, recipe), sampled_rows=None if columns.origin is None else columns.origin.sampled_rows
+        cuts_of_schema(data.schema, recipe),
+        sampled_rows=None if columns.origin is None else columns.origin.sampled_rows,
     )
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)

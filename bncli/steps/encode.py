@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.coding import cuts_learnt
+from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
@@ -16,7 +16,7 @@ from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.errors import UsageError
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes
-from bncli.files.paths import beside, check_outputs, refuse_ending
+from bncli.files.paths import check_outputs, path_beside_data, refuse_ending
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, find_inputs
 from bncli.files.reading.column_roles import are_codes, read_schema_file
 from bncli.files.reading.source import Source
@@ -61,7 +61,7 @@ def encode(
     run: Run = Run(),
 ) -> EncodeReport:
     """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
-    path = beside(source.paths, ".codes") if output is None else output
+    path = path_beside_data(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if are_codes(source.paths):
         raise UsageError("these rows are codes already", where=source.paths[0])
@@ -82,7 +82,7 @@ def encode(
             run=run,
             **recipe.options(DISCRETIZERS.method(recipe.discretize)),
         )
-        cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
+        cuts = supplied.cuts or cuts_of_schema(data.schema, recipe)
         sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
         schema = data.schema
         weights = source.weights or read_schema_file(source).weights or "weight"

@@ -25,8 +25,8 @@ from bncli.files.artifacts.model import CALIBRATION, calibration_json, summary_j
 from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.artifacts.predictors import trials_json
 from bncli.files.atomic import check_data
-from bncli.files.paths import beside, check_outputs
-from bncli.files.reading.column_assembly import check_labels, tell_numbers
+from bncli.files.paths import check_outputs, path_beside_data
+from bncli.files.reading.column_assembly import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import placing, refuse_on_cluster
@@ -132,7 +132,7 @@ def fit(
     What is supplied stands in for the recipe's methods, and the model records the methods that made it: cutting,
     structure and parameters one by one give the same file as all at once.
     """
-    model_path = beside(source.paths, ".bnc") if output is None else output
+    model_path = path_beside_data(source.paths, ".bnc") if output is None else output
     for path in source.paths:
         check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs(
@@ -154,7 +154,7 @@ def fit(
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
     with placing(source, recipe, supplied, model_path, run._replace(watch=moves)) as ready:
-        learnt = _learnt(ready.source, recipe, ready.supplied, unseen, ready.run, extras.log_p_quantiles)
+        learnt = _fit_and_write(ready.source, recipe, ready.supplied, unseen, ready.run, extras.log_p_quantiles)
     tracer(Stage("write"))
     if extras.trace is not None:
         tracer.write(extras.trace)
@@ -164,7 +164,7 @@ def fit(
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
 
 
-def _learnt(
+def _fit_and_write(
     source: Source, recipe: Recipe, supplied: SuppliedFiles, unseen: Unseen, run: Run, log_p_quantiles: bool
 ) -> FittedModel:
     run.watch(Stage("read"))
@@ -261,13 +261,13 @@ def fit_counts(
 
     That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
     """
-    model_path = beside((path,), ".bnc") if output is None else output
+    model_path = path_beside_data((path,), ".bnc") if output is None else output
     check_outputs((model_path,), (path, *supplied.paths))
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     stopwatch(Stage("read"))
     counted = read_counts(path)
     check_labels(counted.cuts.class_name, counted.labels, counted.n_rows, path)
-    tell_numbers(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
+    warn_about_numeric_labels(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
     supplied = replace(supplied, cuts=counted.cuts)
     recipe = supplied.recipe(recipe)
     tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))

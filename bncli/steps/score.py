@@ -198,7 +198,7 @@ def score(
             else:
                 plan = _plan(model, source, layout, output, rows)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
-    tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
+    warn_about_threshold(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
 
@@ -284,7 +284,7 @@ def _report(
     )
 
 
-def wanted_of(words: Mapping[str, Any]) -> DecisionOptions:
+def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
     """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
@@ -313,7 +313,7 @@ def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watc
     return rule
 
 
-def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
+def warn_about_threshold(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
     """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
     if rule is None or rule.threshold is None or highest == -math.inf:
         return

@@ -24,7 +24,7 @@ from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import BadRow, Source
 from bncli.steps.cluster.checks import for_workers
 from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.tasks import as_typed, in_turn, tell_idle
+from bncli.steps.cluster.tasks import as_typed, in_turn, report_idle_threads
 from bncli.steps.run import limited
 from bncli.steps.score_rows import Counts, ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
@@ -68,7 +68,7 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
     """Every file of the table, in order, up to the first that ends in an error."""
     typed = [one.path for one in find_inputs(paths, keep=False)]
     whole = [os.path.abspath(path) for path in typed]
-    tell_idle(len(whole), cluster, watch)
+    report_idle_threads(len(whole), cluster, watch)
     plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
     tasks = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
     done, total = 0, sum(map(os.path.getsize, whole))

@@ -6,7 +6,7 @@ import pytest
 
 from bncli.catalogue import CHOICES
 from bncli.cli.presets import FAST, PRESETS, help_rows, learners
-from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import parse_learner as learner
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 

@@ -12,7 +12,7 @@ import pytest
 
 from bncli.catalogue import PARAMETERS, STRUCTURES
 from bncli.cli.presets import ALL_METHODS, CUTS, PAPERS, PRESETS, learners
-from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.learn import learn
 from bncli.files.reading.source import Source

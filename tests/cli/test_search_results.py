@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.model_tables import chosen_text, move_lines, shrunk_text, trial_lines
+from bncli.cli.model_tables import chosen_text, move_lines, shrinkage_text, trial_lines
 from bncli.engine.model import ChosenPenalty, Shrinkage, Tried, TriedCandidate
 from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
@@ -30,7 +30,7 @@ def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[Tried, ...], t
 
 def test_what_is_left_of_the_log_odds_is_told() -> None:
     text = "to 0.4 of the log-odds, towards those of the class frequencies: rows held out support no more"
-    assert shrunk_text(Shrinkage(0.4, 0.6)) == text
+    assert shrinkage_text(Shrinkage(0.4, 0.6)) == text
 
 
 def test_fit_and_inspect_tell_how_far_tables_were_shrunk(bncli: Bncli, tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_fit_and_inspect_tell_how_far_tables_were_shrunk(bncli: Bncli, tmp_path:
     (line,) = (line for line in ran.err.splitlines() if line.startswith("shrunk"))
     report = json.loads(bncli("fit", *options, "--json", "-q").out)
     shown = json.loads(bncli("inspect", "few.bnc", "--json").out)
-    assert line == f"shrunk      {shrunk_text(Shrinkage(**report['shrunk']))}"
+    assert line == f"shrunk      {shrinkage_text(Shrinkage(**report['shrunk']))}"
     assert shown["shrunk"] == report["shrunk"]
     assert report["held_out"]["log_loss"] == report["shrunk"]["log_loss"]
     assert " ".join(line.split()[1:]) in " ".join(bncli("inspect", "few.bnc").out.split())

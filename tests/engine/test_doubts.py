@@ -11,7 +11,7 @@ import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.evaluation.validate import Protocol, cross_validate
-from bncli.engine.learn import doubts_about, gains_nothing, learn
+from bncli.engine.learn import gains_nothing, learn, warnings_about
 from bncli.engine.model import Component, Ensemble, HeldOut
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Run
@@ -151,7 +151,7 @@ def test_fifty_times_the_rows_are_too_many_parameters_without_a_penalty(
     good: dict[str, Column], n_parameters: int, is_told: bool
 ) -> None:
     found = learn(table(**good), Recipe.of(param="map"))
-    texts = list(doubts_about(found.model, replace(found.parameters, n_parameters=n_parameters)))
+    texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=n_parameters)))
     assert [text.startswith(f"{n_parameters:,} parameters from 600 rows, and no penalty") for text in texts] == (
         [True] if is_told else []
     )
@@ -161,17 +161,17 @@ def test_fifty_times_the_rows_are_too_many_parameters_without_a_penalty(
 def test_more_than_twenty_values_are_many(good: dict[str, Column], n_values: int, is_told: bool) -> None:
     codes = names(np.arange(N) % n_values, n_values)
     found = learn(table(codes=codes, **good), Recipe.of(param="map", structure="nb", group_levels="off"))
-    texts = list(doubts_about(found.model, replace(found.parameters, n_parameters=N + 1)))
+    texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=N + 1)))
     assert ["'codes' and its 21 values" in text for text in texts] == ([True] if is_told else [])
 
 
 def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:
     town = names(rng.permutation(np.arange(N) % 300), 300)
     found = learn(table(town=town, **good), Recipe.of(param="map", group_levels="off"))
-    assert [text for text in doubts_about(found.model, found.parameters) if "parameters from" in text]
+    assert [text for text in warnings_about(found.model, found.parameters) if "parameters from" in text]
     ensemble = replace(found.model, predictor=Ensemble((Component(1.0, found.model.tables, "tree"),)))
-    assert list(doubts_about(ensemble, found.parameters)) == []
-    (text,) = doubts_about(ensemble, replace(found.parameters, held_out=HeldOut(0.7, 0.69)))
+    assert list(warnings_about(ensemble, found.parameters)) == []
+    (text,) = warnings_about(ensemble, replace(found.parameters, held_out=HeldOut(0.7, 0.69)))
     assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.7 ")
     assert "--structure auto" not in text
 

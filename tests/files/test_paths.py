@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bncli.errors import BncliError, UsageError
-from bncli.files.paths import beside, check_outputs, refuse_ending, refuse_overwriting
+from bncli.files.paths import check_outputs, path_beside_data, refuse_ending, refuse_overwriting
 
 
 @pytest.mark.parametrize(
@@ -25,21 +25,21 @@ from bncli.files.paths import beside, check_outputs, refuse_ending, refuse_overw
     ],
 )
 def test_the_output_lies_beside_the_data(path: str, expected: str) -> None:
-    assert beside((path,), ".bnc") == expected
+    assert path_beside_data((path,), ".bnc") == expected
 
 
 def test_a_folder_gives_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "d.2024").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert beside(("d.2024/",), ".bnc") == "d.2024.bnc"
+    assert path_beside_data(("d.2024/",), ".bnc") == "d.2024.bnc"
     monkeypatch.chdir(tmp_path / "d.2024")
-    assert os.path.realpath(beside((".",), ".bnc")) == str(tmp_path / "d.2024.bnc")
+    assert os.path.realpath(path_beside_data((".",), ".bnc")) == str(tmp_path / "d.2024.bnc")
 
 
 @pytest.mark.parametrize("paths", [("-",), ("a.csv", "b.csv"), ("/dev/null",)])
 def test_without_one_name_it_must_be_said(paths: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="needs -o FILE"):
-        beside(paths, ".bnc")
+        path_beside_data(paths, ".bnc")
 
 
 def test_no_input_is_written_over(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.validate import Protocol, Split, examine, folds_of, samples_of, split_of
 from bncli.engine.learn import learn

@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.validate import Protocol, folds_of, hold_out, split_of
 from bncli.recipe import Recipe

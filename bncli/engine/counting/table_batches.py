@@ -108,14 +108,14 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
     """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
-    kernel = _table_batches_count_many if many else _table_batches_count
-    for pairs in _table_batches_rounds(supers, data.n_labels):
+    kernel = _count_pairs_of_many if many else _count_pairs
+    for pairs in _pair_rounds(supers, data.n_labels):
         counted = data.reduce(kernel, supers, pairs, data.n_labels)
         shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
         yield from _margins(supers, pairs, shaped)
 
 
-def _table_batches_count_many(
+def _count_pairs_of_many(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.int64]]:
     """Return the same of rows that weigh 1, by sparse matrices."""
@@ -145,7 +145,7 @@ def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int3
     return fused
 
 
-def _table_batches_count(
+def _count_pairs(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.generic]]:
     """Partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
@@ -170,7 +170,7 @@ def _join(code: Index, other: Index, size: int) -> Index:
     return cells
 
 
-def _table_batches_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
+def _pair_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
     """Pairs of super-attributes, and of one that holds several attributes with itself, that are counted in one pass."""
     pairs: list[tuple[int, int]] = []
     entries = 0
@@ -251,7 +251,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
     """Yield the same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
     n_columns = len(columns[0])
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
-    for pairs in _table_batches_rounds(supers, n_columns):
+    for pairs in _pair_rounds(supers, n_columns):
         summed = data.reduce(_sum, supers, pairs, states=columns)
         shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
         yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
@@ -317,8 +317,8 @@ def tables_with_one_more(
     cardinalities, family = data.schema.cardinalities, (child, *parents)
     # a search asks for one family after the other
     many = data.weights is None and data.n_rows * math.comb(len(cardinalities), 2) >= MANY_INCREMENTS
-    kernel = _sweep_count_many if many else _sweep_count
-    for together in _sweep_rounds(candidates, cardinalities, n_cells(data, family), max(SWEEP_ROUND, data.n_rows)):
+    kernel = _count_columns_of_many if many else _count_columns
+    for together in _column_rounds(candidates, cardinalities, n_cells(data, family), max(SWEEP_ROUND, data.n_rows)):
         counted = zip(together, data.reduce(kernel, family, cardinalities, data.n_labels, together), strict=True)
         for r_j, alike in itertools.groupby(counted, key=lambda entry: cardinalities[entry[0]]):
             members, tables = zip(*alike, strict=True)
@@ -327,7 +327,7 @@ def tables_with_one_more(
             yield list(members), tables_of_y.reshape(len(members), cardinalities[child], -1, data.n_labels)
 
 
-def _sweep_count_many(
+def _count_columns_of_many(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.int64]]:
     """Return the same of rows that weigh 1, by sparse matrices."""
@@ -340,7 +340,7 @@ def _sweep_count_many(
     return totals
 
 
-def _sweep_count(
+def _count_columns(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.generic]]:
     """Partial tables n[x_base, y, x_j] of one block, flat, for every candidate."""
@@ -357,7 +357,7 @@ def _sweep_count(
     return totals
 
 
-def _sweep_rounds(
+def _column_rounds(
     candidates: Sequence[int], cardinalities: tuple[int, ...], base: int, at_most: int
 ) -> Iterator[list[int]]:
     """Yield the candidates by their number of values, as many at a time as their tables allow."""

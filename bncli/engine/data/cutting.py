@@ -151,7 +151,7 @@ def _joined(values: Sequence[str], n_values: int) -> str:
     return "|".join([*texts, *([f"{n_values - len(shown)} more"] if n_values > len(shown) else [])])
 
 
-def told(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
+def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
     """Return what was pooled, and what was left out because nothing can be told from it: a sentence each."""
     found = [a for a in attributes if isinstance(a, CategoricalAttribute) and a.groups]
     kept = [f"{a.name} {_size(a)} -> {a.n_values} group{'s' * (a.n_values > 1)}" for a in found if a.informative]
@@ -209,7 +209,7 @@ def learn_dataset(
     coded = _coder(columns, learn, without, missing_policy)
     rows = _each(coded, names, run if columns.n_rows >= ROWS_PER_THREAD else run._replace(threads=1))
     attributes = tuple(column.attribute for column in rows)
-    for sentence in told(attributes, len(labels)) if given is None else ():
+    for sentence in pooling_notes(attributes, len(labels)) if given is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
     levels = columns.label.levels
@@ -315,13 +315,15 @@ def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
         if isinstance(attribute, NumericAttribute) and isinstance(column, NumericColumn):
             return attribute
         if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
-            return _given_levels(attribute, column, columns.weights)
+            return _supplied_levels(attribute, column, columns.weights)
         raise BncliError(f"column {name!r} is {_kind(column)} in the data and not in the cuts")
 
     return adopted
 
 
-def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
+def _supplied_levels(
+    attribute: CategoricalAttribute, column: CategoricalColumn, weights: Weights
+) -> CategoricalAttribute:
     occurring = _levels(attribute.name, column, weights)
     for level in occurring.levels:
         if level not in attribute.code_of:

@@ -60,7 +60,7 @@ from bncli.engine.data.monotone_directions import directed
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.ensembles import grids
-from bncli.engine.ensembles.boosted_candidate import MOST_MEMBERS, NAME, Bag, bagged, wanted_members
+from bncli.engine.ensembles.boosted_candidate import MOST_MEMBERS, NAME, Bag, bagged, n_members
 from bncli.engine.ensembles.boosted_trees import Boosted, tables_of
 from bncli.engine.ensembles.budget import FOLDS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
 from bncli.engine.ensembles.candidate_selection import (
@@ -68,10 +68,10 @@ from bncli.engine.ensembles.candidate_selection import (
     HeldOutEvaluation,
     Losses,
     PenaltyPath,
+    fused_log_probabilities,
     held_out_weights,
     judge_frequencies,
     losses_of,
-    said_of,
     settings_of,
     space_of,
 )
@@ -192,7 +192,7 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
     return np.asarray(found.x)
 
 
-def shrunk(w: Array, n_rows: float) -> Array:
+def shrink_to_last(w: Array, n_rows: float) -> Array:
     """Towards the last of the models, the class frequencies."""
     share = 1.0 / (1.0 + (n_rows / HANDFUL) ** 2)
     if share < LEAST:
@@ -253,7 +253,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run
     folds = _folds(data, effort, recipe.seed or 0)
     # With a limit and no effort it grows as long as there is time.
     as_long = recipe.time_limit is not None and recipe.effort is None
-    wanted = MOST_MEMBERS if as_long else wanted_members(effort, data.n_rows)
+    wanted = MOST_MEMBERS if as_long else n_members(effort, data.n_rows)
     bag = Bag(wanted, effort.member_rows, effort.trees, recipe.seed or 0, budget)
     judged = Trials(data, folds, recipe, TrialPlan(effort, budget, bag, run.memory), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
@@ -318,7 +318,7 @@ def _weighted(
     if wanted and budget.has_time(0.0, _seconds_of(folds[0], [one for one in judged if one.name in wanted])):
         judged = [_refitted(folds[0], one, one.path) if one.path and one.name in wanted else one for one in judged]
         weights = pool_weights([one.logs for one in judged], *outside, metric)
-    return judged, shrunk(weights, len(outside.labels))
+    return judged, shrink_to_last(weights, len(outside.labels))
 
 
 def _close(fold: Fold, judged: Sequence[HeldOutEvaluation], weights: Array) -> set[str]:
@@ -341,7 +341,7 @@ def _refitted(fold: Fold, judged: HeldOutEvaluation, path: PenaltyPath) -> HeldO
     """On all rows of the fold, from the optimum of those that were drawn."""
     space = _space_like(fold.others, path)
     point = find_optimum_from(space, _settings(judged.penalty), path.parameters).point
-    logs = said_of(fold.held_out, path.fusion, space.cells(point))
+    logs = fused_log_probabilities(fold.held_out, path.fusion, space.cells(point))
     losses = losses_of(logs, fold.held_out.labels, fold.held_out.weights)
     found = replace(path, space=space, best=point)
     found.searched = space  # where its optimum lies, however few the rows

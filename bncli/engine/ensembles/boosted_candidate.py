@@ -106,6 +106,6 @@ def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted,
     return tuple(found)
 
 
-def wanted_members(effort: Effort, n_rows: int) -> int:
+def n_members(effort: Effort, n_rows: int) -> int:
     """Of more rows than an effort draws for other candidates one fewer: a member of many rows varies less."""
     return effort.members - (n_rows > effort.most_rows)

@@ -180,8 +180,8 @@ def boost(
             is_over = True
             break
         trees.append(tree)
-        scores += _said(tree, leaf)
-        outside += _said(tree, tree.leaf(held_out))
+        scores += _leaf_scores(tree, leaf)
+        outside += _leaf_scores(tree, tree.leaf(held_out))
         loss = log_loss(outside, held_out)
         if loss < least:
             best, least, kept = len(trees), loss, outside.copy()
@@ -191,7 +191,7 @@ def boost(
     return Boosted(prior, tuple(trees[:best]), kept, least, len(trees), is_over)
 
 
-def _said(tree: Tree, leaf: Index) -> Array:
+def _leaf_scores(tree: Tree, leaf: Index) -> Array:
     """Return what the tree adds to the scores of rows in these leaves, (rows, scores)."""
     return np.take(tree.values.T.copy(), leaf, axis=1, mode="clip").T
 

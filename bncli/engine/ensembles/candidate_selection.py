@@ -68,7 +68,7 @@ class PenaltyPath:
             settings = replace(settings, near_cost=COST_OF_FEW)
         point = find_optimum_from(self.searched, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return said_of(self.held_out, self.fusion, self.searched.cells(point))
+        return fused_log_probabilities(self.held_out, self.fusion, self.searched.cells(point))
 
     def keep(self) -> None:
         """Record the last optimum as the best one."""
@@ -228,12 +228,12 @@ def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPa
     return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
 
 
-def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+def fused_log_probabilities(data: Dataset, fusion: Fusion, cells: Array) -> Array:
     """Return ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
-    return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
+    return np.concatenate(data.map(_log_probabilities, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
-def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
+def _log_probabilities(block: RowBlock, tables: Sequence[Array]) -> Array:
     out = np.zeros((len(tables[0]), block.n_rows))
     for rows in block.slices():
         scores = out[:, rows]

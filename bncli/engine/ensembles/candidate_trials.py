@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles.boosted_candidate import NAME as BOOSTED
-from bncli.engine.ensembles.boosted_candidate import Bag, judge_boosted, later_rows, member_seconds, wanted_members
+from bncli.engine.ensembles.boosted_candidate import Bag, judge_boosted, later_rows, member_seconds, n_members
 from bncli.engine.ensembles.budget import (
     ComputeBudget,
     Effort,
@@ -175,7 +175,7 @@ class Trials:
         judged = judge_boosted(parts, weights, self._bag, self._fold_teller(done, BOOSTED))
         self._judged.append(judged)
         did = n_folds * member_seconds(self._data, parts[0][0].n_rows, judged.members)
-        more = max(0, wanted_members(self._effort, self._data.n_rows) - n_folds)
+        more = max(0, n_members(self._effort, self._data.n_rows) - n_folds)
         later = more * member_seconds(self._data, later_rows(self._data, self._bag.rows), judged.members)
         self._budget.grant(expected, later, did)
 

@@ -244,14 +244,14 @@ def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -
     u = float(rng.random())
     if not isinstance(attribute, NumericAttribute):
         return Column(i, np.arange(attribute.cardinality), ordered=False, missing=attribute.missing)
-    ends = _drawn_ends(np.array(attribute.frequencies[: attribute.n_values]), bins, u)
+    ends = _sampled_ends(np.array(attribute.frequencies[: attribute.n_values]), bins, u)
     binning = np.cumsum(np.append(False, ends[:-1])).astype(np.intp)
     if attribute.missing:
         binning = np.append(binning, binning[-1] + 1)
     return Column(i, binning, ordered=True, missing=attribute.missing)
 
 
-def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
+def _sampled_ends(weights: Array, bins: int, u: float) -> Mask:
     """Whether a bin ends with each interval."""
     if len(weights) <= bins:
         return np.ones(len(weights), bool)

@@ -200,7 +200,7 @@ def _within(interval: Interval | None, low: float, high: float) -> Interval | No
     return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
 
 
-def told_labels(labels: Sequence[str]) -> tuple[int, ...]:
+def labels_with_rates(labels: Sequence[str]) -> tuple[int, ...]:
     """Return the labels that rates are told of: of two the second."""
     return (1,) if len(labels) == 2 else tuple(range(len(labels)))
 
@@ -239,7 +239,7 @@ def _group(labels: Sequence[str], log_p: Array, true: Integers, weights: Array, 
     chosen = log_p.argmax(axis=0) if decided is None else decided.codes
     of_decisions = {} if decided is None else figures_of(decided, true, weights)
     of_decisions.pop("threshold", None)  # the same in every group
-    rates = {labels[c]: _rates(chosen == c, true == c, weights) for c in told_labels(labels)}
+    rates = {labels[c]: _rates(chosen == c, true == c, weights) for c in labels_with_rates(labels)}
     return Group("", None, len(true), float(weights.sum()), found.figures(), bounds, rates, of_decisions)
 
 

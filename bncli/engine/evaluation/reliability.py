@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.evaluation.classification_curves import BINS
-from bncli.engine.evaluation.groups import told_labels, wilson
+from bncli.engine.evaluation.groups import labels_with_rates, wilson
 from bncli.engine.kernels.arrays import Array, Integers
 
 
@@ -75,7 +75,7 @@ def calibration_figures(
     right = (probabilities.argmax(axis=0) == true).astype(float)
     _, _, mass, confidence, accuracy = _binned(probabilities.max(axis=0), right, own)
     ece = float(mass @ np.abs(confidence - accuracy) / mass.sum())
-    bins = tuple(one for c in told_labels(labels) for one in _told(labels[c], binned[c]))
+    bins = tuple(one for c in labels_with_rates(labels) for one in _calibration_figures(labels[c], binned[c]))
     return CalibrationFigures(bins, _parts(binned, brier), ece)
 
 
@@ -90,7 +90,7 @@ def _binned(probabilities: Array, hits: Array, weights: Array) -> _Binned:
     return p[starts], p[np.append(starts[1:], len(p)) - 1], mass, sums / mass, own / mass
 
 
-def _told(label: str, binned: _Binned) -> list[Bin]:
+def _calibration_figures(label: str, binned: _Binned) -> list[Bin]:
     rows = zip(*(column.tolist() for column in binned), strict=True)
     return [Bin(label, low, high, n, mean, o, *wilson(min(o, 1.0), n)) for low, high, n, mean, o in rows]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import told
+from bncli.engine.data.cutting import pooling_notes
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.schema import ReadingRules
@@ -213,7 +213,7 @@ def _hold_out(
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
-    pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
+    pooled = () if given.cuts else tuple(pooling_notes(learnt.model.schema.attributes, len(split.others)))
     # The figures of the class frequencies of the other rows.
     assert columns.label is not None
     codes, weights = columns.label.codes, columns.weights

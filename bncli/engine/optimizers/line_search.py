@@ -223,7 +223,7 @@ def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | No
     """Three steps around a minimum; None if no step is lower than 0, or if the values never stop to fall."""
     zero, trial = TrialStep(0.0, value), line(step)
     if trial.value < value:
-        return _grown(line, zero, trial)
+        return _extrapolated(line, zero, trial)
     for _ in range(MAX_BRACKET):
         bend = 2 * (trial.value - value - slope * trial.step)
         # an infinite value makes no parabola: the step shrinks by as much as is allowed
@@ -235,7 +235,7 @@ def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | No
     return None
 
 
-def _grown(line: Line, left: TrialStep, middle: TrialStep) -> Bracket | None:
+def _extrapolated(line: Line, left: TrialStep, middle: TrialStep) -> Bracket | None:
     for _ in range(MAX_BRACKET):
         right = line(left.step + GROWTH * (middle.step - left.step))
         if right.value >= middle.value:

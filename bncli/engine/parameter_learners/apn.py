@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
-from bncli.engine.parameters.incomplete_space import conditional_value, incomplete_space, tell_work
+from bncli.engine.parameters.incomplete_space import conditional_value, incomplete_space, report_work
 from bncli.engine.parameters.optimization import OptimizerSettings, optimize
 from bncli.engine.structures.structure import Structure
 from bncli.watch import Iteration, Watch, silent
@@ -28,7 +28,7 @@ def learn(
 ) -> Parameters:
     """Probabilities of highest joint likelihood near the start; of `settings`, the optimiser and its limits count."""
     space = incomplete_space(counts, structure, smoothing, joint=True)
-    tell_work(space.incomplete.joint_work, counts.data.schema, watch)
+    report_work(space.incomplete.joint_work, counts.data.schema, watch)
     likelihood_alone = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)
     learnt = optimize(
         space,

@@ -35,7 +35,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameters.coordinates import SharedSoftmax, Softmax
 from bncli.engine.parameters.generative import family_tables, generative_tables
-from bncli.engine.parameters.incomplete_space import conditional_value, tell_work
+from bncli.engine.parameters.incomplete_space import conditional_value, report_work
 from bncli.engine.parameters.restarts import Starts, best_start, random_point
 from bncli.engine.parameters.smoothing import FLOOR, pseudo_counts
 from bncli.engine.structures.structure import Structure
@@ -107,7 +107,7 @@ def learn(
     """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = incomplete_likelihood(counts.data, tables.families)
-    tell_work(likelihood.joint_work, counts.data.schema, watch)
+    report_work(likelihood.joint_work, counts.data.schema, watch)
     usual = likelihood.flatten(tables)
     prior = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis))
     coordinates = SharedSoftmax(Softmax(usual, tables.families))
@@ -129,7 +129,7 @@ def _iterate(
     """Where it ended, iterations made, passes, and why it stopped."""
     here, iteration, passes, gain = expectation.at(start), 0, 1, math.inf
     while True:
-        watch(_told(here, iteration, passes))
+        watch(_report_iteration(here, iteration, passes))
         if gain <= tolerance * abs(here.log_posterior):
             return here, iteration, passes, StoppedBy.TOLERANCE
         if iteration >= max_iterations:
@@ -141,6 +141,6 @@ def _iterate(
         here, iteration = there, iteration + 1
 
 
-def _told(here: _Point, iteration: int, passes: int) -> Iteration:
+def _report_iteration(here: _Point, iteration: int, passes: int) -> Iteration:
     step = 1.0 if iteration else 0.0
     return Iteration(iteration, None, 0.0 - here.log_prior, here.gradient_norm, step, passes, passes, None, here.ll)

@@ -22,7 +22,7 @@ from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.early_stopping import optimize_with_early_stopping
 from bncli.engine.parameters.flops import of_networks
 from bncli.engine.parameters.generative import generative_tables
-from bncli.engine.parameters.incomplete_space import incomplete_space, tell_work
+from bncli.engine.parameters.incomplete_space import incomplete_space, report_work
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, Space, optimize
 from bncli.engine.structures.structure import Structure
@@ -40,7 +40,7 @@ def learn(
     """Network tables of highest penalised conditional likelihood; with early stopping, of the iterations that serve."""
     if counts.data.schema.marginalizes:
         families = structure.families(counts.data.schema.cardinalities, whole=True)
-        tell_work(incomplete_likelihood(counts.data, families).work, counts.data.schema, watch)
+        report_work(incomplete_likelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(space, structure=structure, smoothing=smoothing)
     if settings.early_stop == "cv":
         return optimize_with_early_stopping(counts, space_of, settings, seed=settings.seed, watch=watch)

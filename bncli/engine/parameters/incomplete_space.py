@@ -154,7 +154,7 @@ def _completed(total: float, table: Array, axis: int) -> Array:
     return np.asarray(table + (total - table.sum()) / table.size)
 
 
-def tell_work(work: PassSize, schema: Schema, watch: Watch) -> None:
+def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
     """One line before a long computation: how much every pass over the rows with missing values will take."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]

@@ -416,7 +416,7 @@ def after(free: Optimum, found: Optimum) -> Optimum:
     return replace(found, **spent)
 
 
-def told_after(free: Optimum, report: Report) -> Report:
+def report_as_one_run(free: Optimum, report: Report) -> Report:
     """Hears of what follows a free optimum, and tells it as if both were one run."""
 
     def tell(step: Step, p: Array) -> None:

@@ -26,7 +26,7 @@ from bncli.engine.optimizers.objective import Objective, Precondition, Report, S
 from bncli.engine.parameters.coordinates import Coordinates, Linear, Parameterisation
 from bncli.engine.parameters.flops import Costs
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.parameters.monotone import Monotone, after, monotone_of, told_after
+from bncli.engine.parameters.monotone import Monotone, after, monotone_of, report_as_one_run
 from bncli.engine.parameters.nested_samples import Growth, nested_samples
 from bncli.engine.parameters.preconditioner import Whitening, whitening
 from bncli.engine.parameters.restarts import best_start, random_point
@@ -272,7 +272,7 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
     def report(step: Step, p: Array) -> None:
         penalty = _penalty(settings, p)
         cll_path.append(penalty - step.value)
-        watch(_told(step, cll_path[-1], penalty, settings.optimizer, space.costs))
+        watch(_report_optimum(step, cll_path[-1], penalty, settings.optimizer, space.costs))
 
     optimum = find_optimum(space, settings, report)
     learnt = Parameters(
@@ -292,7 +292,7 @@ def _penalty(settings: OptimizerSettings, p: Array) -> float:
     return settings.penalty / 2 * float(np.add.reduce(np.square(p - settings.penalty_center)))
 
 
-def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
+def _report_optimum(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
     flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
     spent = (step.evaluations, step.gradient_evaluations)
     return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, *spent, flops)
@@ -305,7 +305,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     if samples is None:
         found = _minimise(problem.objective, problem.start, settings, report)
     else:
-        found = _grown(problem.objective, problem.start, samples, settings, report)
+        found = _minimise_on_growing_samples(problem.objective, problem.start, samples, settings, report)
     return _directed(_Problem(space, replace(settings, near_cost=DIRECTED_COST)), found, report)
 
 
@@ -352,7 +352,7 @@ def _module(settings: OptimizerSettings) -> Any:
     return importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
 
 
-def _grown(
+def _minimise_on_growing_samples(
     objective: Objective, start: Array, samples: Iterator[SampleObjective], settings: OptimizerSettings, report: Report
 ) -> Optimum:
     return growing.descend(
@@ -372,7 +372,7 @@ def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
     if monotone is None or monotone.keeps(free.point):
         return free
 
-    return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
+    return after(free, _constrained(problem, monotone, free.point, report_as_one_run(free, report)))
 
 
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
@@ -392,7 +392,7 @@ def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -
     problem = _Problem(space, settings)
     samples = _samples(space, settings, near=point)
     if samples is not None:
-        found = _grown(problem.objective, point, samples, settings, _silent)
+        found = _minimise_on_growing_samples(problem.objective, point, samples, settings, _silent)
     else:
         found = _minimise(_near(problem, point), point, settings, _silent)
     return _directed(problem, found, _silent)

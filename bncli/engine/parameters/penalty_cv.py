@@ -142,7 +142,7 @@ class _Path:
         if not self.shrink:
             return self._log_likelihood(cells)
         n = self.space.likelihood.data.class_counts
-        self.shrunk[penalty] = [self._log_likelihood(shrunk_cells(cells, n, factor)) for factor in FACTORS]
+        self.shrunk[penalty] = [self._log_likelihood(shrink_cells(cells, n, factor)) for factor in FACTORS]
         return self.shrunk[penalty][-1]
 
     def _log_likelihood(self, cells: Array) -> float:
@@ -163,7 +163,7 @@ def log_frequencies(class_counts: Array) -> Array:
     return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
 
 
-def shrunk_cells(cells: Array, class_counts: Array, factor: float) -> Array:
+def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
     """Tables as one array (K, n_cells), the bias first, shrunk; as they are for a factor of 1."""
     if factor == 1.0:
         return cells
@@ -181,11 +181,11 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
     return None if best == 1.0 else Shrinkage(best, 0.0 - log_likelihoods[FACTORS.index(best)] / weight)
 
 
-def shrunk(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
+def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
     """Parameters with their tables shrunk, and the CLL of the training rows under these."""
     assert isinstance(parameters.predictor, Tables)
     likelihood = conditional_likelihood(counts.data, parameters.predictor.families)
-    cells = shrunk_cells(likelihood.flatten(parameters.predictor), counts.class_counts(), shrinkage.factor)
+    cells = shrink_cells(likelihood.flatten(parameters.predictor), counts.class_counts(), shrinkage.factor)
     cll = likelihood.value_and_gradient(cells)[0]
     return replace(parameters, predictor=likelihood.tables(cells), cll=cll)
 
@@ -223,7 +223,7 @@ def sample_of(columns: Columns, seed: int) -> Columns:
     return columns if len(rows) == columns.n_rows else columns.take(rows)
 
 
-def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
+def folds_with_own_cuts(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
     """Return the folds of a sample with cuts and levels learned anew in each; `recode` encodes rows with them.
 
     Cuts are made for the class. Where the rows that are held out had a part in them, the loss of these rows flatters.

@@ -59,11 +59,11 @@ def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool 
         best = learnt if Restarts(tuple(objectives)).kept == start else best
     found = Restarts(tuple(objectives), held_out)
     watch(Kept(found.kept))
-    watch(Note(_told(found)))
+    watch(Note(_report_spread(found)))
     return replace(best, restarts=found)
 
 
-def _told(found: Restarts) -> str:
+def _report_spread(found: Restarts) -> str:
     """One line: how far apart the starts ended, and whether a random one was better."""
     of = "held-out likelihoods" if found.held_out else "objectives"
     n = len(found.objectives) - 1

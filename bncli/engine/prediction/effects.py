@@ -143,9 +143,9 @@ class Effects:
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
     """Return the effects of a purified score, small sets first, then in the schema's order."""
     parts = _parts(score)
-    fine = {key: _told_apart(key, some, schema) for key, some in parts.items()}
+    fine = {key: _common_grouping(key, some, schema) for key, some in parts.items()}
     variances = _variances_of_single(score, parts, unit)
-    variances |= _drawn_variances(score, [key for key in parts if fine[key] is None], schema, unit)
+    variances |= _sampled_variances(score, [key for key in parts if fine[key] is None], schema, unit)
     effects = []
     for key in sorted(parts, key=lambda key: (len(key), key)):
         some, groupings = tuple(parts[key]), fine[key]
@@ -181,7 +181,9 @@ def _parts(score: Score) -> dict[Attributes, list[EffectTable]]:
     return found
 
 
-def _told_apart(key: Attributes, parts: Sequence[EffectTable], schema: Schema) -> tuple[Grouping | None, ...] | None:
+def _common_grouping(
+    key: Attributes, parts: Sequence[EffectTable], schema: Schema
+) -> tuple[Grouping | None, ...] | None:
     """Return the groupings that the parts tell apart together; None where they have too many cells."""
     if len(parts) == 1:
         return parts[0].groupings
@@ -207,7 +209,9 @@ def _variances_of_single(
     return {key: value for terms in by_table for key, value in terms if len(parts[key]) == 1}
 
 
-def _drawn_variances(score: Score, keys: Sequence[Attributes], schema: Schema, unit: float) -> dict[Attributes, float]:
+def _sampled_variances(
+    score: Score, keys: Sequence[Attributes], schema: Schema, unit: float
+) -> dict[Attributes, float]:
     """Mean squares of the effects of these sets over drawn cells."""
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)
@@ -219,7 +223,7 @@ def _drawn_variances(score: Score, keys: Sequence[Attributes], schema: Schema, u
     generator = np.random.default_rng(_SEED)
     for start in range(0, N_DRAWS if keys else 0, step):
         n = min(step, N_DRAWS - start)
-        codes = [_drawn(generator, attribute, n) for attribute in schema.attributes]
+        codes = [_sampled_codes(generator, attribute, n) for attribute in schema.attributes]
         labels = generator.integers(0, len(schema.labels), n)
         sums = np.zeros((others + 1, n))
         for table, places in tables:
@@ -230,7 +234,7 @@ def _drawn_variances(score: Score, keys: Sequence[Attributes], schema: Schema, u
     return {key: float(squares[row]) / N_DRAWS for key, row in rows.items()}
 
 
-def _drawn(generator: np.random.Generator, attribute: Attribute, n: int) -> Index:
+def _sampled_codes(generator: np.random.Generator, attribute: Attribute, n: int) -> Index:
     """Codes of so many rows by the training frequencies; of an attribute without values, which no table is over, 0."""
     if not attribute.cardinality:
         return np.zeros(n, np.intp)

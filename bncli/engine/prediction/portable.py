@@ -329,7 +329,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
     inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
     palettes = [_palette(one) for one in inputs]
     n_rows = max(n_rows, sum(map(len, palettes)))
-    drawn = _drawn([len(palette) for palette in palettes], n_rows, rng)
+    drawn = _sampled_indices([len(palette) for palette in palettes], n_rows, rng)
     values = tuple(tuple(palette[i] for i in rows) for palette, rows in zip(palettes, drawn, strict=True))
     coded = [np.array([one.code(value) for value in palette]) for one, palette in zip(inputs, palettes, strict=True)]
     codes = [known[rows].astype(np.uint32) for known, rows in zip(coded, drawn, strict=True)]
@@ -350,7 +350,7 @@ def _palette(one: Input) -> list[Value]:
     return [None, *filter(math.isfinite, (*cuts, *above, *between, *far))]
 
 
-def _drawn(sizes: Sequence[int], n_rows: int, rng: np.random.Generator) -> list[Index]:
+def _sampled_indices(sizes: Sequence[int], n_rows: int, rng: np.random.Generator) -> list[Index]:
     """Return indices into the palettes: each in turn in some rows, else drawn."""
     columns: list[Any] = [rng.integers(0, size, n_rows) for size in sizes]
     lacking = np.arange(n_rows) % HIDDEN == 0

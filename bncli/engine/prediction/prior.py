@@ -51,7 +51,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     if abs(total - 1) > _SUM_TOLERANCE:
         raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
     wanted = np.array([prior[label] for label in labels]) / total
-    own = _known(model.schema.label_frequencies)
+    own = _known_frequencies(model.schema.label_frequencies)
     return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _back_to_training(model))
 
 
@@ -59,11 +59,11 @@ def _back_to_training(model: Model) -> Array | float:
     """From the class frequencies of the calibration rows to those of training, ln of their ratio."""
     if model.calibration is None or not model.calibration.frequencies:
         return 0.0
-    own, calibrated = _known(model.schema.label_frequencies), np.array(model.calibration.frequencies)
+    own, calibrated = _known_frequencies(model.schema.label_frequencies), np.array(model.calibration.frequencies)
     return np.asarray(np.log(own / own.sum()) - np.log(calibrated / calibrated.sum()))
 
 
-def _known(frequencies: tuple[float, ...]) -> Array:
+def _known_frequencies(frequencies: tuple[float, ...]) -> Array:
     """As an array; ModelError where nobody counted them, or a label had no rows."""
     if not frequencies or min(frequencies) <= 0:
         what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"

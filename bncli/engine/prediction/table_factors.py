@@ -176,7 +176,7 @@ def table_factors(
     models: Sequence[Tables], schema: Schema, used: Sequence[int]
 ) -> tuple[tuple[TableFactor, ...], Regrouped]:
     """Return the factors over the attributes `used` and then these regrouped ones, with score rows of all models."""
-    alone, together = _many_apart(_owned_tables(models))
+    alone, together = _many_apart(_tables_by_family(models))
     regrouped = regrouped_attributes(owned.family for owned in alone)
     places = {axis: place for place, axis in enumerate([*((a, None) for a in used), *regrouped])}
     n_rows = len(score_rows(models[0].bias[None, :]))
@@ -207,7 +207,7 @@ def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[t
     return [one for one in owned if one.owners not in many or not is_small(one.family.shape)], many
 
 
-def _owned_tables(models: Sequence[Tables]) -> list[_OwnedTable]:
+def _tables_by_family(models: Sequence[Tables]) -> list[_OwnedTable]:
     """Every family that has the class in its table, once for all models that have it."""
     having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):

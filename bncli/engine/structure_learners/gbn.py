@@ -218,7 +218,7 @@ def cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold:
     The graph does not join a and b themselves. They are dependent given nothing.
     """
     for candidate in _candidates(graph, a, b):
-        found = _shrunk(candidate, a, b, information, threshold)
+        found = _shrink(candidate, a, b, information, threshold)
         if found is not None:
             return found
     return None
@@ -236,7 +236,7 @@ def _candidates(graph: Graph, a: Node, b: Node) -> Iterator[CutSet]:
             tried.add(candidate)
 
 
-def _shrunk(candidate: CutSet, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
+def _shrink(candidate: CutSet, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
     (shared,) = information(a, b, [candidate])
     while shared > threshold and len(candidate) > 1:
         smaller = [candidate - {node} for node in sorted(candidate)]

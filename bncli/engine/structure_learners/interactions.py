@@ -37,7 +37,7 @@ from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structure_learners.missing_levels import with_missing_levels
-from bncli.engine.structure_learners.region_growth import GrownRegion, grown_regions
+from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
 from bncli.engine.structures.binning import finer, grouping_of
 from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
@@ -74,7 +74,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         # levels are not cut: of categories alone the candidate's gain is that of the region
         of_levels = [one for one in candidates[:most] if not _has_numbers(data, one.attributes)]
         sets = [one.attributes for one in candidates[:most] if _has_numbers(data, one.attributes)]
-        grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
+        grown = grow_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
         grown += [GrownRegion(one.attributes, one.gain, (None,) * size) for one in of_levels]
         joining = sorted((one for one in grown if one.gain >= LEAST_GAIN), key=lambda one: -one.gain)
         if not joining:

@@ -204,7 +204,7 @@ def most_cells(weight: float) -> int:
     return max(LEAST_CELLS, int(weight / CELL_ROWS))
 
 
-def grown_regions(
+def grow_regions(
     likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int
 ) -> list[GrownRegion]:
     """Return these sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
@@ -217,7 +217,7 @@ def grown_regions(
     found: list[GrownRegion] = []
     for families in _batches(likelihood.data, sets, n_classes, finest):
         for family, sums in zip(families, _joint_sums(likelihood, cells, families, n_classes), strict=True):
-            found.append(_grown(likelihood.data, family, sums, most))
+            found.append(_grow(likelihood.data, family, sums, most))
     return sorted(found, key=lambda one: -one.gain)
 
 
@@ -279,7 +279,7 @@ def _sum_cells(
     return totals
 
 
-def _grown(data: Dataset, family: Family, sums: Array, most: int) -> GrownRegion:
+def _grow(data: Dataset, family: Family, sums: Array, most: int) -> GrownRegion:
     attributes = [data.schema.attributes[i] for i in family.attributes]
     axes = [
         Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)

@@ -76,7 +76,7 @@ class NamedDag:
         """
         self._check_class(schema.class_name)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-        _refuse_unknown((name for name in self.nodes if name != schema.class_name), index, self.where)
+        _check_attributes((name for name in self.nodes if name != schema.class_name), index, self.where)
         informative = set(schema.informative)
 
         def indices(child: str) -> tuple[int, ...]:
@@ -174,7 +174,7 @@ class NamedRegions:
         """
         _refuse_class(self.class_name, schema.class_name, self.where)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-        _refuse_unknown(self.nodes, index, self.where)
+        _check_attributes(self.nodes, index, self.where)
         informative = set(schema.informative)
         whole = [tuple(sorted(index[name] for name in region)) for region in self.regions]
         some = [tuple(i for i in region if i in informative) for region in whole]
@@ -325,7 +325,7 @@ def _refuse_class(own: str, asked: str, where: str) -> None:
         raise BncliError(what, where=where, hint=hint)
 
 
-def _refuse_unknown(names: Iterable[str], known: Collection[str], where: str) -> None:
+def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
     """BncliError for the first name that is no attribute; the nearest one that is may be meant."""
     for name in names:
         if name not in known:

@@ -38,7 +38,9 @@ def read_structure(path: str) -> NamedStructure:
             reader = _reader(found)
             if reader is None:
                 what = f"this is {found.description}, not a structure file"
-                raise BncliError(what, where=path, hint=f"learn-structure writes one; {_others()} are read too")
+                raise BncliError(
+                    what, where=path, hint=f"learn-structure writes one; {_foreign_formats()} are read too"
+                )
             data = head + file.read()
     except OSError as error:
         raise cannot_read(path, error) from error
@@ -56,7 +58,7 @@ def _reader(found: FileKind) -> Callable[[bytes, str], NamedStructure] | None:
     return form.read if form is not None else None
 
 
-def _others() -> str:
+def _foreign_formats() -> str:
     """Return the formats of other programs that are read: BIF, XMLBIF and DOT."""
     names = [form.word.upper() for form in export_formats() if form.read is not None and form.signature is not None]
     return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -125,10 +125,10 @@ def _by_postgres(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect)
     create, names = _table(rows, known, dialect)
     content = "".join(",".join([str(i), *(_field(row[name]) for name in names)]) + "\n" for i, row in enumerate(rows))
     with tempfile.TemporaryDirectory(prefix="bncli-") as folder, postgres_server(folder) as psql:
-        _said(psql, f"{create};\n{text}")
-        _said([*psql, "-c", f"COPY {_of(known)} FROM STDIN (FORMAT csv)"], content)
+        _engine_message(psql, f"{create};\n{text}")
+        _engine_message([*psql, "-c", f"COPY {_of(known)} FROM STDIN (FORMAT csv)"], content)
         query = f"COPY (SELECT * FROM {identifier(known['view'])}) TO STDOUT (FORMAT csv)"
-        return list(csv.reader(io.StringIO(_said([*psql, "-c", query], ""))))
+        return list(csv.reader(io.StringIO(_engine_message([*psql, "-c", query], ""))))
 
 
 def _field(value: float | str | None) -> str:
@@ -138,7 +138,7 @@ def _field(value: float | str | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _said(command: Sequence[str], given: str) -> str:
+def _engine_message(command: Sequence[str], given: str) -> str:
     done = subprocess.run(command, input=given.encode(), capture_output=True)
     if done.returncode:
         raise _refused("PostgreSQL", done.stderr.decode(errors="replace"))

@@ -69,11 +69,11 @@ class _Frame:
         for tick in (*begins, *self.across.ticks):
             x, _ = self.place(tick, self.upwards.ticks[0])
             drawing.line("faint", (x, bottom), (x, bottom + 4))
-            drawing.text(x, bottom + 16, _told(tick), anchor="middle", size=10)
+            drawing.text(x, bottom + 16, _captions(tick), anchor="middle", size=10)
         for tick in self.upwards.ticks:
             _, y = self.place(self.across.high, tick)
             drawing.line("faint", (left, y), (left - 4, y))
-            drawing.text(left - 7, y + 3.5, _told(tick), anchor="end", size=10)
+            drawing.text(left - 7, y + 3.5, _captions(tick), anchor="end", size=10)
 
 
 def convergence_plots(
@@ -176,5 +176,5 @@ def _draw_bar(frame: _Frame, first: int, step: int, n: int) -> None:
     frame.drawing.bar(left, top, right - left, bottom - top, f"{lags}: {n}")
 
 
-def _told(tick: float) -> str:
+def _captions(tick: float) -> str:
     return f"{tick + 0.0:,.6g}"

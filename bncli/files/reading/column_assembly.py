@@ -46,18 +46,18 @@ def assemble(
     if given is None:
         attributes = find_attributes(columns, keep, roles, table, source, watch)
     else:
-        attributes = _given_attributes(columns, keep, roles, given, where, MissingTokens.of(source.missing_tokens))
+        attributes = _attributes_of_cuts(columns, keep, roles, given, where, MissingTokens.of(source.missing_tokens))
     whole = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
         whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
     labels = () if whole.label is None else whole.label.levels
     check_labels(whole.class_name, labels, whole.n_rows, where)
     if roles.class_name not in roles.categorical:
-        tell_numbers(whole.class_name, labels, whole.n_rows, watch)
+        warn_about_numeric_labels(whole.class_name, labels, whole.n_rows, watch)
     return whole
 
 
-def _given_attributes(
+def _attributes_of_cuts(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, given: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
     """Return the columns as given cuts say; their texts are levels of the cuts."""
@@ -155,7 +155,7 @@ def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
     return n_labels > 2 and 2 * n_labels > n_rows
 
 
-def tell_numbers(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
+def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
     """Warn if the labels are many numbers with few rows each or not all integers: probably measurements."""
     if are_measured(labels, n_rows):
         what = f"the class '{class_name}' looks like a number, not a class: {len(labels):,} different numbers"

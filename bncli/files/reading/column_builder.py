@@ -280,7 +280,9 @@ def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], st
     return NonNumeric(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
 
 
-def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens) -> list[str]:
+def suspected_numbers(
+    name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: MissingTokens
+) -> list[str]:
     """Return a note for the user if the column of text was most likely meant to be numbers."""
     if non_numeric is None:
         return []
@@ -319,7 +321,7 @@ def _marks(texts: pa.Array, tokens: MissingTokens) -> tuple[Mask, Mask]:
     return is_number, is_number if wrong is None else is_number | wrong
 
 
-def digest(values: Values, shared: pa.Array) -> ColumnBlock:
+def compact_values(values: Values, shared: pa.Array) -> ColumnBlock:
     """Return the values of a column in a row block, in the form that is kept."""
     return encode(values, shared) if is_text(values) else narrow_numbers(values)
 

@@ -32,7 +32,7 @@ from bncli.engine.data.columns import Column, NumericColumn
 from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
-from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, doubts_about, more_than_two
+from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, more_than_two, suspected_numbers
 from bncli.files.reading.column_roles import ColumnRoles, missing_column
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import are_codes, find_form, fitting_forms, nearest_fit, to_numbers
@@ -260,7 +260,7 @@ class _Finder:
             self.notes.mark(name, marks, meant)
             if meant:
                 return f"{meant} but for marks of missing values"
-        doubts = doubts_about(name, column.non_numeric, column.blocks, self._tokens)
+        doubts = suspected_numbers(name, column.non_numeric, column.blocks, self._tokens)
         self.notes.doubts += doubts
         if doubts:
             return "numbers but for a few values"

@@ -88,7 +88,7 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
     return roles
 
 
-def tell_left_out(roles: ColumnRoles, watch: Watch) -> None:
+def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
     """Report the columns that the supplied cuts do not name."""
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
@@ -112,7 +112,7 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
     attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
     if given is not None:
-        return _as_given(given, flags, said, class_name, attributes, where)
+        return _declared(given, flags, said, class_name, attributes, where)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
     return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
 
@@ -189,7 +189,7 @@ def _class_name(said: DeclaredRoles, names: tuple[str, ...], given: Cuts | None)
     return usable[-1] if usable else names[-1]
 
 
-def _as_given(
+def _declared(
     given: Cuts, flags: DeclaredRoles, said: DeclaredRoles, class_name: str, attributes: tuple[str, ...], where: str
 ) -> ColumnRoles:
     there = set(attributes)
@@ -225,7 +225,7 @@ def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAtt
 
 def read_schema_file(source: Source) -> DeclaredRoles:
     """Return what the schema file says; nothing if there is none."""
-    path = source.schema_file or _beside(source.paths)
+    path = source.schema_file or _next_to(source.paths)
     if path is None:
         return DeclaredRoles()
     content = _load(path)
@@ -244,7 +244,7 @@ def read_schema_file(source: Source) -> DeclaredRoles:
     return DeclaredRoles(path, content.get("class"), content.get("weights"), **lists)
 
 
-def _beside(paths: Sequence[str]) -> str | None:
+def _next_to(paths: Sequence[str]) -> str | None:
     if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
         return None
     stem = strip_compression(paths[0])

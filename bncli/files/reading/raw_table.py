@@ -264,8 +264,8 @@ T = TypeVar("T")
 def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
     """Return the wanted columns of a block's rows."""
     rows = _Rows(block.layout, block.data, block.line, block.bad)
-    if _is_foul(rows.data):
-        rows = _weed(rows)
+    if _has_malformed_rows(rows.data):
+        rows = _keep_whole_rows(rows)
     position = {name: i for i, name in enumerate(block.layout.names)}
     positions = [position[want.name] for want in wants]
     kinds = _kinds(positions, wants) or {0: ValueKind.TEXT}
@@ -273,14 +273,14 @@ def parse_block(block: TextBlock, wants: Sequence[ColumnRequest], tokens: Missin
         found = _typed(rows, kinds, tokens)
     except pa.ArrowInvalid:
         if rows.records is None:  # not weeded yet: ragged rows are what Arrow most often refuses
-            rows = _weed(rows)
+            rows = _keep_whole_rows(rows)
         found = _typed_or_text(rows, kinds, tokens)
     n_rows = len(next(iter(found.values())))
     values = [resolve(want, found[i], tokens) for want, i in zip(wants, positions, strict=True)]
     return _without_wrong_values(rows, n_rows, wants, values, [found[i] for i in positions])
 
 
-def _is_foul(data: bytes) -> bool:
+def _has_malformed_rows(data: bytes) -> bool:
     if b"\0" in data:
         return True
     if data.isascii():  # the usual case, told without decoding
@@ -292,7 +292,7 @@ def _is_foul(data: bytes) -> bool:
     return False
 
 
-def _weed(rows: _Rows) -> _Rows:
+def _keep_whole_rows(rows: _Rows) -> _Rows:
     """Return the rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
     layout, data = rows.layout, rows.data
     records = scan(data, layout.delimiter)

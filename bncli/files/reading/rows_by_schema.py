@@ -41,7 +41,7 @@ from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.reading.column_assembly import rows_that_count
 from bncli.files.reading.column_builder import SignedCodes, codes_of, distinct_levels, narrow_codes, sort_levels, strip
-from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, tell_left_out
+from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, report_left_out
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
@@ -281,7 +281,7 @@ class CodedBatches:
         try:
             names = self._table.names
             self._roles = assign_roles(source, names, self._table.name, cuts)
-            tell_left_out(self._roles, run.watch)
+            report_left_out(self._roles, run.watch)
             self._attributes = tuple(replace(_in_form(a, source), missing=True) for a in cuts.attributes)
             self._coded = EncodedSource.all_of(self._attributes, set(names), self._tokens)
         except BaseException:
@@ -462,12 +462,12 @@ def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool
     return missing
 
 
-def carried_wants(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
+def kept_column_requests(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
     """How those of the names are asked for that the table has and that are not read anyway."""
     return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
 
 
-def carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
+def kept_text_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
     """Return the texts of all row blocks as one column."""
     encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
     texts = encoded.dictionary
@@ -508,7 +508,7 @@ def read_labelled(
         there = [a for a in attributes if column_read(a, own) not in absent]
         coded = _coded(source, schema, EncodedSource.all_of(there, own, tokens), tokens)
         with BadRows(source.on_bad_row, watch) as bad:
-            beside = carried_wants(source.carried, [name for c in coded for name in c.names], table.names)
+            beside = kept_column_requests(source.carried, [name for c in coded for name in c.names], table.names)
             label, *columns = _read_all(table, coded, beside, tokens, bad, _Pace(threads, watch))
     names = [*(name for c in coded[1:] for name in c.names), *(want.name for want in beside)]
     weights = None
@@ -570,7 +570,7 @@ def _read_all(
         blocks.append(columns)
     if not sum(len(_numbers(block[0])) for block in blocks):
         raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
-    carried = [carried_column(values, tokens) for values in zip(*texts, strict=True)]
+    carried = [kept_text_column(values, tokens) for values in zip(*texts, strict=True)]
     return [*(_joined(columns) for columns in zip(*blocks, strict=True)), *carried]
 
 

@@ -55,8 +55,15 @@ from bncli.files.reading import sampling
 from bncli.files.reading.arrow_files import Batch, type_word
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.column_assembly import assemble
-from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_different, digest
-from bncli.files.reading.column_roles import ColumnRoles, are_codes, assign_roles, read_coded, tell_left_out
+from bncli.files.reading.column_builder import (
+    EMPTY,
+    CodedTexts,
+    ColumnBlock,
+    ColumnBuilder,
+    add_different,
+    compact_values,
+)
+from bncli.files.reading.column_roles import ColumnRoles, are_codes, assign_roles, read_coded, report_left_out
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import kinds_of, to_numbers
 from bncli.files.reading.raw_table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
@@ -304,7 +311,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
     watch = run.watch
     with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
-        tell_left_out(roles, watch)
+        report_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
         sampler = RowSampler(rounds.seed, budget, roles, tokens)
@@ -312,7 +319,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
             parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
             # Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are
             # several.
-            blocks = _digests(table, columns, source, tokens, run)
+            blocks = _parsed_blocks(table, columns, source, tokens, run)
             growing = list(columns.values())
             for digested in blocks:
                 if parts is not None and digested.schema is not None:
@@ -333,19 +340,19 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
         return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
 
 
-def _digests(
+def _parsed_blocks(
     table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
 ) -> Iterator[_ParsedBlock]:
     """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
     growing = list(columns.values())
     if run.each_file is None:
         tasks = (
-            partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
+            partial(_parse_and_compact, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
             for raw in table.raw_blocks(list(columns), run.watch)
         )
         yield from in_order(tasks, run.threads)
         return
-    for path, blocks, error in run.each_file(digest_file, lambda: ([c.want for c in growing], _watched(growing))):
+    for path, blocks, error in run.each_file(parse_file, lambda: ([c.want for c in growing], _watched(growing))):
         for number, block in enumerate(blocks):
             bad = tuple(replace(row, path=path) for row in block.bad)
             locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
@@ -354,11 +361,11 @@ def _digests(
             raise error
 
 
-def _digest(
+def _parse_and_compact(
     raw: RawBlock, asked: Sequence[tuple[ColumnRequest, object]], watched: Sequence[str], tokens: MissingTokens
 ) -> _ParsedBlock:
     block = parse(raw, [want for want, _ in asked], tokens)
-    columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
+    columns = [compact_values(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
     zeros = (
         columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
     )
@@ -430,7 +437,7 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
         guessed = _guess(hint, open_names, source, tokens)
     columns = {}
     for name in roles.attributes:
-        want = _said(name, roles, form) if name in said else guessed[name]
+        want = _column_of_declared_type(name, roles, form) if name in said else guessed[name]
         # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
         open_text = isinstance(hint, TextBlock) and source.decimal != ","
         free = name not in said and (open_text or want != ColumnRequest(name, ValueKind.TEXT))
@@ -463,21 +470,21 @@ def _guess(
     return wants
 
 
-def _said(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
+def _column_of_declared_type(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
     """Return a column whose type is said; `form` is what the user says of numbers."""
     if name in roles.in_form:
         return want_in_form(name, roles.in_form[name][0].form)
     return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
 
 
-def digest_file(
+def parse_file(
     source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
 ) -> Iterator[_ParsedBlock]:
     """Yield the row blocks of the last files of a table, which may travel."""
     tokens = MissingTokens.of(source.missing_tokens)
     with Table(source, keep=False, memory=run.memory) as table:
         for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
-            found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
+            found = _parse_and_compact(raw, [(want, EMPTY) for want in wants], watched, tokens)
             yield replace(found, locate=str)
             if found.bad and source.on_bad_row == "fail":
                 return

@@ -146,7 +146,7 @@ def placed(data: Dataset, path: str, cluster: Cluster, watch: Watch) -> tuple[Di
     check_memory(cluster, _shares(data, homes))
     sized = zip(bounds, homes, strict=True)
     blocks = [cluster.submit(_load, plan, s, b - a, worker=home) for s, ((a, b), home) in enumerate(sized)]
-    _tell(data, len(seats), cluster, watch)
+    _report_threads(data, len(seats), cluster, watch)
     keeper = WorkerBlocks(cluster, blocks, homes, groups)
     kept = (data.schema, data.codes, data.labels, data.weights, data.threads)
     return DistributedDataset(*kept, keeper=keeper), keeper
@@ -187,7 +187,7 @@ def _opened(path: str) -> CodesFile:
     return read_codes(path)
 
 
-def _tell(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch) -> None:
+def _report_threads(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch) -> None:
     """How many threads can help, and whether they can at all."""
     if n_seats < cluster.n_threads:
         blocks = "one row block" if n_seats == 1 else f"{n_seats} row blocks"
@@ -266,7 +266,7 @@ def _holding(source: Source, run: Run) -> Iterator[Run]:
 
         yield run._replace(place=place)
         for keeper in keepers:
-            run.watch(Note(told(keeper)))
+            run.watch(Note(traffic_text(keeper)))
 
 
 @contextmanager
@@ -283,7 +283,7 @@ def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path
             os.unlink(path)
 
 
-def told(keeper: WorkerBlocks) -> str:
+def traffic_text(keeper: WorkerBlocks) -> str:
     """Return what went over the connection, in a sentence."""
     traffic = keeper.traffic
     rounds = max(traffic.rounds, 1)

@@ -143,11 +143,11 @@ def reading(source: Source, run: Run) -> Iterator[Run]:
     with connected(run.cluster) as cluster:
         check_workers(cluster, files, run.watch)
         found = _Files(cluster, source, run.watch)
-        tell_idle(len(found.typed), cluster, run.watch)
+        report_idle_threads(len(found.typed), cluster, run.watch)
         yield run._replace(each_file=found.each)
 
 
-def tell_idle(n_files: int, cluster: Cluster, watch: Watch) -> None:
+def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
     """Report a table that has fewer files than there are threads."""
     if n_files < cluster.n_threads:
         files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"

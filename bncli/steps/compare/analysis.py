@@ -226,7 +226,7 @@ _SAME = 1e-12
 Folds = Mapping[tuple[str, str], Sequence[Outcome]]
 
 
-def told(metric: str) -> str:
+def metric_text(metric: str) -> str:
     """Return a metric as it is typed and shown."""
     return metric.replace("_", "-")
 
@@ -393,12 +393,12 @@ def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: fl
     figures: dict[str, ComparedFigure] = {}
     for name, mean in means.items():
         best = _as_good(sign * mean, sign * means[winner])
-        tested = best or (None if metric in COSTS else _not_told_apart(values[name], values[winner], share))
+        tested = best or (None if metric in COSTS else _without_difference(values[name], values[winner], share))
         figures[name] = ComparedFigure(mean, _spread(defined[name]), best, tested)
     return figures
 
 
-def _not_told_apart(values: Sequence[float | None], best: Sequence[float | None], share: float) -> bool | None:
+def _without_difference(values: Sequence[float | None], best: Sequence[float | None], share: float) -> bool | None:
     """Whether the test finds no difference; None with fewer than two folds to compare. An infinite loss is one."""
     both = [(a, b) for a, b in zip(values, best, strict=True) if a is not None and b is not None]
     if len(both) < 2:

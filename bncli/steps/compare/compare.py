@@ -199,7 +199,7 @@ def run_plan(
     watch(Stage("run"))
     try:
         with closing(pool(plan, left, found.fails)) as results:
-            for task, result in _told(results, plan, len(tasks), found, watch):
+            for task, result in _with_progress(results, plan, len(tasks), found, watch):
                 if isinstance(result, Outcome):
                     checkpoint.add(task, result)
                 found.add(task, result)  # after it is kept, so that an interrupt never counts what is not
@@ -211,7 +211,9 @@ def run_plan(
     return _trial(plan, entries, found)
 
 
-def _told(results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch) -> Iterator[Result]:
+def _with_progress(
+    results: Iterable[Result], plan: RunPlan, total: int, found: _Progress, watch: Watch
+) -> Iterator[Result]:
     """Yield the results; the watch hears how many folds are done, and which was the last."""
     watch(Progress(len(found.outcomes), total))
     for task, result in results:

@@ -88,8 +88,8 @@ class Learner:
         """All that its results depend on, as JSON values: the content of files, not their names."""
         cuts, structure = self.supplied.cuts, self.supplied.structure
         files = {
-            "cuts": None if cuts is None else _learners_digest(dump_cuts(cuts)),
-            "structure": None if structure is None else _learners_digest(dump_structure(structure)),
+            "cuts": None if cuts is None else _file_digest(dump_cuts(cuts)),
+            "structure": None if structure is None else _file_digest(dump_structure(structure)),
         }
         return {"name": self.name, "recipe": self.recipe.as_dict(), **files}
 
@@ -224,11 +224,11 @@ def _entry(name: str, source: Source, protocol: Protocol, columns: Columns) -> E
         n_labels=n_labels,
         weights=columns.weights,
         cells=columns.n_rows * max(len(columns.attributes), 1),
-        digest=_entries_digest(columns),
+        digest=_table_digest(columns),
     )
 
 
-def _entries_digest(columns: Columns) -> str:
+def _table_digest(columns: Columns) -> str:
     assert columns.label is not None
     digest = hashlib.blake2b(digest_size=16)
     named: list[tuple[str, Column | CodedColumn]] = [*columns.attributes.items(), (columns.class_name, columns.label)]
@@ -256,12 +256,14 @@ def groups_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> Groups:
     for least, below in zip(edges, [*bounds, None], strict=True):
         tables = tuple(data for data, n in sizes.items() if n >= least and (below is None or n < below))
         if not tables:
-            raise UsageError(f"no table has {_told(least, below)}: {_span(sizes)}", hint="move the bound of --groups")
+            raise UsageError(
+                f"no table has {_option_texts(least, below)}: {_span(sizes)}", hint="move the bound of --groups"
+            )
         groups[_name(least, below)] = tables
     return groups
 
 
-def _told(least: int, below: int | None) -> str:
+def _option_texts(least: int, below: int | None) -> str:
     if below is None:
         return f"{least:,} rows or more"
     return f"{least:,} rows or more and fewer than {below:,}" if least else f"fewer than {below:,} rows"
@@ -295,6 +297,6 @@ def check_names(learners: Sequence[Learner]) -> None:
         seen[learner.name] = learner
 
 
-def _learners_digest(text: str) -> str:
+def _file_digest(text: str) -> str:
     """Of a file as it is written here: layout does not matter."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -20,7 +20,14 @@ from bncli.files.paths import refuse_ending
 from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots
 from bncli.files.pictures.drawing import Drawing
 from bncli.files.pictures.rank_diagram import critical_difference_diagram
-from bncli.steps.compare.analysis import HIGHER_IS_BETTER, ComparedFigure, CompareReport, LearnerPair, Summary, told
+from bncli.steps.compare.analysis import (
+    HIGHER_IS_BETTER,
+    ComparedFigure,
+    CompareReport,
+    LearnerPair,
+    Summary,
+    metric_text,
+)
 from bncli.steps.compare.entries import COSTS, COUNTS
 
 _MOST_WITH_SPREAD = 5
@@ -78,7 +85,7 @@ def _diagram(report: CompareReport, path: str) -> str:
     metric = report.metrics[0]
     drawing = rank_diagram(report, metric)
     if drawing is None:
-        what = f"there are not two learners with {told(metric)} on two data sets to draw average ranks of"
+        what = f"there are not two learners with {metric_text(metric)} on two data sets to draw average ranks of"
         raise BncliError(what, where=path)
     return drawing.source()
 
@@ -87,7 +94,7 @@ def _scatter(report: CompareReport, path: str) -> str:
     metric = report.metrics[0]
     panels = scatter_panels(report, metric)
     if metric in COSTS and not panels:
-        what = f"no data set has {told(metric)} of {report.baseline} and of another learner to draw"
+        what = f"no data set has {metric_text(metric)} of {report.baseline} and of another learner to draw"
         raise BncliError(what, where=path, hint="parameters in closed form have none; name another --baseline")
     return scatter_drawing(report, metric, panels).source()
 
@@ -109,7 +116,7 @@ def _figures(report: CompareReport, metric: str) -> LatexTable:
         for data in report.trial.data
     ]
     what = "Mean and standard deviation" if spread else "Mean"
-    caption = f"{what} of the {escaped(told(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best"
+    caption = f"{what} of the {escaped(metric_text(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best"
     if metric not in COSTS:
         caption += "; italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)"
     caption += "."
@@ -182,7 +189,7 @@ def _p(p: float) -> str:
 def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
     n = len(summary.sets)
     sets = f"{n} data set{'' if n == 1 else 's'}"
-    over = f"All pairs of learners by {escaped(told(metric))} over {sets}{where}: wins, draws and"
+    over = f"All pairs of learners by {escaped(metric_text(metric))} over {sets}{where}: wins, draws and"
     if summary.friedman is None:
         rows = [[*_first_cells(pair), _number(pair.ratio, 3)] for pair in summary.pairs]
         caption = f"{over} losses of the first, and the geometric mean of ratios."
@@ -231,7 +238,9 @@ def refuse_idle_outputs(
     if n_sets < 2 and diagram:
         raise UsageError("--diagram draws average ranks over data sets, and there is one", hint="give more DATA")
     if metric in COSTS and diagram:
-        what = f"--diagram draws who is not told apart by a test, and costs such as {told(metric)} are not tested"
+        what = (
+            f"--diagram draws who is not told apart by a test, and costs such as {metric_text(metric)} are not tested"
+        )
         raise UsageError(what, hint="draw them with --scatter")
 
 
@@ -240,7 +249,7 @@ def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
     summary = report.summaries.get(metric)
     if summary is None or summary.critical_difference is None:
         return None
-    title = f"Average ranks by {told(metric)} over {len(summary.sets)} data sets"
+    title = f"Average ranks by {metric_text(metric)} over {len(summary.sets)} data sets"
     return critical_difference_diagram(title, summary.average_ranks, summary.groups, summary.critical_difference)
 
 
@@ -266,7 +275,7 @@ def _panel(report: CompareReport, learner: str, metric: str) -> ScatterPanel:
 
 def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[ScatterPanel]) -> Drawing:
     """Return a panel a learner, a point per data set."""
-    title = f"{told(metric)} on each data set: every learner against {report.baseline}"
+    title = f"{metric_text(metric)} on each data set: every learner against {report.baseline}"
     lower = metric not in HIGHER_IS_BETTER
     return scatter_plots(
         title, report.baseline, panels, lower_is_better=lower, logarithmic=True if metric in COSTS else None

@@ -57,7 +57,7 @@ def _of_the_class(name: str) -> UsageError:
     return UsageError(f"--by {name}: that is the class", hint="the figures of each label are told anyway")
 
 
-def learnt_from(columns: Columns, source: Source) -> Columns:
+def without_group_columns(columns: Columns, source: Source) -> Columns:
     """Return the table without the columns that are carried for their groups alone."""
     if not source.carried or are_codes(source.paths):
         return columns

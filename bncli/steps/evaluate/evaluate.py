@@ -39,7 +39,14 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.checks import check_workers, files_of
 from bncli.steps.cluster.connection import connected
-from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, learnt_from, recipe_cuts, with_groups
+from bncli.steps.evaluate.by_column import (
+    attributes_of,
+    carrying,
+    group_columns,
+    recipe_cuts,
+    with_groups,
+    without_group_columns,
+)
 from bncli.steps.evaluate.learning_curve import SampleFit, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluate.plots import check_folder, write_pictures
@@ -96,7 +103,7 @@ def evaluate(
     watch(Stage("read"))
     carried = carrying(source, outputs.by)
     whole_table = supplied.read(carried, run, recipe)
-    columns = learnt_from(whole_table, carried)
+    columns = without_group_columns(whole_table, carried)
     grouped = group_columns(whole_table, carried, lambda: recipe_cuts(columns, recipe, supplied.cuts, run), watch)
     del whole_table
     reading = ReadingRules(source.missing_tokens, unseen)
@@ -108,7 +115,7 @@ def evaluate(
         whole, sampled = _sorted_out(folds)
     report = with_groups(_averaged(str(protocol), columns, whole), grouped)
     assert report.folds is not None
-    return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
+    return _finish_report(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
@@ -176,7 +183,7 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
     )
 
 
-def _told(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
+def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
     """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
     if outputs.reliability:
         report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
@@ -272,7 +279,7 @@ def evaluate_on(
     report = with_groups(report, group_columns(rows, test, lambda: attributes_of(model), watch))
     others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
     whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
-    return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
+    return _finish_report(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
 
 
 def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
@@ -329,4 +336,4 @@ def evaluate_learnt(
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
     report = with_groups(report, group_columns(rows, source, lambda: attributes_of(model), watch))
-    return _told(report, outputs, watch)
+    return _finish_report(report, outputs, watch)

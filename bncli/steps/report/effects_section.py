@@ -232,7 +232,7 @@ def _single(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], na
     if len(codes) < attribute.cardinality:
         rest = f" Shown are the {len(codes)} commonest of {attribute.cardinality:,} values."
         sentences = [f"{one}{rest}" for one in sentences]
-    return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
+    return _captioned_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
 
 
 def _thousandths(values: Array) -> list[str]:
@@ -261,7 +261,7 @@ def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], va
     return f"The odds of {of} are highest for {highest} and lowest for {lowest}."
 
 
-def _told_picture(
+def _captioned_picture(
     name: str, title: str, sentences: Sequence[str], drawing: Drawing, redraw: Mapping[str, Any] | None
 ) -> Picture:
     """With the sentence of every class, or the only one."""
@@ -286,7 +286,7 @@ def _pair(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], name
     sentences = [told.prefixed(one) for one in sentences]
     if any(len(codes) < attribute.cardinality for codes, attribute in zip(kept, effect.seen, strict=True)):
         sentences = [f"{one} Of many values the commonest are shown." for one in sentences]
-    return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
+    return _captioned_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
 
 
 def _alone(single: NamedEffect | None, seen: Attribute, kept: Index) -> Array | None:

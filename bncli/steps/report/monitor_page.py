@@ -10,7 +10,7 @@ from bncli.files.pictures.curve_plots import Series, series_curve
 from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
 from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.page_text import count, figure, listed, percent
-from bncli.steps.report.structure_section import evaluation_making
+from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_PICTURES = 24
 MOST_COLUMNS = 1000
@@ -24,13 +24,13 @@ _FIGURES = (
 def monitoring_page(report: MonitorReport) -> Page:
     """All sections, in the order of a reader's questions."""
     model, rows = report.whole.model, report.whole.tally.rows
-    made = evaluation_making(report.files, None, "monitor")
+    made = evaluation_provenance(report.files, None, "monitor")
     again = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
     sections = (
         Section("drift", "Has anything drifted?", tuple(_drifted(report))),
         Section("predictions", "What does it predict?", tuple(_predictions(report))),
         Section("figures", "Is it as sure and as right as it was?", tuple(_figures(report))),
-        Section("unknown", "What is missing or was never seen?", tuple(_unknown(report))),
+        Section("unknown", "What is missing or was never seen?", tuple(_missing_and_unseen(report))),
         Section(made.word, made.question, (*made.blocks, again)),
     )
     of = f"a model that tells {model.class_name}, learnt from {count(model.rows, 'row')}"
@@ -190,7 +190,7 @@ def _mean(one: Monitor, word: str) -> float | None:
     return mean
 
 
-def _unknown(report: MonitorReport) -> Iterator[Block]:
+def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
     """Missing values and those that training never had, of the columns where there are any."""
     rows = max(report.whole.tally.rows, 1)
     places = [i for i, one in enumerate(report.whole.tally.attributes) if one.missing or one.unseen]

@@ -31,13 +31,13 @@ class ComparedModel(NamedTuple):
     report: EvaluateReport
 
 
-def check_beside(beside: Sequence[str], data: Sequence[str]) -> None:
+def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
     """UsageError where the data cannot be read once a model."""
     if beside and "-" in data:
         raise UsageError("--beside reads the data once a model, which the standard input cannot be", hint="name a file")
 
 
-def models_beside(
+def score_other_models(
     paths: Sequence[str], class_name: str | None, labels: Sequence[str], source: Source, run: Run
 ) -> list[ComparedModel]:
     """Each model on the rows of a table, which is read anew for each: every model knows values of its own.
@@ -61,7 +61,7 @@ def models_beside(
     return found
 
 
-def beside_sentence(report: EvaluateReport, other: ComparedModel) -> str:
+def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     """Whose log-loss is lower, by how much, and whether so many rows can tell."""
     ours, theirs = _losses(report), _losses(other.report)
     weights = report.pooled.weights

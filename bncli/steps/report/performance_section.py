@@ -19,7 +19,7 @@ from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curv
 from bncli.files.pictures.heat_maps import confusion_map
 from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.other_models import ComparedModel, beside_sentence
+from bncli.steps.report.other_models import ComparedModel, comparison_sentence
 from bncli.steps.report.page_text import count, figure, percent
 
 MOST_CELLS = 12
@@ -55,7 +55,7 @@ _TOLD = (
 )
 
 
-def ruled(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
+def count_decisions(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts:
     """Return the decisions of a rule.
 
     Costs a row of them, and of the likeliest class, None where the rule has no costs.
@@ -192,9 +192,9 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     yield Paragraph(_verdict(report))
     yield _figures(report, beside)
     if beside:
-        yield Paragraph(" ".join(beside_sentence(report, other) for other in beside))
+        yield Paragraph(" ".join(comparison_sentence(report, other) for other in beside))
     rows = report.decisions.rows
-    rule, own = (None, None) if rows is None else (rows.rule, ruled(report, rows))
+    rule, own = (None, None) if rows is None else (rows.rule, count_decisions(report, rows))
     if rule is not None and own is not None:
         yield from rule_blocks(report, rule, own)
     if len(shown) < len(report.labels):

@@ -29,12 +29,12 @@ from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.model_views import effects_report
 from bncli.steps.report.effects_section import effects_section
-from bncli.steps.report.other_models import ComparedModel, check_beside, models_beside
+from bncli.steps.report.other_models import ComparedModel, check_other_models, score_other_models
 from bncli.steps.report.page_text import count, figure
 from bncli.steps.report.performance_section import held_out_section
 from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section, seems_trained_on
-from bncli.steps.report.structure_section import construction_section, evaluation_making, making_section
-from bncli.steps.report.what_if_section import MOST_BYTES, trying_sections
+from bncli.steps.report.structure_section import construction_section, evaluation_provenance, provenance_section
+from bncli.steps.report.what_if_section import MOST_BYTES, what_if_sections
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 
@@ -97,14 +97,14 @@ def report(
     refuse_ending(output, (), "the page is written as plain text")
     inputs = () if source is None else (*source.paths, source.schema_file, *others.beside)
     check_outputs((output,), (path, *inputs))
-    check_beside(others.beside, () if source is None else source.paths)
+    check_other_models(others.beside, () if source is None else source.paths)
     if svg is not None:
         check_folder(svg)
     watch = Stopwatch(run.watch)
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    told = ReportInputs() if source is None else _told(model, source, others, run._replace(watch=watch))
+    told = ReportInputs() if source is None else _collect_inputs(model, source, others, run._replace(watch=watch))
     watch(Stage("report"))
     page = model_page(model, path, told)
     watch(Stage("write"))
@@ -116,10 +116,10 @@ def report(
     return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
 
 
-def _told(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
+def _collect_inputs(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
     schema = model.schema
     scored = _scored(model, carrying(source, others.by), run)
-    beside = models_beside(others.beside, schema.class_name, schema.labels, source, run)
+    beside = score_other_models(others.beside, schema.class_name, schema.labels, source, run)
     return ReportInputs(scored, source.paths, beside=beside)
 
 
@@ -165,7 +165,7 @@ def model_page(model: Model, path: str, told: ReportInputs) -> Page:
         effects_section(effects, schema.labels, weight),
         construction_section(model, told.scored),
     )
-    after = (reliance_section(model, told.scored, told.warnings), making_section(model, files, [again]))
+    after = (reliance_section(model, told.scored, told.warnings), provenance_section(model, files, [again]))
     title = f"{os.path.basename(path)}: {schema.class_name}"
     labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
     learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
@@ -174,7 +174,7 @@ def model_page(model: Model, path: str, told: ReportInputs) -> Page:
     )
     pages = (
         Page(title, summary, (*before, trying.section, *after), trying.program)
-        for trying in trying_sections(model, path, effects)
+        for trying in what_if_sections(model, path, effects)
     )
     # The first that is small enough, else the last.
     for page in pages:
@@ -204,7 +204,7 @@ def evaluation_page(
         sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
     if report.groups is not None:
         sections.append(Section("groups", "For whom is it good?", tuple(group_blocks(report))))
-    sections.append(evaluation_making(data, recipe))
+    sections.append(evaluation_provenance(data, recipe))
     names = ", ".join(os.path.basename(one) for one in data)
     summary = f"How well {count(report.rows, 'row')} are told, {len(report.labels):,} labels: {report.protocol}."
     return Page(f"Evaluation on {names}", summary, sections)

@@ -231,7 +231,7 @@ def _table(model: Model, family: Family, table: Array) -> Grid:
     return Grid(kind + more, headings, rows, tuple(range(len(names), len(headings))))
 
 
-def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequence[str]) -> Section:
+def provenance_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequence[str]) -> Section:
     """Of a model, of files (what it is, its path), and the command lines besides the one that learnt it."""
     schema = model.schema
     facts = [
@@ -263,7 +263,7 @@ def _recipe(recipe: Recipe) -> Grid:
     return Grid(f"The recipe: {count(len(set_), 'option')} that had a part", ("option", "value"), set_)
 
 
-def evaluation_making(files: Sequence[str], recipe: Recipe | None, what: str = "data") -> Section:
+def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, what: str = "data") -> Section:
     """Of an evaluation: files and what they are, and the recipe of what was learnt in it."""
     facts = [("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")]
     blocks: list[Block] = [Grid("Versions", ("what", "value"), facts)]

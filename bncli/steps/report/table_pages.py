@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from bncli.files.pictures.effect_plots import share_bars
 from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Section
-from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Summary, told
+from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Summary, metric_text
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
 from bncli.steps.describe import DescribeReport
 from bncli.steps.report.page_text import count, figure, listed, percent
-from bncli.steps.report.structure_section import evaluation_making
+from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_COLUMNS = 1000
 _MOST_BARS = 30
@@ -26,7 +26,7 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
         Section("class", "What is to be told?", tuple(_class(report))),
         Section("columns", "What tells it?", tuple(_columns(report))),
         Section("begin", "How do I begin?", (*map(Paragraph, report.notes), Listing([report.recommended]))),
-        evaluation_making(data, None),
+        evaluation_provenance(data, None),
     )
     return Page(f"A first look at {names}", size, sections)
 
@@ -76,7 +76,7 @@ def comparison_page(report: CompareReport) -> Page:
     """Of learners on data sets, a table a metric, with average ranks where there are any."""
     trial = report.trial
     sections = [
-        Section(f"by-{metric}", f"Who is best by {told(metric)}?", tuple(_metric(report, metric)))
+        Section(f"by-{metric}", f"Who is best by {metric_text(metric)}?", tuple(_metric(report, metric)))
         for metric in report.metrics
     ]
     options = [(name, trial.options.get(name) or "") for name in trial.learners]
@@ -95,7 +95,7 @@ def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
     yield from _against_baseline(report, metric)
     rows = [(data, *(_cell(report, data, name, metric) for name in trial.learners)) for data in trial.data]
     numbers = tuple(range(1, len(trial.learners) + 1))
-    caption = f"{told(metric)}: mean ± standard deviation; {better} is better, * the best"
+    caption = f"{metric_text(metric)}: mean ± standard deviation; {better} is better, * the best"
     yield Grid(caption, ("data", *trial.learners), rows, numbers)
 
 
@@ -108,14 +108,16 @@ def _ranks(report: CompareReport, metric: str, summary: Summary) -> Picture:
     drawing = rank_diagram(report, metric)
     if drawing is None:
         drawing = share_bars("Average ranks", [((name,), rank) for name, rank in ranks], [f"{r:.2f}" for _, r in ranks])
-        return Picture(f"ranks-{metric}", f"Average ranks by {told(metric)}, 1 the best.", sentence, drawing)
+        return Picture(f"ranks-{metric}", f"Average ranks by {metric_text(metric)}, 1 the best.", sentence, drawing)
     alike = [name for group in summary.groups if best[0] in group for name in group if name not in best]
     if alike:
         apart = f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from the best"
     else:
         apart = "the best is told apart from all others" if len(best) < len(ranks) else "nobody is told apart"
     sentence += f" By the test of Nemenyi (5 %) {apart}; a bar joins learners that are not told apart."
-    return Picture(f"ranks-{metric}", f"Average ranks by {told(metric)}, 1 the best.", sentence, drawing, wide=True)
+    return Picture(
+        f"ranks-{metric}", f"Average ranks by {metric_text(metric)}, 1 the best.", sentence, drawing, wide=True
+    )
 
 
 def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
@@ -131,7 +133,11 @@ def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
         sentence = f"No learner is better than {report.baseline} on more data sets than it is worse on."
     drawing = scatter_drawing(report, metric, panels)
     yield Picture(
-        f"scatter-{metric}", f"{told(metric)} of every learner against {report.baseline}.", sentence, drawing, wide=True
+        f"scatter-{metric}",
+        f"{metric_text(metric)} of every learner against {report.baseline}.",
+        sentence,
+        drawing,
+        wide=True,
     )
 
 

@@ -46,7 +46,7 @@ class WhatIfSection(NamedTuple):
     program: str
 
 
-def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
+def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
     """Yield the sections on the model at `path`, from the most detailed to the smallest.
 
     The last says why there is none; that a program is too large is known when the page is there.

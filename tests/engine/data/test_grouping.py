@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Columns
-from bncli.engine.data.cutting import FEW, Rule, cuts_of, learn_dataset, many_valued, told
+from bncli.engine.data.cutting import FEW, Rule, cuts_of, learn_dataset, many_valued, pooling_notes
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Array
@@ -154,5 +154,5 @@ def test_what_was_pooled_is_told_once() -> None:
 
 def test_long_lists_are_shortened() -> None:
     many = [CategoricalAttribute(f"a{i}", False, (1.0,), ("x|y",), (("x", "y"),)) for i in range(11)]
-    (sentence,) = told(many, 7)
+    (sentence,) = pooling_notes(many, 7)
     assert "'a7' (2 values) and 3 more tell nothing" in sentence

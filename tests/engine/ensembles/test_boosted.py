@@ -15,7 +15,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.ensembles import auto as learning
 from bncli.engine.ensembles import boosted_candidate as boosted
-from bncli.engine.ensembles.boosted_candidate import Bag, bagged, judge_boosted, member_seconds, wanted_members
+from bncli.engine.ensembles.boosted_candidate import Bag, bagged, judge_boosted, member_seconds, n_members
 from bncli.engine.ensembles.boosted_trees import Boosted, log_probabilities
 from bncli.engine.ensembles.budget import DEFAULT, EFFORTS, FOLDS, TREES, ComputeBudget, boosted_seconds
 from bncli.engine.learn import learn
@@ -74,7 +74,7 @@ def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
 
 def test_of_rows_that_some_are_drawn_of_one_member_fewer_is_grown() -> None:
     effort = EFFORTS[DEFAULT]
-    few, many = (wanted_members(effort, effort.most_rows + more) for more in (0, 1))
+    few, many = (n_members(effort, effort.most_rows + more) for more in (0, 1))
     assert few == effort.members == many + 1
 
 

@@ -13,11 +13,11 @@ from bncli.engine.ensembles.candidate_selection import (
     GRID,
     Losses,
     PenaltyPath,
+    fused_log_probabilities,
     held_out_weights,
     judge,
     losses_of,
     path_of,
-    said_of,
 )
 from bncli.engine.ensembles.candidates import Rows, candidate
 from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
@@ -108,7 +108,7 @@ def test_what_is_said_of_rows_held_out_is_what_an_exact_fit_says(name: str, n_la
     for penalty in (10.0, 3.0):
         said = path.advance(penalty)
     exact = find_optimum(path.space, OptimizerSettings("zero", 3.0, 0.0, "newton", 1e-10, 500), lambda step, p: None)
-    expected = said_of(others, path.fusion, path.space.coordinates.tables(exact.point))
+    expected = fused_log_probabilities(others, path.fusion, path.space.coordinates.tables(exact.point))
     np.testing.assert_allclose(np.exp(said), np.exp(expected), atol=0.1)
     np.testing.assert_allclose(np.exp(said).sum(axis=0), 1.0)
     own = others.labels, np.arange(50)

@@ -11,7 +11,7 @@ import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.ensembles.auto import shrunk
+from bncli.engine.ensembles.auto import shrink_to_last
 from bncli.engine.ensembles.candidate_selection import FREQUENCIES, judge_frequencies
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import learn
@@ -108,12 +108,12 @@ def excess_on_noise(seed: int) -> float:
 def test_weights_of_a_handful_of_rows_are_shrunk_to_the_last_model() -> None:
     """Of 20 rows by half, of 60 by a tenth."""
     w = np.array([0.6, 0.0, 0.5, 0.1])
-    np.testing.assert_allclose(shrunk(w, 20), [0.3, 0.0, 0.25, 0.55], rtol=1e-12)
-    np.testing.assert_allclose(shrunk(w, 60), [0.54, 0.0, 0.45, 0.19], rtol=1e-12)
-    assert shrunk(w, 1)[3] > 0.99
+    np.testing.assert_allclose(shrink_to_last(w, 20), [0.3, 0.0, 0.25, 0.55], rtol=1e-12)
+    np.testing.assert_allclose(shrink_to_last(w, 60), [0.54, 0.0, 0.45, 0.19], rtol=1e-12)
+    assert shrink_to_last(w, 1)[3] > 0.99
 
 
 def test_weights_of_more_rows_are_left_alone() -> None:
     w = np.array([0.6, 0.5, 0.0])
-    assert shrunk(w, 198)[2] > 0
-    np.testing.assert_array_equal(shrunk(w, 199), w)
+    assert shrink_to_last(w, 198)[2] > 0
+    np.testing.assert_array_equal(shrink_to_last(w, 199), w)

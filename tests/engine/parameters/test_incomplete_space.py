@@ -18,7 +18,7 @@ from bncli.engine.parameters.incomplete_space import (
     IncompleteSpace,
     conditional_value,
     incomplete_space,
-    tell_work,
+    report_work,
 )
 from bncli.engine.parameters.optimization import find_optimum, optimize
 from bncli.engine.structures.structure import Dag
@@ -117,9 +117,9 @@ def test_the_conditional_value_from_joint_probabilities(case: tuple[Dataset, Dag
 def test_much_work_is_told_before_it_begins() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(f"a{i}", False, (), ("u", "v")) for i in range(3)))
     told: list[Event] = []
-    tell_work(PassSize(MUCH - 1, (0, 1)), schema, told.append)
+    report_work(PassSize(MUCH - 1, (0, 1)), schema, told.append)
     assert told == []
-    tell_work(PassSize(50_000_000, (2, 0)), schema, told.append)
+    report_work(PassSize(50_000_000, (2, 0)), schema, told.append)
     (note,) = told
     assert isinstance(note, Note)
     assert "fill 50,000,000 table entries, about 0." in note.text

@@ -28,8 +28,8 @@ from bncli.engine.parameters.penalty_cv import (
     held_out_folds,
     log_frequencies,
     penalty_path,
-    shrunk,
-    shrunk_cells,
+    shrink_cells,
+    shrink_parameters,
 )
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
@@ -146,7 +146,7 @@ def test_shrunk_tables_are_between_the_model_and_the_frequencies(factor: float, 
     """Log-odds of any two classes are a times those of the tables and 1 - a times those of the frequencies."""
     rng = np.random.default_rng(seed)
     cells, counts = rng.normal(size=(3, 5)), rng.integers(0, 9, 3).astype(float)
-    mixed = shrunk_cells(cells, counts, factor)
+    mixed = shrink_cells(cells, counts, factor)
     row = np.array([1, 0, 1, 0, 1])
     odds, own, base = (np.diff(s) for s in (mixed @ row, cells @ row, np.log(counts + 1)))
     np.testing.assert_allclose(odds, factor * own + (1 - factor) * base, atol=1e-12)
@@ -161,7 +161,7 @@ def test_frequencies_are_probabilities_and_none_is_zero(counts: list[int]) -> No
 
 def test_a_factor_of_one_leaves_tables_as_they_are() -> None:
     cells = np.ones((2, 3))
-    assert shrunk_cells(cells, np.ones(2), 1.0) is cells
+    assert shrink_cells(cells, np.ones(2), 1.0) is cells
 
 
 @pytest.mark.parametrize(("n_rows", "may"), [(300, True), (301, False)])
@@ -186,7 +186,7 @@ def test_the_cll_told_is_that_of_the_tables_kept() -> None:
     data, counts = noise(60), Counts(noise(60))
     recipe = Recipe(structure="nb", param="discriminative")
     plain = learn_parameters(counts, NB, recipe, chosen=ChosenPenalty(1.0, ()))
-    kept = shrunk(plain, counts, Shrinkage(0.3, 1.0))
+    kept = shrink_parameters(plain, counts, Shrinkage(0.3, 1.0))
     cells = np.concatenate([kept.tables.bias[:, None], *(w.T for w in kept.tables.weights)], axis=1)
     assert kept.cll == pytest.approx(log_likelihood(kept.tables.families, cells, data))
     for w, v in zip(kept.tables.weights, plain.tables.weights, strict=True):

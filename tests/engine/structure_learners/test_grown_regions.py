@@ -13,7 +13,7 @@ from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import region_growth as module
-from bncli.engine.structure_learners.region_growth import GrownRegion, grown_regions, most_cells
+from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions, most_cells
 from bncli.engine.structures.structure import Family
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
@@ -25,7 +25,7 @@ def grown(data: Dataset, sets: list[tuple[int, ...]]) -> list[GrownRegion]:
     families = [Family(s, (data.schema.cardinalities[s[0]],), None) for s in ((i,) for i in data.schema.informative)]
     likelihood = conditional_likelihood(data, families)
     cells = np.random.default_rng(0).normal(size=(data.n_labels, likelihood.n_cells))
-    return grown_regions(likelihood, cells, sets, 40)
+    return grow_regions(likelihood, cells, sets, 40)
 
 
 @given(mixed_datasets())
@@ -33,7 +33,7 @@ def test_gains_are_those_of_the_cells_row_by_row(data: Dataset) -> None:
     informative = data.schema.informative
     sets = [tuple(informative[: n + 1]) for n in range(min(3, len(informative)))]
     gains = gains_of(data, [(i,) for i in informative])
-    found = grown_regions(gains.likelihood, gains.cells, sets, 40)
+    found = grow_regions(gains.likelihood, gains.cells, sets, 40)
     assert [one.gain for one in found] == sorted((one.gain for one in found), reverse=True)
     assert {one.attributes for one in found} == set(sets)
     for one in found:

@@ -278,7 +278,7 @@ def test_a_server_of_postgres_goes_away() -> None:
         pytest.raises(BncliError, match=r'PostgreSQL refuses .*syntax error at or near "SELEC"'),
         sql_databases.postgres_server(folder) as psql,
     ):
-        sql_databases._said(psql, "SELEC 1")
+        sql_databases._engine_message(psql, "SELEC 1")
 
 
 def test_the_greatest_of_many_takes_no_function_of_too_many_arguments() -> None:
