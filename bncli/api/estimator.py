@@ -82,7 +82,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
-        """Learns from rows X (N, n) and classes y (N,); rows whose sample_weight (N,) is 0 count for nothing."""
+        """Learn from rows X (N, n) and classes y (N,); rows whose sample_weight (N,) is 0 count for nothing."""
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
         columns = self._columns(X, reset=True)
@@ -170,7 +170,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {str(codes[label]): w for label, w in weights.items() if codes[label] in self._met} or None
 
     def predict_proba(self, X: Any) -> Array:
-        """P(y | x_t), shape (N, K), the columns as `classes_`."""
+        """Return P(y | x_t), shape (N, K), the columns as `classes_`."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         found = np.zeros((len(next(iter(columns.values()))), len(self.classes_)))

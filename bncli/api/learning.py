@@ -33,7 +33,7 @@ from bncli.steps.evaluate import evaluate as evaluating
 
 @in_python()
 def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: Told = None, **options: Any) -> Model:
-    """Learns a model from a table: a path, a data frame, a dictionary of columns.
+    """Learn a model from a table: a path, a data frame, a dictionary of columns.
 
     Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
     `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
@@ -100,7 +100,7 @@ def evaluate(
     progress: Told = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
+    """Return how well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
 
     By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
     `by`: columns whose values have figures of their own; `reliability=True`: bins of probabilities; as with these
@@ -161,7 +161,7 @@ def _path(table: Any) -> str:
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
-    """Rows drawn from a model that is a network, the class among them, as a table of Arrow.
+    """Return rows drawn from a model that is a network, the class among them, as a table of Arrow.
 
     Raises UsageError for fewer rows than 1, ModelError for a model that is no network.
     """

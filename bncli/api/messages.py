@@ -98,7 +98,7 @@ class NotebookBars:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Errors that leave it speak of keywords."""
+    """Yield errors that leave it speak of keywords."""
     try:
         yield
     except BncliError as error:
@@ -135,7 +135,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
 
 
 def _is_value(flag: str, word: str) -> bool:
-    """Whether the option takes the word."""
+    """Return whether the option takes the word."""
     from bncli.catalogue import LEARNING
     from bncli.catalogue.choices import Choice
     from bncli.cli.options import words_of_data
@@ -149,7 +149,7 @@ def _is_value(flag: str, word: str) -> bool:
 
 
 def run_of(threads: int, watch: Watch = silent) -> Run:
-    """How a computation is carried out; UsageError for a number of threads that cannot be."""
+    """Return how a computation is carried out; UsageError for a number of threads that cannot be."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
     return Run(int(threads), watch=watch)
@@ -171,7 +171,7 @@ def watching(progress: Told) -> Iterator[Watch]:
 
 
 def _notebook_bars() -> NotebookBars | None:
-    """Those of the notebook that this runs in; None elsewhere."""
+    """Return those of the notebook that this runs in; None elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or not hasattr(shell, "kernel"):
         return None

@@ -102,7 +102,7 @@ class Model:
         allow_missing_columns: bool = False,
         **said: Any,
     ) -> Array:
-        """P(y | x_t), shape (N, K): a row of the table per row, a label a column.
+        """Return P(y | x_t), shape (N, K): a row of the table per row, a label a column.
 
         prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
         undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
@@ -149,7 +149,7 @@ class Model:
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
     ) -> list[Reasons]:
-        """Why each row got its label: the n largest contributions, by falling size; UsageError for n below 1."""
+        """Return why each row got its label: the n largest contributions, by falling size; UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
         return [
@@ -196,7 +196,7 @@ class Model:
     def what_if(
         self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False, **said: Any
     ) -> Array:
-        """P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
+        """Return P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
         texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
         answers = self._asked(table, WhatIfQuestions(changes=texts), allow_missing_columns, said)
         found = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
@@ -225,7 +225,7 @@ class Model:
         return [str(text) for (texts,) in answers for text in texts]
 
     def surprise(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> Array:
-        """-ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
+        """Return -ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
         found = [
             column for (column,) in self._asked(table, WhatIfQuestions(surprise=True), allow_missing_columns, said)
         ]
@@ -271,7 +271,7 @@ class Model:
         allow_missing_columns: bool = False,
         **said: Any,
     ) -> dict[str, Any]:
-        """How well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
+        """Return how well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
 
         `by`, `reliability`: as in `bncli.evaluate`. Of the table can be said `class_`, `weights`, `missing`,
         `drop_unlabelled`, `on_bad_row` and of a file how to read it, as to `fit`; of decisions what `decide` takes

@@ -62,7 +62,7 @@ def _field(key: str, value: Any) -> Any:
 
 
 def _is_name(key: str, value: Any) -> bool:
-    """One name where a list of them is wanted."""
+    """Return one name where a list of them is wanted."""
     return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
 
 
@@ -101,7 +101,7 @@ def _names(value: Any) -> Any:
 
 
 def _categories(table: pa.Table, source: Source) -> list[str]:
-    """Columns of categories of which nothing else is said."""
+    """Return columns of categories of which nothing else is said."""
     known = {*source.categorical, *source.numeric, *source.ignore, source.weights}
     return [f.name for f in table.schema if pa.types.is_dictionary(f.type) and f.name not in known]
 
@@ -197,7 +197,7 @@ def column_of(values: Any, name: str) -> pa.Array:
 
 
 def _of_objects(values: Iterable[Any]) -> pa.Array:
-    """Numbers if all values are, else their texts."""
+    """Return numbers if all values are, else their texts."""
     listed = [None if _is_missing(value) else value for value in values]
     with suppress(TypeError, ValueError, OverflowError):
         if not any(isinstance(value, str) for value in listed):

@@ -131,7 +131,7 @@ NETWORKS = Choice(
 
 
 def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
-    """UsageError for an option among `typed` that the methods chosen do not take.
+    """Raise UsageError for an option among `typed` that the methods chosen do not take.
 
     `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options. `choices` are those
     that the command has; one without a word has no part in what is done.

@@ -299,7 +299,7 @@ def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUM
 
 
 def _quoting(field: str, following: str, text: str) -> str:
-    """How a pair is typed whose label may have been cut at its comma, these being the halves."""
+    """Return how a pair is typed whose label may have been cut at its comma, these being the halves."""
     bare = f"{field}{', ' if f'{field}, {following}' in text else ','}{following}".replace('"', "")
     return f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
 

@@ -55,7 +55,7 @@ METHOD = flag(
     "beside them and applied by whatever says probabilities. A calibration that is there is replaced.",
 )
 def command(**typed: Any) -> None:
-    """Learns the map, and says what it does to the log-loss of the rows."""
+    """Learn the map, and report what it does to the log-loss of the rows."""
     output = options.output_path(typed)
     if output is None:
         raise UsageError("-o FILE is missing: where the calibrated model is to be written", hint="for example -o c.bnc")

@@ -179,7 +179,7 @@ def command(**typed: Any) -> None:
 
 
 def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
-    """Numbers of rows out of rows:N,N; UsageError for what is no such list, or does not rise."""
+    """Return numbers of rows out of rows:N,N; UsageError for what is no such list, or does not rise."""
     bounds: list[int] = []
     for text in texts:
         key, _, numbers = text.partition(":")

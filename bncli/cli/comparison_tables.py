@@ -42,7 +42,7 @@ _UNTESTED = ("rank", "W-D-L", "ratio")
 
 
 def tables(report: CompareReport) -> list[str | Table]:
-    """Tables and lines, in the order in which they are read."""
+    """Return tables and lines, in the order in which they are read."""
     trial = report.trial
     shown: list[str | Table] = [_heading(report)]
     if len(trial.data) == 1:
@@ -70,7 +70,7 @@ def _heading(report: CompareReport) -> str:
 
 
 def _one_set(report: CompareReport) -> Iterator[Table]:
-    """All metrics of all learners."""
+    """Yield all metrics of all learners."""
     (data,), learners = report.trial.data, report.trial.learners
     columns = [
         TextColumn(
@@ -91,7 +91,7 @@ def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
 
 
 def _number(value: float | None, metric: str = "") -> str:
-    """Four decimals, fewer for large numbers and for counts."""
+    """Return four decimals, fewer for large numbers and for counts."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -100,7 +100,10 @@ def _number(value: float | None, metric: str = "") -> str:
 
 
 def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[str | Table]:
-    """One metric: the figures, and where there is a summary, ranks and tests; their legend if it is the first time."""
+    """Return one metric: the figures, and where there is a summary, ranks and tests.
+
+    Their legend if it is the first time.
+    """
     shown: list[str | Table] = [*_figure_tables(report, metric)]
     summary = report.summaries.get(metric)
     if summary is not None:
@@ -152,7 +155,7 @@ def _statistic(value: float) -> str:
 
 
 def _p(p: float | None) -> str:
-    """Four decimals; what would be rounded to 0 is told as a bound."""
+    """Return four decimals; what would be rounded to 0 is told as a bound."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= _LEAST_P else "<0.0001"

@@ -163,7 +163,7 @@ def _iteration_text(event: Iteration) -> str:
 
 
 def _without_nan(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null. A zero has no sign (-0.0 + 0.0 is 0.0)."""
+    """Return the value for JSON: None for NaN and infinity, zero without a sign (-0.0 + 0.0 is 0.0)."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None
     if isinstance(value, dict):

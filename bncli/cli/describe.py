@@ -84,7 +84,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
 
 
 def _heading(report: DescribeReport) -> list[str]:
-    """Rows, columns, and the class with the share of each label."""
+    """Return rows, columns, and the class with the share of each label."""
     size = f"{report.rows:,} rows, {len(report.columns):,} columns"
     known = report.of_class
     if known is None:
@@ -157,7 +157,7 @@ def _figure(value: float | str | None) -> str:
 
 
 def _verdicts(columns: list[ColumnReport]) -> Iterator[str]:
-    """Each reason once, with the columns that it holds for."""
+    """Yield each reason once, with the columns that it holds for."""
     groups: dict[tuple[bool, str], list[str]] = {}
     for column in columns:
         groups.setdefault((column.use, column.reason), []).append(_short(column.name))

@@ -103,13 +103,13 @@ def _both(added: Sequence[str], removed: Sequence[str]) -> list[str]:
 
 
 def _listed(mark: str, names: Sequence[str]) -> list[str]:
-    """One line, none for no names."""
+    """Return one line, none for no names."""
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return [f"{mark}{', '.join(names[:_SHOWN])}{more}"] if names else []
 
 
 def _direction_lines(report: DiffReport) -> list[str]:
-    """Columns whose direction changed, and the label that directions are about."""
+    """Return columns whose direction changed, and the label that directions are about."""
     labels = [] if report.towards is None else [" -> ".join(label or "no label named" for label in report.towards)]
     return [*_listed("", report.directions_changed), *(f"towards {text}" for text in labels)]
 

@@ -33,7 +33,7 @@ CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts fil
     more="Without -o and --cuts-out the cuts are shown.",
 )
 def command(**typed: Any) -> None:
-    """Learns the cuts; shows them when no file is asked for."""
+    """Learn the cuts; shows them when no file is asked for."""
     chosen = learning.learning(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.discretize import discretize

@@ -176,7 +176,7 @@ def command(**typed: Any) -> None:
 
 
 def _refuse_idle(typed: Mapping[str, Any]) -> None:
-    """UsageError for options that the protocol does not use."""
+    """Raise UsageError for options that the protocol does not use."""
     from bncli.cli.settings import settings_of_run
 
     settings = settings_of_run()
@@ -282,7 +282,7 @@ def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, test
 
 
 def _figures(report: EvaluateReport) -> Table:
-    """Each figure, beside that of the class frequencies where they have one."""
+    """Return each figure, beside that of the class frequencies where they have one."""
     from bncli.cli.tables import add_row, plain_table
 
     base: dict[str, float | None] = {**report.base._asdict(), "error": 1 - report.base.accuracy}
@@ -301,7 +301,7 @@ def _figures(report: EvaluateReport) -> Table:
 
 
 def _number(value: float | None) -> str:
-    """Four decimals, fewer for large numbers; a dash where the figure is not defined."""
+    """Return four decimals, fewer for large numbers; a dash where the figure is not defined."""
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"

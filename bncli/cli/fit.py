@@ -77,7 +77,7 @@ _NAMED = 8
     more="The defaults stand in brackets.",
 )
 def command(**typed: Any) -> None:
-    """Learns a model and says what came of it."""
+    """Learn a model and says what came of it."""
     counts = learning.counts_file(typed)
     if counts is not None:
         settings.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
@@ -233,14 +233,14 @@ def _calibration(report: FitReport) -> list[str]:
 
 
 def _missing(report: FitReport) -> str:
-    """How many values are missing, and what comes of it; those of attributes that are left out do not count."""
+    """Return how many values are missing, and what comes of it; those of attributes that are left out do not count."""
     share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
     of_which = " of the attributes used" if report.uninformative else ""
     return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, marginalized"
 
 
 def _of_heaviest_component(report: FitReport) -> str:
-    """Regions of an ensemble are those of its heaviest component."""
+    """Return the words that name the heaviest component of an ensemble, whose regions are shown."""
     return f" in {_heaviest(report)}, the heaviest" if report.trials else ""
 
 
@@ -250,7 +250,7 @@ def _heaviest(report: FitReport) -> str:
 
 
 def _shrinkage(report: FitReport) -> Shrinkage | None:
-    """None without attributes too: a base that is shrunk tells nobody anything."""
+    """Return None without attributes too: a base that is shrunk tells nobody anything."""
     has_tables = report.parameters > report.classes
     return report.penalty_cv.shrinkage if report.penalty_cv is not None and has_tables else None
 

@@ -217,7 +217,7 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
 
 
 def _of_heaviest_component(report: step.ModelReport) -> list[str]:
-    """Return an ensemble has no one structure: that of its heaviest component is shown."""
+    """Return the words that name the heaviest component of an ensemble, whose structure is shown."""
     if report.components is None:
         return []
     many = [_size_text(component) for component in report.components if sum(component.sizes.values()) > _MANY_TABLES]
@@ -225,7 +225,7 @@ def _of_heaviest_component(report: step.ModelReport) -> list[str]:
 
 
 def _size_text(component: step.NamedComponent) -> str:
-    """How many tables it has, and over how many attributes."""
+    """Return how many tables it has, and over how many attributes."""
     sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
     return f"{component.name} is a sum of {sum(component.sizes.values()):,} tables, by attributes: {sizes}"
 
@@ -242,7 +242,7 @@ def _all_numbers(report: step.ModelReport) -> list[str | Table]:
 
 
 def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | None) -> list[Table]:
-    """One table of numbers a family, a line per cell."""
+    """Return one table of numbers a family, a line per cell."""
     from bncli.cli.tables import number_table
 
     values = {attribute.name: attribute for attribute in report.attributes}

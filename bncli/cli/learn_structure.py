@@ -42,7 +42,7 @@ BOOTSTRAP = flag(
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Learns the structure; prints its file when no other place is named."""
+    """Learn the structure; prints its file when no other place is named."""
     learning.refuse_structure_file(typed["structure"])
     counts = learning.counts_file(typed)
     chosen = learning.learning(typed)

@@ -114,7 +114,7 @@ def learning(typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = 
 
 
 def _check(settings: Mapping[str, Setting]) -> None:
-    """UsageError for a value that no methods could make right."""
+    """Raise UsageError for a value that no methods could make right."""
     from bncli.recipe.defaults import read
 
     for key, setting in settings.items():
@@ -218,7 +218,7 @@ def typed_learning_flags(typed: Mapping[str, Any]) -> list[str]:
 
 
 def _is_file(structure: str) -> bool:
-    """Whether the word means a file; the name of a method comes first."""
+    """Return whether the word means a file; the name of a method comes first."""
     if STRUCTURES.method(structure):
         return False
     if os.path.exists(structure):
@@ -288,13 +288,13 @@ def _is_counts(path: str) -> bool:
 
 
 def refuse_auto(structure: str) -> None:
-    """UsageError where a structure file is wanted: an ensemble has none."""
+    """Raise UsageError where a structure file is wanted: an ensemble has none."""
     if structure == "auto":
         raise UsageError("--structure auto learns an ensemble of models, no structure file", hint="use bncli fit")
 
 
 def refuse_structure_file(structure: str | None) -> None:
-    """UsageError for a file where a structure is to be learnt, not read."""
+    """Raise UsageError for a file where a structure is to be learnt, not read."""
     if structure is not None and _is_file(structure):
         what = f"--structure {structure} is a file: there is nothing to learn"
         raise UsageError(what, hint="choose " + ", ".join(STRUCTURES.words))

@@ -87,7 +87,7 @@ def _memory(error: MemoryError) -> str:
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    """Whether it, or what it came from, says in a system's or a library's own words that memory ran out.
+    """Return whether it, or what it came from, says in a system's or a library's own words that memory ran out.
 
     Under a limit on address space a SystemError is a library's that could not even say so.
     """

@@ -50,7 +50,7 @@ _LEGEND = "Cells of pairs: ░▒▓█ above 0, ·∘○● below, in quarters 
 
 
 def move_lines(moves: Sequence[NamedMove]) -> list[str]:
-    """How many, then one aligned line each with its gain; nothing where nobody searched."""
+    """Return how many, then one aligned line each with its gain; nothing where nobody searched."""
     if not moves:
         return []
     arcs = [f"{move.parent} -> {move.child}" for move in moves]
@@ -75,12 +75,12 @@ def score_lines(scored: ScoredNetwork) -> list[str]:
 
 
 def acll_error_text(error: float) -> str:
-    """How far the approximation is off."""
+    """Return how far the approximation is off."""
     return f"{100 * error:.4g} % off the CLL of the same parameters"
 
 
 def held_out_text(held_out: HeldOut) -> str:
-    """How good the model was on rows kept back, beside what can be had without a model."""
+    """Return how good the model was on rows kept back, beside what can be had without a model."""
     base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
     return f"log-loss {held_out.log_loss:.4g} on rows kept back, {base} (lower is better)"
 
@@ -103,7 +103,7 @@ def shrinkage_text(shrinkage: Shrinkage) -> str:
 
 
 def restarts_text(restarts: Restarts) -> str:
-    """How many starts there were, how far apart they ended, and which one is kept."""
+    """Return how many starts there were, how far apart they ended, and which one is kept."""
     what = "held-out likelihoods" if restarts.held_out else "objectives"
     n = len(restarts.objectives) - 1
     which = f"random start {restarts.kept}" if restarts.kept else "the usual start"
@@ -112,7 +112,7 @@ def restarts_text(restarts: Restarts) -> str:
 
 
 def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:
-    """How many of the arcs that were found are kept, and what that is worth on held-out rows."""
+    """Return how many of the arcs that were found are kept, and what that is worth on held-out rows."""
     every = arcs[-1]
     rivals = ", ".join(f"{_ARCS[one.arcs]} {one.log_loss:.4g}" for one in arcs)
     return f"{kept:,} of {every.n_arcs:,} kept, chosen by held-out log-loss: {rivals}"
@@ -175,13 +175,13 @@ def regions_text(report: RegionsReport) -> str:
 
 
 def orders_text(orders: Mapping[str, int]) -> str:
-    """How many regions there are of each order."""
+    """Return how many regions there are of each order."""
     counts = [f"{count:,} of order {order}" for order, count in orders.items()]
     return f"{', '.join(counts)} (attributes and the class)" if counts else "none, so the class alone"
 
 
 def path_table(steps: Sequence[NamedStep], best: int) -> Table:
-    """Every step on a line, the best one marked."""
+    """Return every step on a line, the best one marked."""
     from bncli.cli.tables import add_row, plain_table
 
     checked = any(step.bootstrap_log_loss is not None for step in steps)
@@ -196,7 +196,7 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
 
 
 def region_table(structure: NamedRegions, *, chosen: bool) -> Table:
-    """Regions without a path; with the gain that each was chosen for, where anything is known of that.
+    """Return regions without a path; with the gain that each was chosen for, where anything is known of that.
 
     An attribute that the region has in few intervals has their number beside it. `chosen`: those of the model alone.
     """
@@ -216,7 +216,7 @@ def region_table(structure: NamedRegions, *, chosen: bool) -> Table:
 
 
 def region_counts(regions: Sequence[tuple[str, ...]]) -> Table:
-    """How many regions there are of each size, where they are too many to list."""
+    """Return how many regions there are of each size, where they are too many to list."""
     from bncli.cli.tables import add_row, plain_table
 
     table = plain_table(f"{len(regions):,} regions", "attributes", "regions", numbers=(0, 1))
@@ -235,14 +235,14 @@ def meaning(param: str | None) -> list[str]:
 
 
 def bins_text(bins: Sequence[int | None]) -> str:
-    """How many intervals of an attribute the regions of each size have."""
+    """Return how many intervals of an attribute the regions of each size have."""
     *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
     kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
     return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
-    """How to read them, the shares, and the numbers of the first."""
+    """Return how to read them, the shares, and the numbers of the first."""
     if not report.effects:
         return [*_preface(report, labels), "No attribute has an effect."]
     tables: list[str | Table] = [*_preface(report, labels), _shares(report.effects)]

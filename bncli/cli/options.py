@@ -79,7 +79,7 @@ class Flag(click.Option):
         return found[0] if found else None
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """None, rather than no values, where one could be typed and was not."""
+        """Return None, rather than no values, where one could be typed and was not."""
         found = super().process_value(ctx, value)
         return None if self.once and found == () else found
 
@@ -365,7 +365,7 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 
 
 def output(what: str) -> Decorator:
-    """`-o`, the file that a command writes."""
+    """Return `-o`, the file that a command writes."""
     return flag("-o", "--output", group=_OUTPUT, metavar="FILE", help=what)
 
 
@@ -463,7 +463,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
 
 
 def delimiter_of(text: str | None) -> str | None:
-    """One character; the tab may be written as a word or with a backslash, for it is hard to type."""
+    """Return one character; the tab may be written as a word or with a backslash, for it is hard to type."""
     if text is None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)

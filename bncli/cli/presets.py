@@ -189,7 +189,7 @@ def learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Le
 
 
 def parse_learner(text: str, seed: int) -> Learner:
-    """One learner; a UsageError says which one it is about."""
+    """Return one learner; a UsageError says which one it is about."""
     from bncli.steps.compare.entries import Learner
 
     name, options = _split_name(text)

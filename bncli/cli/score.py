@@ -96,7 +96,7 @@ WRITING = (
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
 )
 def command(**typed: Any) -> None:
-    """Scores, and counts what went through."""
+    """Score, and counts what went through."""
     if typed["as_json"] and typed["output"] in (None, "-"):
         raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
     if typed["keep"] and typed["keep_all"]:
@@ -164,7 +164,7 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
 
 
 def closing_line(report: ScoreReport) -> str:
-    """Rows, values never seen, missing values and missing columns in one line."""
+    """Return rows, values never seen, missing values and missing columns in one line."""
     unseen = _by_attribute(report.unseen_values, "never seen in training", report.unseen)
     missing = _by_attribute(report.missing_values, "missing", report.missing)
     skipped = f"; {_count(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
@@ -172,7 +172,7 @@ def closing_line(report: ScoreReport) -> str:
 
 
 def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:
-    """How many values, and of which attributes, the most frequent first."""
+    """Return how many values, and of which attributes, the most frequent first."""
     text = f"{_count(total, 'value')} {what}"
     names = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
     listed = ", ".join(f"{name} {counts[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")
@@ -184,6 +184,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _absent(names: tuple[str, ...]) -> str:
-    """How many columns are not there, and which."""
+    """Return how many columns are not there, and which."""
     listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"; {_count(len(names), 'column')} absent ({listed})" if names else ""

@@ -117,5 +117,5 @@ def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
 
 
 def monitor_lines(found: MonitorSummary | None, fails: bool) -> list[str]:
-    """Whether anything has drifted, and what; left to the error where drift is one."""
+    """Return whether anything has drifted, and what; left to the error where drift is one."""
     return [] if found is None or (fails and found.monitor.drifted) else [found.sentence()]

@@ -85,7 +85,7 @@ def _content(path: str) -> dict[str, Any]:
 
 
 def _check_table(word: str, table: Mapping[str, Any], path: str) -> None:
-    """UsageError for a key that is no option of the command."""
+    """Raise UsageError for a key that is no option of the command."""
     known = settings_of(word)
     for key in table:
         if key not in known:
@@ -96,7 +96,7 @@ def _check_table(word: str, table: Mapping[str, Any], path: str) -> None:
 
 
 def is_setting(flag: Any) -> bool:
-    """Whether an option may be set: those that name files of this run, or what comes out of it, may not."""
+    """Return whether an option may be set: those that name files of this run, or what comes out of it, may not."""
     names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
     return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
 
@@ -203,7 +203,7 @@ def clipped(text: str) -> str:
 
 
 def settings_of(word: str) -> dict[str, Flag]:
-    """Every option of a command that may be set, by its key."""
+    """Return every option of a command that may be set, by its key."""
     from bncli.cli.group import group
 
     command = group.get_command(click.Context(group), word)
@@ -214,7 +214,7 @@ def settings_of(word: str) -> dict[str, Flag]:
 
 
 def all_settings() -> dict[str, Flag]:
-    """Every option that may be set, by its key, in the order of the commands and of their help."""
+    """Return every option that may be set, by its key, in the order of the commands and of their help."""
     flags: dict[str, Flag] = {}
     for entry in COMMANDS:
         flags = {**settings_of(entry.word), **flags}
@@ -230,7 +230,7 @@ def near(word: str, words: Sequence[str]) -> str:
 
 
 def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
-    """UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
+    """Raise UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
     if typed["cluster"] and "cluster" not in settings_of_run():
         raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
 

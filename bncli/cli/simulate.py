@@ -122,7 +122,7 @@ WRITING = (
     "The seed decides the network, then the rows; every distribution in a random network is drawn uniformly.",
 )
 def command(**typed: Any) -> None:
-    """Draws rows and says what from."""
+    """Draw rows and says what from."""
     given = [f"--{name}" for name in ("k", "attributes", "values", "classes", "exponent") if typed[name] is not None]
     # Rows come either from a model or from a network that is made.
     if typed["model"] is not None and typed["network"] is not None:

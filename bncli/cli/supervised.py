@@ -120,7 +120,7 @@ def _is_in_foreground() -> bool:
 
 
 def address_space_limit() -> int | None:
-    """Bytes, as `ulimit -v` sets them; None without a limit."""
+    """Return bytes, as `ulimit -v` sets them; None without a limit."""
     try:
         import resource
     except ImportError:  # Windows

@@ -156,7 +156,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Table:
-    """One line an attribute: type, number of values, and its cuts or levels.
+    """Return one line an attribute: type, number of values, and its cuts or levels.
 
     Without rows (`of_rows`) it is not known whether values are missing, so nor whether an attribute is of use.
     """
@@ -255,7 +255,7 @@ def _grow(
 
 
 def fact_table(title: str, facts: Mapping[str, object]) -> Table:
-    """Names and values below each other."""
+    """Return names and values below each other."""
     table = Table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False)
     table.show_header = False
     table.add_column("name")

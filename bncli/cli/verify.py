@@ -41,7 +41,7 @@ AGAINST = flag(
     "name none that you do not trust.",
 )
 def command(**typed: Any) -> None:
-    """Scores the rows that the model carries again, and says by how much that differs."""
+    """Score the rows stored in the model again, and return by how much the probabilities differ."""
     from bncli.steps.verify import verify
 
     report = verify(typed["model"], typed["against"], seed=typed["seed"])

@@ -136,7 +136,7 @@ def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array 
 
 
 def refuse_few(method: str, names: tuple[str, ...], labels: Integers) -> None:
-    """BncliError where a label has fewer than FEWEST rows and the method has a map for each."""
+    """Raise BncliError where a label has fewer than FEWEST rows and the method has a map for each."""
     if method == Temperature.method:
         return
     for name, n in zip(names, np.bincount(labels, minlength=len(names)).tolist(), strict=True):
@@ -146,7 +146,7 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers) -> None:
 
 
 def refuse_directed(method: str, n_labels: int) -> None:
-    """UsageError for maps that may undo the directions of attributes: those of one label among three or more."""
+    """Raise UsageError for maps that may undo the directions of attributes: those of one label among three or more."""
     if method != Temperature.method and n_labels > 2:
         what = f"{method} calibration has a map for each of {n_labels} labels, which keep no direction together"
         raise UsageError(what, hint="temperature keeps them")

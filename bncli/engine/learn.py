@@ -275,7 +275,7 @@ def _module(choice: Choice, word: str) -> Any:
 
 
 def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
-    """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long.
+    """Return how the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long.
 
     Regions are found anew where they have cuts of their own, which follow the rows closely.
     """
@@ -300,7 +300,7 @@ def _fitted_parameters(
 
 
 def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
-    """Every doubt in a line, the gravest first."""
+    """Yield every doubt in a line, the gravest first."""
     if not model.attributes:
         yield _uses_nothing(model)
     elif parameters.held_out is not None and gains_nothing(parameters.held_out):
@@ -333,7 +333,7 @@ def _gains_nothing(model: Model, held_out: HeldOut) -> str:
 
 
 def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
-    """Names the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
+    """Name the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
     families, schema = model.predictor.families, model.schema
     cells = [0] * len(schema.attributes)
     for family in families:  # not attribute by attribute: there may be very many
@@ -356,7 +356,7 @@ def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
 
 
 def gains_nothing(held_out: HeldOut) -> bool:
-    """Whether the class frequencies do as well."""
+    """Return whether the class frequencies do as well."""
     return held_out.log_loss >= held_out.base_log_loss * (1 - NOISE)
 
 
@@ -411,7 +411,7 @@ def learn_parameters(
 
 
 def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
-    """How to optimize; what parameters with an optimizer have no use for is left at zero."""
+    """Return how to optimize; what parameters with an optimizer have no use for is left at zero."""
     return OptimizerSettings(
         init=str(recipe.init),
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,

@@ -486,7 +486,7 @@ class Model:
 
 @singledispatch
 def _attributes(_: Predictor, model: Model) -> frozenset[int]:
-    """Those of the structure: a path may use fewer, where its last regions have no weight."""
+    """Return those of the structure: a path may use fewer, where its last regions have no weight."""
     return frozenset(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
 
 

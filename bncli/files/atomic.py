@@ -136,7 +136,7 @@ def cannot_read(
 
 
 def check_data(path: str) -> None:
-    """BncliError where there is no table to read at `path`; a hyphen, the standard input, is always there."""
+    """Raise BncliError where there is no table to read at `path`; a hyphen, the standard input, is always there."""
     if path == "-":
         return
     try:
@@ -146,7 +146,7 @@ def check_data(path: str) -> None:
 
 
 def why_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
-    """Why there is no file at `path`, and what to do ("": nothing that could be told)."""
+    """Return why there is no file at `path`, and what to do ("": nothing that could be told)."""
     if url := _URL.match(path):
         return "this is a URL, and only files are read", _how_to_fetch(path, url[1].lower(), is_data)
     if (home := os.path.expanduser(path)) != path:

@@ -105,7 +105,7 @@ class Node:
         return self.flag() if isinstance(self.value, bool) else self.text()
 
     def check_format(self, name: str, version: int) -> None:
-        """Refuses what is not a `name` of at most this version."""
+        """Refuse what is not a `name` of at most this version."""
         members = self.members()
         found = members["format"].value if "format" in members else None
         if found != f"bncli-{name}":

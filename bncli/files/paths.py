@@ -37,7 +37,10 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """UsageError when the ending of an output asks for something else than `what`: compression, another format."""
+    """Raise UsageError when the ending of an output asks for something else than `what`.
+
+    Compression, another format.
+    """
     if path is None or path == "-" or is_special(path):
         return
     ending = os.path.splitext(path)[1].lower()
@@ -48,7 +51,7 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
 
 
 def refuse_overwriting(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
-    """UsageError when an output is one of the inputs or one of the other outputs."""
+    """Raise UsageError when an output is one of the inputs or one of the other outputs."""
     taken = {_identity(path): f"is read from {path!r}" for path in inputs if path and path != "-"}
     for path in outputs:
         if path is None or is_special(path):
@@ -68,5 +71,5 @@ def _identity(path: str) -> object:
 
 
 def is_special(path: str) -> bool:
-    """Whether writing to it replaces nothing: a pipe, a terminal, /dev/null."""
+    """Return whether writing to it replaces nothing: a pipe, a terminal, /dev/null."""
     return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))

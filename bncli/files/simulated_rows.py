@@ -138,7 +138,7 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile
 
 
 def read_as_numbers(levels: Sequence[str]) -> bool:
-    """Whether a column of these levels would be taken for numbers by whoever reads it."""
+    """Return whether a column of these levels would be taken for numbers by whoever reads it."""
     numbers, other = to_numbers(pa.array(levels, pa.string()), [])
     return other is None and more_than_two([numbers])
 

@@ -66,7 +66,7 @@ class Recipe:
         return Recipe.recorded({**self._values, **values})
 
     def as_dict(self) -> dict[str, Any]:
-        """Every value by name."""
+        """Return every value by name."""
         return dict(self._values)
 
     def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:

@@ -158,7 +158,7 @@ def _value(flag: str, value: object, option: Option | None) -> Any:
 
 
 def rule(text: str, choice: Choice) -> str:
-    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    """Return `NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
     name, colon, number = text.partition(":")
     method = choice.method(name)
     if method is None:
@@ -185,7 +185,7 @@ def near(word: str, words: Iterable[str], also: str = "") -> str:
 
 
 def alone(structure: Method, value: Callable[[str], Any]) -> bool:
-    """Whether every family of the structure has a single attribute; `value` tells its options by flag."""
+    """Return whether every family of the structure has a single attribute; `value` tells its options by flag."""
     if structure.alone is None:
         return False
     bound, most = structure.alone

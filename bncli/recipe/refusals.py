@@ -28,7 +28,7 @@ _NAMES = {
 
 
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
-    """UsageError for what has no effect, or cannot go together."""
+    """Raise UsageError for what has no effect, or cannot go together."""
     typed = chosen.typed
     given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
     of_kind = chosen.of_kind
@@ -72,7 +72,10 @@ def _takes_rows(flag: str, value: Any) -> bool:
 
 
 def _refuse_uncounted(chosen: ChosenMethods, choices: Collection[Choice]) -> None:
-    """UsageError for what asks for more than counts hold: single rows, or tables that nobody can name beforehand."""
+    """Raise UsageError for what asks for more than counts hold.
+
+    Single rows, or tables that nobody can name beforehand.
+    """
     asked = [(STRUCTURES, chosen.of_kind), *([(PARAMETERS, chosen.param)] if PARAMETERS in choices else [])]
     for choice, method in asked:
         if method is not None and not method.counted:
@@ -99,7 +102,7 @@ def _refuse_needless(chosen: ChosenMethods) -> None:
 
 
 def _refuse_unfit(chosen: ChosenMethods) -> None:
-    """UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
+    """Raise UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param.word
     if kind and param not in params_of(kind):
         what = f"--param {param} cannot go with {_NAMES.get(kind, f'--structure {kind}')}"
@@ -118,7 +121,7 @@ def _refuse_unfit(chosen: ChosenMethods) -> None:
 
 
 def _refuse_other(typed: Mapping[str, Any], method: Method, name: str) -> None:
-    """UsageError for a value other than the one that the method fixes, which may be typed."""
+    """Raise UsageError for a value other than the one that the method fixes, which may be typed."""
     for flag, text in method.fixed:
         value = read({key_of(flag): text})[flag]
         if typed.get(flag, value) != value:
@@ -132,7 +135,7 @@ def _text(value: Any) -> str:
 
 
 def _refuse_policy(chosen: ChosenMethods) -> None:
-    """UsageError where missing values cannot be what the policy says with these parameters."""
+    """Raise UsageError where missing values cannot be what the policy says with these parameters."""
     param, policy = chosen.param, chosen.typed.get("--missing-policy")
     if param.incomplete and policy == "level":
         what = f"--missing-policy level has no meaning with --param {param.word}"
@@ -162,7 +165,7 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
 
 
 def _refuse_directions(typed: Mapping[str, Any]) -> None:
-    """UsageError for a column that is to go both ways, and for a label that nothing goes towards."""
+    """Raise UsageError for a column that is to go both ways, and for a label that nothing goes towards."""
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
         raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint="leave one of them out")
@@ -172,7 +175,10 @@ def _refuse_directions(typed: Mapping[str, Any]) -> None:
 
 
 def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
-    """UsageError for two ways to decide at once, and what goes with sets without them (`sets`: a model has them)."""
+    """Raise UsageError for two ways to decide at once, and what goes with sets without them (`sets`.
+
+    A model has them).
+    """
     if typed["--costs"] is not None and typed["--threshold"] is not None:
         raise UsageError("--costs and --threshold both say what to decide", hint="leave one of them out")
     if typed["--sets-by"] is not None and typed["--sets"] is None and not sets:

@@ -50,7 +50,7 @@ class CountReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every figure by name."""
+        """Return every figure by name."""
         return {"counts": self.counts} | figures(self.counted) | {"seconds": self.seconds}
 
 
@@ -75,7 +75,7 @@ class _Parts:
             yield batch
 
     def found(self, watch: Watch) -> tuple[CountsPart, ...]:
-        """All of them, in the order of a merge; a note names the first whose rows are those of another."""
+        """Return all of them, in the order of a merge; a note names the first whose rows are those of another."""
         labels, first = self._batches.labels, dict[str, str]()
         parts = [(path, CountsPart(one.digest(labels), one.n_rows)) for path, one in self._found.items()]
         twice = [(path, first[p.fingerprint]) for path, p in parts if first.setdefault(p.fingerprint, path) != path]

@@ -86,7 +86,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
 
 
 def _class_counts(summary: Summary) -> ClassCounts | None:
-    """None where there is no class, or one of too many labels to be counted."""
+    """Return None where there is no class, or one of too many labels to be counted."""
     if summary.class_name is None or summary.labels is None:
         return None
     counted = summary.columns[summary.class_name].counted
@@ -210,7 +210,7 @@ def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str
 
 
 def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> DeclaredRoles:
-    """Every column under the role that `fit` would give it, or that is advised.
+    """Return every column under the role that `fit` would give it, or that is advised.
 
     What is found by its form (dates, national numbers, numbers but for a mark) is left to be found again.
     """

@@ -192,7 +192,7 @@ def describe_column(name: str, summary: ColumnSummary, n_rows: int, of_class: Cl
 
 
 def _numbers(name: str, summary: ColumnSummary) -> ColumnReport:
-    """Numbers, or the seconds of dates."""
+    """Return numbers, or the seconds of dates."""
     assert isinstance(summary.column, NumericColumn)
     values = summary.column.values.astype(np.float64)
     rows, scale = summary.counted.rows, summary.counted.scale
@@ -277,7 +277,7 @@ def _made(learnt: Mapping[str, DiscretizedAttribute] | None) -> str:
 
 
 def _leak(report: ColumnReport, of_class: ClassCounts | None) -> list[str]:
-    """Whether the column alone tells the class, as one does that is known only afterwards."""
+    """Return whether the column alone tells the class, as one does that is known only afterwards."""
     if of_class is None or report.bits is None or not of_class.bits or report.bits < _LEAK * of_class.bits:
         return []
     return ["it alone tells the class: is it known beforehand?"]
@@ -302,7 +302,7 @@ def weighted_median(values: Array, weights: Array) -> float | None:
 
 
 def is_running_number(report: ColumnReport, n_rows: int) -> bool:
-    """Whether nearly every whole number from the smallest to the largest is there, in one row each."""
+    """Return whether nearly every whole number from the smallest to the largest is there, in one row each."""
     low, high = report.smallest, report.largest
     if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:
         return False

@@ -105,7 +105,7 @@ class TableChanges(NamedTuple):
     largest: float | None
 
     def __bool__(self) -> bool:
-        """Whether any table differs."""
+        """Return whether any table differs."""
         return bool(self.added or self.removed or self.changed or self.recut)
 
 
@@ -146,7 +146,7 @@ class DiffReport:
     decisions: Decisions | None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name; of the decisions `rows`, `changed_decisions` and `max_abs_dp`."""
+        """Return every field by name; of the decisions `rows`, `changed_decisions` and `max_abs_dp`."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         found = {"class" if name == "class_name" else name: value for name, value in told.items()}
         del found["decisions"], found["labels"]
@@ -233,7 +233,7 @@ def _direction(attribute: Attribute) -> int:
 
 
 def _graphs(one: NamedStructure, other: NamedStructure) -> dict[str, Any]:
-    """Arcs of networks (parent, child), regions of models of regions; one of each differs in all."""
+    """Return arcs of networks (parent, child), regions of models of regions; one of each differs in all."""
     arcs, regions = (_arcs(one), _arcs(other)), (_regions(one), _regions(other))
     return {
         "arcs_added": _more(arcs[1], arcs[0]),
@@ -254,7 +254,7 @@ def _regions(structure: NamedStructure) -> tuple[tuple[str, ...], ...]:
 
 
 def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
-    """Options of the recipe, by the words typed, and the policies of the schema."""
+    """Return options of the recipe, by the words typed, and the policies of the schema."""
     ours, theirs = (
         model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
         for model in (one, other)
@@ -267,7 +267,7 @@ def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
 
 
 def _names_text(value: Any) -> Any:
-    """Names of columns as one text."""
+    """Return names of columns as one text."""
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
@@ -294,7 +294,7 @@ def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:
 
 
 def _entries(model: Model) -> dict[Key, Array]:
-    """Every table by what it is over, and the bias, which is over no attribute."""
+    """Return every table by what it is over, and the bias, which is over no attribute."""
     predictor = model.predictor
     combined = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
     tables: Tables = predictor.combined if isinstance(predictor, Ensemble) and combined else predictor.leading
@@ -325,7 +325,7 @@ def _decisions(one: Model, other: Model, source: Source, run: Run) -> Decisions:
 
 
 def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Generator[Scored, None, None]:
-    """All rows of the table, block by block."""
+    """Yield all rows of the table, block by block."""
     scorer, schema = compile_scorer(model), model.schema
     needed = [schema.attributes[i].name for i in scorer.used]
     columns = np.array([labels.index(label) for label in schema.labels])
@@ -343,7 +343,7 @@ def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Ge
 
 
 def _in_step(ours: Iterator[Scored], theirs: Iterator[Scored]) -> Iterator[tuple[Scored, Scored]]:
-    """Both in blocks of the same rows."""
+    """Yield both in blocks of the same rows."""
     one, other = next(ours, None), next(theirs, None)
     while one is not None and other is not None:
         n = min(len(one[0]), len(other[0]))

@@ -56,7 +56,7 @@ def discretize(
     output: str | None = None,
     run: Run = Run(),
 ) -> DiscretizeReport:
-    """Learns the cuts of `source` (or takes those supplied); writes them and the binned table where asked."""
+    """Learn the cuts of `source` (or takes those supplied); writes them and the binned table where asked."""
     refuse_ending(output, _NOT_CSV, "the binned table is written as CSV")
     check_outputs((cuts_out, output), (*source.paths, source.schema_file, *supplied.paths))
     stopwatch = Stopwatch(run.watch)

@@ -48,7 +48,7 @@ class EncodeReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
+        """Return every field by name."""
         return dict(self.__dict__)
 
 
@@ -60,7 +60,7 @@ def encode(
     supplied: SuppliedFiles = SuppliedFiles(),
     run: Run = Run(),
 ) -> EncodeReport:
-    """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
+    """Return codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
     path = path_beside_data(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if are_codes(source.paths):
@@ -123,7 +123,7 @@ def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | N
 
 
 def _fingerprint(paths: Sequence[str]) -> Fingerprint | None:
-    """None of what can be read only once."""
+    """Return None of what can be read only once."""
     inputs = find_inputs(paths, keep=False)
     return Fingerprint.of([one.path for one in inputs]) if all(one.is_regular for one in inputs) else None
 

@@ -85,7 +85,7 @@ class ExportReport:
     rounding: Rounding | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, but the text; `rounding` only where there is one."""
+        """Return every field by name, but the text; `rounding` only where there is one."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
         found = {name: getattr(self, name) for name in names}
         return found if self.rounding is None else found | {"rounding": self.rounding._asdict()}
@@ -156,7 +156,7 @@ def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: in
 
 
 def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
-    """BncliError for a difference above TOLERANCE, or none that is a number."""
+    """Raise BncliError for a difference above TOLERANCE, or none that is a number."""
     if not difference <= TOLERANCE:
         rows = f"{EXPORT_ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
         message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"

@@ -93,7 +93,7 @@ class FitReport:
     calibration: Calibration | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
+        """Return every field by name, the name of the class as `class`; the reason for stopping as its word."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
         lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed", "warnings")}
         lists["moves"] = [move._asdict() for move in self.moves]
@@ -127,7 +127,7 @@ def fit(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """Learns from `source` and writes the model to `output`, or beside the data.
+    """Learn from `source` and writes the model to `output`, or beside the data.
 
     What is supplied stands in for the recipe's methods, and the model records the methods that made it: cutting,
     structure and parameters one by one give the same file as all at once.

@@ -62,7 +62,7 @@ class Forecast:
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
-        """One object under the key `dry_run`."""
+        """Return one object under the key `dry_run`."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
         tables = None if self.tables is None else [asdict(table) for table in self.tables]
         listed = None if tables is None else [t | {"attributes": list(t["attributes"])} for t in tables]
@@ -120,7 +120,7 @@ def _tables(
 
 
 def expected_memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
-    """Bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed.
+    """Return bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed.
 
     Codes of a file (no rounds) count while all of them are read, and no longer: its pages are let go.
     """

@@ -136,7 +136,7 @@ def class_named_by(path: str | None, class_name: str | None) -> Iterator[None]:
 
 
 def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
-    """UsageError where what is learnt is no Bayesian network, whose scores these are."""
+    """Raise UsageError where what is learnt is no Bayesian network, whose scores these are."""
     kind = supplied.kind or kind_of(recipe.structure)
     if kind:
         what = f"--scores has no meaning with --structure {kind}: only Bayesian networks have these scores"

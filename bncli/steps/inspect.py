@@ -263,7 +263,7 @@ class StructureReport:
 
 
 def _is_perfect(structure: NamedStructure) -> bool | None:
-    """None where the question has no meaning."""
+    """Return None where the question has no meaning."""
     if not isinstance(structure, NamedDag) or structure.class_name is None:
         return None
     return structure.unmarried is None

@@ -58,7 +58,10 @@ class StructureReport:
         return report_of_search(self.structure) if isinstance(self.structure, NamedRegions) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name; the structure as its method, and its content by the keys of the structure file."""
+        """Return every field by name.
+
+        The structure as its method, and its content by the keys of the structure file.
+        """
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
         del report["scored"]
@@ -80,7 +83,7 @@ def learn_structure(
     scores: bool = False,
     run: Run = Run(),
 ) -> StructureReport:
-    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written.
+    """Learn the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written.
 
     check: by how many resamples the steps of a search for regions are checked. `scores`: with what the network is worth
     by every score.

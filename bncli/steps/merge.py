@@ -26,7 +26,7 @@ class MergeReport:
     decay: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Every figure by name."""
+        """Return every figure by name."""
         return {"counts": self.counts, "files": self.files, "decay": self.decay} | figures(self.counted)
 
 
@@ -98,7 +98,7 @@ def _differing_attributes(first: Cuts, one: Cuts) -> Iterator[tuple[str, str, st
 
 
 def _described(attribute: Attribute) -> dict[str, Any]:
-    """All but whether values are missing, in which parts may differ."""
+    """Return all but whether values are missing, in which parts may differ."""
     return attribute_json(replace(attribute, missing=False))
 
 
@@ -127,7 +127,10 @@ def _tables(counted: CountedRows, other: CountedRows) -> str:
 
 
 def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) -> None:
-    """BncliError that names the file in which a part is counted already; else `counted_in` knows those of `one` too."""
+    """Raise BncliError that names the file in which a part is counted already.
+
+    Else `counted_in` knows those of `one` too.
+    """
     twice = [part for part in one.parts if part.fingerprint in counted_in]
     if twice:
         rows, first = sum(part.n_rows for part in twice), counted_in[twice[0].fingerprint]

@@ -101,7 +101,7 @@ class NamedStep(NamedTuple):
     bootstrap_log_loss: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, those that nobody asked for left out."""
+        """Return every field by name, those that nobody asked for left out."""
         fields = self._asdict() | {"region": list(self.region), "log_posterior": posterior_json(self.log_posterior)}
         return {name: value for name, value in fields.items() if name != "bootstrap_log_loss" or value is not None}
 

@@ -59,7 +59,7 @@ class MonitorReport:
         return [monitor.drifts[i] for monitor in self.monitors]
 
     def as_json(self) -> dict[str, Any]:
-        """All rows together, each monitor, and each attribute over the monitors."""
+        """Return all rows together, each monitor, and each attribute over the monitors."""
         single = [monitor_json(monitor) for monitor in self.monitors]
         together = monitor_json(self.whole)
         series = {one["name"]: [each["attributes"][i] for each in single] for i, one in _numbered(together)}
@@ -88,7 +88,7 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
 
 
 def _check_same(first: Monitor, other: Monitor, first_path: str, path: str) -> None:
-    """ModelError where they are not of one model."""
+    """Raise ModelError where they are not of one model."""
     if other.model.fingerprint != first.model.fingerprint:
         what = f"the monitor is of another model than that of {first_path}"
         raise ModelError(what, where=path, hint="join monitors of one model file")

@@ -207,7 +207,7 @@ class PipelineStage(Generic[T]):
 
 
 def free_memory() -> int | None:
-    """Bytes, the least of all limits, never negative; None where nothing is known."""
+    """Return bytes, the least of all limits, never negative; None where nothing is known."""
     known = [n for n in (_of_system(), *_of_groups(), *_of_process()) if n is not None]
     return max(min(known), 0) if known else None
 

@@ -64,7 +64,7 @@ class MonitorSummary:
         return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
 
     def sentence(self) -> str:
-        """Whether anything has drifted, and what, the farthest first."""
+        """Return whether anything has drifted, and what, the farthest first."""
         total, drifted = len(self.monitor.tally.attributes), self.monitor.drifted
         if not self.monitor.tally.rows:
             return "no rows, no drift"
@@ -73,7 +73,7 @@ class MonitorSummary:
         return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}{self._improbable()}"
 
     def _improbable(self) -> str:
-        """How many rows are less probable than nearly all of training were, where the model knows."""
+        """Return how many rows are less probable than nearly all of training were, where the model knows."""
         share = self.monitor.below_training
         lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
         return "" if share is None else f"; {100 * share:.3g} % of the rows below the {lowest}"
@@ -85,7 +85,7 @@ class MonitorSummary:
         return ", ".join(told) + (", ..." if len(drifted) > _NAMED else "")
 
     def refuse_drift(self) -> None:
-        """DriftError where anything has drifted."""
+        """Raise DriftError where anything has drifted."""
         if self.monitor.drifted:
             raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
 
@@ -137,7 +137,7 @@ class ScoreReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, `monitor` where there is one."""
+        """Return every field by name, `monitor` where there is one."""
         fields = {name: value for name, value in vars(self).items() if name != "monitor"}
         monitor = {} if self.monitor is None else {"monitor": self.monitor.as_json()}
         return fields | {"absent_columns": list(self.absent_columns)} | monitor
@@ -152,7 +152,7 @@ def score(
     monitor: str | None = None,
     run: Run = Run(),
 ) -> ScoreReport:
-    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says.
+    """Return scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says.
 
     monitor: the file for what was counted, beside the training rows of the model.
     """

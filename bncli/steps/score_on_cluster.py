@@ -65,7 +65,7 @@ class ScoredFile(NamedTuple):
 
 
 def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], watch: Watch) -> Iterator[ScoredFile]:
-    """Every file of the table, in order, up to the first that ends in an error."""
+    """Yield every file of the table, in order, up to the first that ends in an error."""
     typed = [one.path for one in find_inputs(paths, keep=False)]
     whole = [os.path.abspath(path) for path in typed]
     report_idle_threads(len(whole), cluster, watch)

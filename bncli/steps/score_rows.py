@@ -105,7 +105,10 @@ class ScoredRows:
             self.watcher.tally.merge(others.tally)
 
     def texts_wanted(self) -> tuple[str, ...]:
-        """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
+        """Return columns whose text is read beside those to keep.
+
+        If an unseen value is an error, those that can have one.
+        """
         return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
     def score(self, batch: Batch) -> Iterator[ScoredBlock]:
@@ -153,7 +156,7 @@ class ScoredRows:
         return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
-        """ModelError for the first value, row by row, that training never saw."""
+        """Raise ModelError for the first value, row by row, that training never saw."""
         first: tuple[int, str] | None = None
         for name in self.needed:
             column = batch.columns.attributes.get(name)

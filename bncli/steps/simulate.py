@@ -73,7 +73,7 @@ class SimulateReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
+        """Return every field by name."""
         return asdict(self)
 
 

@@ -94,7 +94,7 @@ class VerifyReport:
         return ModelError(what, where=self.against or "", hint="export the model again")
 
     def as_json(self) -> dict[str, Any]:
-        """`rows` and `max_dp` are those of all comparisons together."""
+        """Return the report; `rows` and `max_dp` are those of all comparisons together."""
         parts = {"self_test": self.self_test, "export": self.export}
         worst = float(np.max([one.max_dp for one in self.compared]))  # NaN where one is
         return {

@@ -137,7 +137,7 @@ def _missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.
 def _changes(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> tuple[tuple[int, int], ...]:
-    """(position, code) of each column that is set; UsageError for one twice."""
+    """Return (position, code) of each column that is set; UsageError for one twice."""
     names = [attribute.name for attribute in attributes]
     found: dict[int, int] = {}
     for name, value in changes:

@@ -229,7 +229,7 @@ def added(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float 
 
 
 def _all_parts(counted: Sequence[CountedRows], decay: float | None) -> tuple[CountsPart, ...]:
-    """Those of all, in an order of their own."""
+    """Return those of all, in an order of their own."""
     factors = [1.0 if decay is None else decay**age for age in range(len(counted))][::-1]
     weighed = (replace(p, weight=p.weight * f) for one, f in zip(counted, factors, strict=True) for p in one.parts)
     return tuple(sorted(weighed, key=lambda part: (part.fingerprint, part.n_rows, part.weight)))

@@ -62,7 +62,7 @@ class StoredTables:
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
-        """Every pair of `attributes` once, those of one shape together; BncliError for one that is not held."""
+        """Yield every pair of `attributes` once, those of one shape together; BncliError for one that is not held."""
         alike: dict[tuple[int, int], list[Set]] = {}
         for i, j in itertools.combinations(sorted(attributes), 2):
             if (i, j) not in self.tables:
@@ -139,7 +139,7 @@ class Counts:
         return [self._observed(s, self._derive(s)) for s in wanted]  # type: ignore[arg-type]
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
-        """n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
+        """Yield n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
         if isinstance(self.source, StoredTables):
             for batch in self.source.pair_batches(attributes):
                 yield from self._observed_pairs(batch)
@@ -155,7 +155,7 @@ class Counts:
             yield from self._observed_pairs(batch)
 
     def class_counts(self) -> Array:
-        """Weight of each class, shape (K,)."""
+        """Return weight of each class, shape (K,)."""
         return self.tables([()])[0]
 
     def _observed(self, s: Set, table: Array) -> Array:
@@ -268,7 +268,7 @@ class _KeptPairs:
         return int(there[0]) if len(there) else None
 
     def find(self, i: int, j: int) -> Array | None:
-        """n[x_i, x_j, y], or None."""
+        """Return n[x_i, x_j, y], or None."""
         # a pair is kept in one of its two orders; the other place is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
@@ -319,7 +319,7 @@ def _bits(s: Set) -> int:
 
 
 def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
-    """Partial tables of one block, flat, for every (set, shape)."""
+    """Return partial tables of one block, flat, for every (set, shape)."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), kind) for _, shape in sets]
     for rows in block.slices(BLOCK):

@@ -63,7 +63,7 @@ class Fusion:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells).
+        """Return tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells).
 
         Of configurations and families the loop is over the fewer.
         """
@@ -129,7 +129,7 @@ class _Group:
         self._size = 1
 
     def take(self, f: int, family: Family, max_configurations: int) -> bool:
-        """Whether one family more fits; a lone one always does, for it cannot be made smaller."""
+        """Return whether one family more fits; a lone one always does, for it cannot be made smaller."""
         added, codes, size = dict[int, tuple[int, Index]](), self._codes, self._size
         for attribute, radix in zip(family.attributes, family.shape, strict=True):
             if attribute not in self._added:
@@ -205,7 +205,9 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
 
 
 def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]) -> _Fused:
-    """One group of all families: so few rows cannot have too many configurations, however many families there are.
+    """Return one group of all families.
+
+    So few rows cannot have too many configurations, however many families there are.
 
     The configurations are the different rows, in the order in which `_groups` would number them.
     """
@@ -236,7 +238,7 @@ def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
 
 
 def _depth_first(families: Sequence[Family]) -> list[int]:
-    """Families so that a child follows the family of its first parent: neighbours share attributes."""
+    """Return families so that a child follows the family of its first parent: neighbours share attributes."""
     by_child = {family.attributes[0]: f for f, family in enumerate(families) if family.child is not None}
     followers: dict[int | None, list[int]] = {}
     for f, family in enumerate(families):
@@ -277,7 +279,7 @@ def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]
 
 
 def no_attributes(data: Dataset) -> JointCodes:
-    """All rows alike."""
+    """Return all rows alike."""
     return JointCodes([np.zeros(b - a, np.uint32) for a, b in data.bounds()], 1)
 
 
@@ -296,7 +298,7 @@ def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes
 
 
 def _mark(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Which values occur in the block (a logical or is the sum of booleans)."""
+    """Return which values occur in the block (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
     for rows in block.slices():
         present[_values(block, attribute, radix, rows)] = True
@@ -327,7 +329,7 @@ def _no_codes(block: RowBlock) -> Codes:
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Which joint configurations occur in the block (a logical or is the sum of booleans)."""
+    """Return which joint configurations occur in the block (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
     for rows in block.slices():
         present[cell_numbers([block.state[rows], block.codes[attribute][rows]], (size, radix))] = True

@@ -105,7 +105,7 @@ Fresh memory costs more than counting: with tables that stay in the cache a sear
 
 
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
-    """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
+    """Yield every pair of `attributes` once, counted in rounds that fit the memory budget."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
     kernel = _count_pairs_of_many if many else _count_pairs
@@ -148,7 +148,7 @@ def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int3
 def _count_pairs(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
+    """Return partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
     kind = np.int64 if block.weights is None else np.float64
     sizes = [supers[p].size * n_labels * (1 if p == q else supers[q].size) for p, q in pairs]
     totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
@@ -191,7 +191,7 @@ def _pair_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[t
 def _margins(
     supers: list[SuperAttribute], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]
 ) -> Iterator[PairBatch]:
-    """All pairs of attributes, from tables[k] [u, y, v] of a pair; of one with itself [u, y, 0]."""
+    """Yield all pairs of attributes, from tables[k] [u, y, v] of a pair; of one with itself [u, y, 0]."""
     for p, alike in _alike(supers, pairs):
         stacked = np.stack([tables[k] for k in alike]).astype(np.float64, copy=False)
         if pairs[alike[0]] == (p, p):
@@ -201,7 +201,7 @@ def _margins(
 
 
 def _alike(supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
-    """(p, places among `pairs` of those of p with others of one shape, or with itself)."""
+    """Return (p, places among `pairs` of those of p with others of one shape, or with itself)."""
     groups: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
     for place, (p, q) in enumerate(pairs):
         groups.setdefault((p, None if p == q else supers[q].shape), []).append(place)
@@ -258,7 +258,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
 
 
 def _sum(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
-    """Partial sums s[c, u, v] of pairs, (C, cells); of one with itself: s[c, u]."""
+    """Return partial sums s[c, u, v] of pairs, (C, cells); of one with itself: s[c, u]."""
     columns: Array = block.state
     sizes = [supers[p].size * (1 if p == q else supers[q].size) for p, q in pairs]
     totals = [np.zeros((len(columns), size)) for size in sizes]
@@ -306,7 +306,7 @@ def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
 
 
 def n_cells(data: Dataset, members: Sequence[int]) -> int:
-    """Cells of the table over `members` and the class."""
+    """Return cells of the table over `members` and the class."""
     return math.prod(data.schema.cardinalities[i] for i in members) * data.n_labels
 
 
@@ -343,7 +343,7 @@ def _count_columns_of_many(
 def _count_columns(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.generic]]:
-    """Partial tables n[x_base, y, x_j] of one block, flat, for every candidate."""
+    """Return partial tables n[x_base, y, x_j] of one block, flat, for every candidate."""
     kind = np.int64 if block.weights is None else np.float64
     shape = (*(cardinalities[i] for i in base), n_labels)
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], kind) for j in candidates]

@@ -44,7 +44,7 @@ class ChunkedColumn:
         return tuple(itertools.accumulate(map(len, self.parts), initial=0))
 
     def whole(self) -> Codes:
-        """All rows, (N,): a copy unless there is one part."""
+        """Return all rows, (N,): a copy unless there is one part."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def rows(self, start: int, stop: int) -> Codes:

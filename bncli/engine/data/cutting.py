@@ -85,7 +85,7 @@ class _Coded(NamedTuple):
 
 
 def many_valued(attribute: CategoricalAttribute, rule: Rule) -> bool:
-    """Whether the rule has its levels pooled; `attribute` has those that occur, with their frequencies."""
+    """Return whether the rule has its levels pooled; `attribute` has those that occur, with their frequencies."""
     if rule in (None, "off"):
         return False
     n = attribute.n_values
@@ -145,7 +145,7 @@ def _unlike(name: str, taken: set[str]) -> str:
 
 
 def _joined(values: Sequence[str], n_values: int) -> str:
-    """Two or three values as they are, of more the first two."""
+    """Return two or three values as they are, of more the first two."""
     shown = values[: n_values if n_values <= _NAMED_WHOLE else _NAMED]
     texts = [value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}..." for value in shown]
     return "|".join([*texts, *([f"{n_values - len(shown)} more"] if n_values > len(shown) else [])])
@@ -260,7 +260,7 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
 
 
 def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = False) -> tuple[bool, tuple[float, ...]]:
-    """Whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
+    """Return whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
 
     They are where they have weight, or are said to be a `level`.
     """
@@ -352,7 +352,7 @@ def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) 
 
 
 def _lacks(column: Column | CodedColumn) -> bool:
-    """Whether values of a column of numbers are missing."""
+    """Return whether values of a column of numbers are missing."""
     assert isinstance(column, NumericColumn)
     return column.values.dtype.kind == "f" and bool(np.isnan(column.values).any())
 
@@ -422,7 +422,7 @@ def _coded(
 
 
 def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
-    """`coded` of every name, in order; progress is told from the calling thread."""
+    """Return `coded` of every name, in order; progress is told from the calling thread."""
     rows: list[_Coded] = []
     with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
         for name, column in zip(names, (map if pool is None else pool.map)(coded, names), strict=True):
@@ -432,7 +432,7 @@ def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_C
 
 
 def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | ColumnsJoinedOnDemand:
-    """Arrays, or what stands for them where any column lies in parts."""
+    """Return arrays, or what stands for them where any column lies in parts."""
     if not any(isinstance(column.codes, ChunkedColumn) for column in rows):
         return tuple(column.codes for column in rows)  # type: ignore[misc]
     return ColumnsJoinedOnDemand(

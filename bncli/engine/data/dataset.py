@@ -53,7 +53,7 @@ class RowBlock:
         return len(self.labels)
 
     def __sizeof__(self) -> int:
-        """Bytes of the arrays: by them a cluster weighs whether to move a block."""
+        """Return bytes of the arrays: by them a cluster weighs whether to move a block."""
         arrays = (*self.codes, self.labels, *(() if self.weights is None else (self.weights,)))
         return sum(array.nbytes for array in arrays)
 
@@ -115,7 +115,7 @@ class Dataset:
         return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
-        """First and last row + 1 of every block."""
+        """Return first and last row + 1 of every block."""
         return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
@@ -142,7 +142,7 @@ class Dataset:
         return tuple(codes[start:stop] for codes in self.codes)
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
-        """`kernel(block, *broadcast)` of every block, in block order."""
+        """Return `kernel(block, *broadcast)` of every block, in block order."""
         results = list(self._results(kernel, broadcast, states))
         self._let_go()
         return results
@@ -215,10 +215,13 @@ class BlockKeeper(Protocol):
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None
     ) -> Sequence[Any]:
-        """`kernel(block, *broadcast)` of every block, brought here; `states` are arrays or what `keep` returned."""
+        """Return `kernel(block, *broadcast)` of every block, brought here.
+
+        `states` are arrays or what `keep` returned.
+        """
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """Stands for the result of every block, which stays where the block is."""
+        """Stand for the result of every block, which stays where the block is."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ class DistributedDataset(Dataset):
         return Dataset(self.schema, self.codes, self.labels, self.weights, self.threads).take(rows)
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
-        """`map` without the way home."""
+        """Return `map` without the way home."""
         return self.keeper.keep(kernel, broadcast, states)
 
     def _results(self, kernel: Callable[..., Any], broadcast: Any, states: Sequence[Any] | None) -> Iterator[Any]:
@@ -240,7 +243,9 @@ class DistributedDataset(Dataset):
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """First and last row + 1 of every block: a power of two of them, none under ROWS_PER_BLOCK rows, and at most 16.
+    """Return first and last row + 1 of every block.
+
+    A power of two of them, none under ROWS_PER_BLOCK rows, and at most 16.
 
     Of very many rows there may be more, by MORE_BLOCKS.
     """

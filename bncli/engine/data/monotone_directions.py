@@ -36,7 +36,7 @@ def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str]
 
 
 def _check_label(schema: Schema, towards: str | None, flag: str) -> None:
-    """UsageError where the class has no such label, and where it is to be named or there is no other."""
+    """Raise UsageError where the class has no such label, and where it is to be named or there is no other."""
     n = len(schema.labels)
     if towards is not None and towards not in schema.labels:
         error = unknown_label(towards, schema.labels, "--towards", schema.class_name)

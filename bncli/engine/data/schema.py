@@ -87,7 +87,7 @@ def source_column(attribute: Attribute) -> str:
 
 
 def direction_of(schema: Schema, i: int) -> int:
-    """1, -1 or 0, as of a `NumericAttribute`; levels have none."""
+    """Return 1, -1 or 0, as of a `NumericAttribute`; levels have none."""
     attribute = schema.attributes[i]
     return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 

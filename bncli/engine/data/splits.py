@@ -34,7 +34,7 @@ def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) 
 
 
 def _laid_out(labels: Integers, seed: int | Sequence[int]) -> Index:
-    """All rows, class after class, shuffled within each."""
+    """Return all rows, class after class, shuffled within each."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
 
@@ -49,7 +49,10 @@ def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) 
 
 
 def nested_order(labels: Integers, seed: int | Sequence[int]) -> Index:
-    """All rows, shuffled, in an order each of whose beginnings is a stratified sample; equal places in random order."""
+    """Return all rows, shuffled, in an order each of whose beginnings is a stratified sample.
+
+    Equal places in random order.
+    """
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     own = labels[shuffled]
     by_class = np.argsort(own, kind="stable")

@@ -22,7 +22,7 @@ def cut_points(
     *,
     bins: int = 10,
 ) -> tuple[float, ...]:
-    """Ascending cuts of `bins` intervals; none for a constant."""
+    """Return ascending cuts of `bins` intervals; none for a constant."""
     if len(values) == 0:
         return ()
     low, high = np.float64(values.min()), np.float64(values.max())

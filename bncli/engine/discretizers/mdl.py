@@ -132,7 +132,7 @@ def cut_points(
 
 
 def _search(items: _Items) -> list[int]:
-    """Every accepted cut, as the item after which it lies."""
+    """Return every accepted cut, as the item after which it lies."""
     accepted: list[int] = []
     pending = [_Range(0, len(items.labels), items.start, items.end)]
     while pending:
@@ -163,7 +163,7 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
 
 
 def _costs(items: _Items, whole: _Range, candidates: Index) -> Counts:
-    """n_L Ent(L) + n_R Ent(R) of a cut after each candidate, in fixed point."""
+    """Return n_L Ent(L) + n_R Ent(R) of a cut after each candidate, in fixed point."""
     n_log_n, n = items.n_log_n, whole.counts.sum()
     before_first = items.total[whole.first] - (1 if items.weights is None else items.weights[whole.first])
     costs = np.empty(len(candidates), np.int64)

@@ -287,7 +287,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
-    """Those that are tried; none where no row can be held out."""
+    """Return those that are tried; none where no row can be held out."""
     if data.n_rows < 2:
         return []
     size, tried = capacity(data.n_rows), effort.folds(data.n_rows)
@@ -367,7 +367,7 @@ def _fit_components(
     watch: Watch,
     bag: Bag,
 ) -> list[_Fitted]:
-    """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
+    """Return those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """

@@ -197,7 +197,7 @@ def _leaf_scores(tree: Tree, leaf: Index) -> Array:
 
 
 def probabilities(scores: Array) -> Array:
-    """(rows, scores): P of class 1 of two, else of every class."""
+    """Return (rows, scores): P of class 1 of two, else of every class."""
     if scores.shape[1] == 1:
         with np.errstate(over="ignore"):
             return np.asarray(1.0 / (1.0 + np.exp(-scores)))
@@ -238,7 +238,7 @@ def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
 
 
 def _by_class(scores: Array) -> Array:
-    """(..., K), their mean 0, from (..., scores)."""
+    """Return (..., K), their mean 0, from (..., scores)."""
     if scores.shape[-1] == 1:
         return np.concatenate([-0.5 * scores, 0.5 * scores], axis=-1)
     return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
@@ -284,7 +284,7 @@ def _numbered(answers: Index, attribute: Attribute) -> tuple[Index, Index]:
 
 
 def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
-    """Tables over the same attributes joined, in the order of first use."""
+    """Return tables over the same attributes joined, in the order of first use."""
     opened: dict[tuple[int, ...], list[_Table]] = {}
     for table in tables:
         alike = opened.setdefault(table.attributes, [])
@@ -297,7 +297,7 @@ def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
 
 
 def _union(a: _Table, b: _Table, schema: Schema) -> _Table | None:
-    """Both tables as one; None where that has too many cells."""
+    """Return both tables as one; None where that has too many cells."""
     pairs = [x * size + y for x, y, size in zip(a.binnings, b.binnings, b.cells.shape, strict=False)]
     numbered = [_numbered(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True)]
     n_cells = math.prod(len(first) for _, first in numbered)

@@ -111,7 +111,7 @@ class ComputeBudget:
 
     @classmethod
     def of(cls, limit: float | None, clock: Clock | None) -> ComputeBudget:
-        """Begins now."""
+        """Begin now."""
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
     def begin_candidates(self, effort: Effort, data: Dataset) -> None:
@@ -120,17 +120,17 @@ class ComputeBudget:
         self.before_candidates = self._elapsed()
 
     def allows(self, expected: float, later: float) -> bool:
-        """Whether a candidate of this cost, and of so much later, may still be tried."""
+        """Return whether a candidate of this cost, and of so much later, may still be tried."""
         return self.expected + expected + self.later + later <= self.seconds and self.has_time(expected, later)
 
     def has_time(self, expected: float, later: float) -> bool:
-        """Whether the limit, if there is one, will not be passed."""
+        """Return whether the limit, if there is one, will not be passed."""
         if self.limit is None or self.clock is None:
             return True
         return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
 
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Whether the n-th part of the time that is left now will be over when asked; never without a limit."""
+        """Return whether the n-th part of the time that is left now will be over when asked; never without a limit."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()
@@ -192,7 +192,7 @@ def search_seconds(name: str, n_attributes: int) -> float:
 
 
 def memory_of(name: str, data: Dataset, effort: Effort) -> int:
-    """Bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
+    """Return bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
 
     The boosted trees count their questions for every bin of a block of attributes, which is less than the codes; of a
     row and a class they have scores, gradients and curvatures, and of a row and tree an entry for the joint fit.
@@ -241,5 +241,5 @@ def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:
 
 
 def pass_seconds(likelihood: ConditionalLikelihood) -> float:
-    """One evaluation, with the change of coordinates."""
+    """Return one evaluation, with the change of coordinates."""
     return 1e-9 * (likelihood.pass_work + CELL * likelihood.data.n_labels * likelihood.n_cells)

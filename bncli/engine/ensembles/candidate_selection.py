@@ -317,7 +317,7 @@ def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[HeldOu
 
 
 def _is_promising(name: str, builds_on: Mapping[str, str], losses: Mapping[str, float]) -> bool:
-    """Whether smaller sets have gained, of those that were tried: a base that was left out tells nothing."""
+    """Return whether smaller sets have gained, of those that were tried: a base that was left out tells nothing."""
     if name == "pairs":
         told = [losses[one] for one in ("tree", "boosted") if one in losses]
     elif name == "all pairs":
@@ -343,12 +343,12 @@ def has_lost_its_base(
     prunes: bool,
     left_out: Collection[str],
 ) -> bool:
-    """Whether nothing speaks against the candidate but that the one it builds on was left out."""
+    """Return whether nothing speaks against the candidate but that the one it builds on was left out."""
     return builds_on.get(name) in left_out and may_improve(name, {}, judged, prunes)
 
 
 def is_better(name: str, other: str, judged: Sequence[HeldOutEvaluation]) -> bool:
-    """Whether one candidate lost less than the other, or the other was not tried."""
+    """Return whether one candidate lost less than the other, or the other was not tried."""
     losses = {one.name: one.losses.log_loss for one in judged}
     return losses[name] < losses.get(other, math.inf)
 

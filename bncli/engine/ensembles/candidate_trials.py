@@ -180,11 +180,11 @@ class Trials:
         self._budget.grant(expected, later, did)
 
     def _is_late(self) -> bool:
-        """Whether there is a limit, and it is reached."""
+        """Return whether there is a limit, and it is reached."""
         return self._budget.limit is not None and self._budget.is_over
 
     def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
-        """Seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
+        """Return seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
         if not self._judged or self._budget.allows(cost, later):
             return False
         if not self._budget.has_time(cost, later):

@@ -112,7 +112,7 @@ class Candidate:
     """A factor of the penalty on sets of several attributes."""
 
     def has_tables_of(self, other: Candidate) -> bool:
-        """Whether the two are one model."""
+        """Return whether the two are one model."""
         alike = self.coding == other.coding and self.lower_orders == other.lower_orders
         return alike and set(self.families) == set(other.families)
 
@@ -163,7 +163,7 @@ def candidate(rows: Rows, name: str) -> Candidate:
 
 
 def names(data: Dataset) -> tuple[str, ...]:
-    """Those that these attributes can have, the likely best first."""
+    """Return those that these attributes can have, the likely best first."""
     n, attributes = len(data.schema.informative), data.schema.attributes
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
@@ -222,7 +222,10 @@ def _extend(rows: Rows, name: str, bins: int) -> None:
 
 
 def _fit_of(rows: Rows, below: Candidate) -> Fit:
-    """One whose residuals tell what it lacks: the best one, unless its penalty is below that of `additive_fit`."""
+    """Return one whose residuals tell what it lacks.
+
+    The best one, unless its penalty is below that of `additive_fit`.
+    """
     fit = rows.fits.get(below.name)
     if fit is not None and rows.penalties.get(below.name, PENALTY) >= PENALTY:
         return fit

@@ -53,7 +53,7 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
 
 
 def singles(data: Dataset, sharp: Binnings) -> Binnings:
-    """Every attribute as a table over it alone sees it; `sharp`: by the rule of Fayyad & Irani."""
+    """Return every attribute as a table over it alone sees it; `sharp`: by the rule of Fayyad & Irani."""
     if data.n_rows < MANY_ROWS:
         return few(data, FINE // 2)
     both = zip(few(data, FINE), sharp, strict=True)
@@ -61,12 +61,12 @@ def singles(data: Dataset, sharp: Binnings) -> Binnings:
 
 
 def few(data: Dataset, bins: int) -> Binnings:
-    """Every attribute in at most `bins` intervals of about equal weight."""
+    """Return every attribute in at most `bins` intervals of about equal weight."""
     return tuple(grouping_of(attribute, bins) for attribute in data.schema.attributes)
 
 
 def mdl_binnings(data: Dataset) -> Binnings:
-    """Every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
+    """Return every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
     without_cuts = _without_cuts(data)
     return tuple(_mdl_binning(data, i, i in without_cuts) for i in range(len(data.codes)))
 
@@ -110,7 +110,7 @@ def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
 
 
 def regrouped_families(families: Sequence[Family], binnings: Binnings) -> tuple[Family, ...]:
-    """Families over regrouped rows, as families over the rows as they are."""
+    """Return families over regrouped rows, as families over the rows as they are."""
     return tuple(_regrouped_family(family, binnings) for family in families)
 
 

@@ -88,7 +88,7 @@ class _Rows:
         return -float((self.weights * self.own * log_probabilities(scores)).sum())
 
     def scores(self, values: Array) -> Array:
-        """(rows, scores) by the values (leaves, scores)."""
+        """Return (rows, scores) by the values (leaves, scores)."""
         return np.asarray(self.prior + self.leaves @ values)
 
 

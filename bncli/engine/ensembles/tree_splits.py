@@ -206,7 +206,7 @@ class _Level:
         self._sums = np.zeros((1, 0))
 
     def counted(self, node: Index, n_nodes: int) -> Array:
-        """All rows."""
+        """Return all rows."""
         places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
         self._sums = self._count(places, n_nodes, self.packed)
         return self._by_column()
@@ -252,7 +252,7 @@ def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -
 
 
 def _sampled_ends(weights: Array, bins: int, u: float) -> Mask:
-    """Whether a bin ends with each interval."""
+    """Return whether a bin ends with each interval."""
     if len(weights) <= bins:
         return np.ones(len(weights), bool)
     shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
@@ -273,7 +273,7 @@ def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterato
 
 
 def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
-    """First and last column + 1 of every block; no column takes more than twice the room that it needs."""
+    """Yield first and last column + 1 of every block; no column takes more than twice the room that it needs."""
     first = 0
     for c, size in enumerate(sizes):
         here = c + 1 - first
@@ -294,7 +294,7 @@ def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 
 def _packed(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Both in each number (n,), in whole units."""
+    """Return both in each number (n,), in whole units."""
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
     whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))
@@ -361,7 +361,10 @@ def _triangle(width: int) -> Array:
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
-    """(columns, places) from packed sums: left (nodes, columns, places), overwritten, and total (nodes, 1, 1)."""
+    """Return (columns, places) from packed sums.
+
+    Left (nodes, columns, places), overwritten, and total (nodes, 1, 1).
+    """
     all_g, all_h = _unpacked(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD
     np.rint(g, out=g)

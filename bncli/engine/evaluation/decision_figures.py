@@ -70,7 +70,7 @@ def _mean(values: Array | Mask, weights: Array, rows: Mask) -> float | None:
 
 
 def figures_of(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
-    """Those that the rule asks for of rows with these labels and weights (N,), but for its sets."""
+    """Return those that the rule asks for of rows with these labels and weights (N,), but for its sets."""
     rule, there = rows.rule, rows.codes != ABSTAINED
     found: dict[str, float | None] = {}
     if rule.costs is not None:

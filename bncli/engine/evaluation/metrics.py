@@ -123,7 +123,7 @@ def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:
 
 
 def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
-    """R_K, -1 to 1."""
+    """Return R_K, -1 to 1."""
     shares = confusion / confusion.sum()
     true, predicted = shares.sum(axis=1), shares.sum(axis=0)
     if min(np.count_nonzero(true), np.count_nonzero(predicted)) < 2:
@@ -217,12 +217,12 @@ def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = N
 
 
 def measure_baseline(frequencies: Array, labels: Integers, weights: Array | None = None) -> Baseline:
-    """How well frequencies (K,) predict labels (N,) under weights (N,) or None for 1."""
+    """Return how well frequencies (K,) predict labels (N,) under weights (N,) or None for 1."""
     masses = np.bincount(labels, weights, len(frequencies))
     shares = masses / masses.sum()
     return Baseline(float(shares[frequencies.argmax()]), float(-(shares @ np.log(frequencies))) + 0.0)
 
 
 def skill_score(log_loss: float | None, base: float | None) -> float | None:
-    """1 - log_loss / base; None where either is not defined, or the frequencies leave nothing to be learnt."""
+    """Return 1 - log_loss / base; None where either is not defined, or the frequencies leave nothing to be learnt."""
     return None if log_loss is None or not base else 1 - log_loss / base

@@ -112,7 +112,7 @@ def friedman(figures: ArrayLike, lower_is_better: bool = True) -> Friedman:
 
 
 def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """How far apart the average ranks of two of k >= 2 methods over n >= 1 data sets must be, at level alpha."""
+    """Return how far apart the average ranks of two of k >= 2 methods over n >= 1 data sets must be, at level alpha."""
     if k < 2 or n < 1 or not 0 < alpha < 1:
         raise BncliError(f"no critical difference of {k} methods over {n} data sets at level {alpha}")
     return range_quantile(alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))

@@ -150,7 +150,7 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
 
 
 def _exact_tail(n: int, w: int) -> float:
-    """P(W >= w), each of the ranks 1, ..., n counted with probability 1/2."""
+    """Return P(W >= w), each of the ranks 1, ..., n counted with probability 1/2."""
     subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: how many subsets of the ranks so far sum to s
     subsets[0] = 1
     for rank in range(1, n + 1):

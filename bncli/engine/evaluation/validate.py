@@ -163,7 +163,7 @@ def cross_validate(
     run: Run = Run(),
     sizes: Sequence[int] = (),
 ) -> Iterator[Fold]:
-    """Every fold of every repeat, in order, each followed by the same fold learnt from samples of `sizes` rows.
+    """Yield every fold of every repeat, in order, each followed by the same fold learnt from samples of `sizes` rows.
 
     What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
     """
@@ -181,7 +181,7 @@ def _splits(columns: Columns, protocol: Protocol) -> Iterator[Split]:
 
 
 def hold_out_all(columns: Columns, asked: FoldTask, whole: Split, run: Run) -> Iterator[Fold]:
-    """One fold of one repeat, then the same fold learnt from samples."""
+    """Yield one fold of one repeat, then the same fold learnt from samples."""
     protocol, number = asked.protocol, whole.repeat * asked.protocol.folds + whole.number
     units = len(whole.others) + sum(n for n in asked.sizes if n < len(whole.others))
     done = float(number)
@@ -237,7 +237,9 @@ def hold_out(
     run: Run = Run(),
     inside: Watch = silent,
 ) -> Fold:
-    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`.
+    """Return one fold: learn from the other rows, predict these.
+
+    The watch hears when the stage `fit` gives way to `score`.
 
     `inside` hears all that the learning has to say.
     """

@@ -68,7 +68,7 @@ def _cheapest(graph: Graph, costs: dict[int, tuple[int, int]], cardinalities: Ma
 
 
 def _cost(graph: Graph, node: int, cardinalities: Mapping[int, int]) -> tuple[int, int]:
-    """Weight of the edges that eliminating `node` adds, and the size of its table."""
+    """Return weight of the edges that eliminating `node` adds, and the size of its table."""
     fill = sum(
         cardinalities[a] * cardinalities[b] for a, b in itertools.combinations(graph[node], 2) if b not in graph[a]
     )

@@ -85,11 +85,11 @@ class Forward:
     products: list[_Product]
 
     def score_slots(self) -> list[Array]:
-        """Scores by class and configuration of every score slot, each (K, configurations)."""
+        """Return scores by class and configuration of every score slot, each (K, configurations)."""
         return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
     def scale(self, sides: Sequence[ProductOperand | None]) -> Array | None:
-        """Log carried along by a product of tables, (K, configurations)."""
+        """Return log carried along by a product of tables, (K, configurations)."""
         total = None
         for side in sides:
             scale = None if side is None else self.scales[side.slot]
@@ -196,7 +196,7 @@ def _join_logs(operation: Join, run: Forward, out: Array) -> None:
 
 
 def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
-    """Tables of both sides with the axes of the product, those that they lack of length 1."""
+    """Return tables of both sides with the axes of the product, those that they lack of length 1."""
     sides = [side for side in (operation.left, operation.right) if side is not None]
     return [
         np.expand_dims(

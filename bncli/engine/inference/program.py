@@ -207,7 +207,7 @@ class Builder:
         return Program(self.n_rows, self.shapes, self.operations, cells, self.score_slots, self.work, self.widest)
 
     def source(self, tables: Sequence[BucketTable]) -> Source:
-        """Tables side by side: of different rows, those of one scope in one slot."""
+        """Return tables side by side: of different rows, those of one scope in one slot."""
         by_scope: dict[Scope, list[BucketTable]] = {}
         for table in tables:
             by_scope.setdefault(table.scope, []).append(table)
@@ -259,7 +259,10 @@ class Builder:
         self.depths[slot] = max(self.depths[slot], depth)
 
     def marginalized(self, sources: Sequence[Source]) -> list[BucketTable]:
-        """All sources of a bucket joined, its attribute marginalized: the narrowest two first, the last two at once."""
+        """Return all sources of a bucket joined, its attribute marginalized.
+
+        The narrowest two first, the last two at once.
+        """
         heap = [(*self._weight(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
         for number in range(len(sources), 2 * len(sources) - 2):
@@ -283,7 +286,7 @@ class Builder:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
     def _check(self, scope: Scope) -> None:
-        """Refuses a table that is too large."""
+        """Refuse a table that is too large."""
         entries = self._n_entries(scope)
         if entries > self.limits.table:
             raise TooWideError(scope)
@@ -297,7 +300,7 @@ class Builder:
             raise TooManyError
 
     def _weight(self, source: Source) -> tuple[int, int]:
-        """Attributes in the widest table, and entries of all."""
+        """Return attributes in the widest table, and entries of all."""
         return max(len(stored.scope) for stored in source), sum(
             math.prod(self.shapes[stored.slot]) for stored in source
         )
@@ -430,7 +433,10 @@ def _family_tables(
     hidden: Hidden,
     place: Mapping[int, int],
 ) -> list[BucketTable]:
-    """One table for every set of the family's attributes that some row hides; its cells are numbered from `offset`."""
+    """Return one table for every set of the family's attributes that some row hides.
+
+    Its cells are numbered from `offset`.
+    """
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     masks = np.zeros(len(needed), np.int64)
     for axis, attribute in enumerate(family.attributes):

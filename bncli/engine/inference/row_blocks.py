@@ -67,7 +67,7 @@ class Observed:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Tables of the groups, each (K, configurations), from cells of shape (K, n_cells)."""
+        """Return tables of the groups, each (K, configurations), from cells of shape (K, n_cells)."""
         padded = np.zeros((len(cells), self.fusion.n_cells))
         padded[:, self.padded] = cells[:, self.own]
         return self.fusion.expand(padded)
@@ -145,7 +145,7 @@ class CompiledBlocks:
         return 1e5 + per_row + NANOSECONDS * self.work.entries
 
     def conditional(self, cells: Array) -> tuple[float, Array]:
-        """CLL and its gradient."""
+        """Return CLL and its gradient."""
         tables = self.observed.expand(cells)
         cll, totals, gradient = self.data.reduce(row_block.conditional, cells, tables, states=self.blocks)
         return cll, self.observed.gather(totals) + gradient
@@ -189,7 +189,7 @@ class IncompleteLikelihood:
         return self._joint.work
 
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
-        """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
+        """Return CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
         return self._conditional.conditional(cells)
 
     def joint(self, cells: Array) -> tuple[float, Array]:
@@ -201,7 +201,7 @@ class IncompleteLikelihood:
         return self._joint.log_joint(cells)
 
     def flatten(self, tables: Tables) -> Array:
-        """Tables as one array of shape (K, n_cells)."""
+        """Return tables as one array of shape (K, n_cells)."""
         return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
     def tables(self, cells: Array) -> Tables:
@@ -273,7 +273,7 @@ def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
 
 
 def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
-    """Return the derivatives are the weight of the rows by class and configuration."""
+    """Return the derivatives, which are the weights of the rows by class and configuration."""
     counts = [
         np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
         for codes, table in zip(compiled.codes, tables, strict=True)

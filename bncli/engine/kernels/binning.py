@@ -93,7 +93,9 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
 
 
 def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
-    """How many cuts lie below every number of the type, and the others rounded down to the type: x > c stays as it was.
+    """Return how many cuts lie below every number of the type, and the others rounded down to the type.
+
+    X > c stays as it was.
 
     Cuts at or above the highest number of the type drop out: nothing exceeds them.
     """
@@ -137,7 +139,7 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
 
 
 def _shares(weights: list[float], n_groups: int) -> list[int]:
-    """How many groups each stretch gets."""
+    """Return how many groups each stretch gets."""
     if len(weights) == 1:
         return [max(1, n_groups)]
     shares = [1] * len(weights)
@@ -264,7 +266,7 @@ def _float_of_bits(images: NDArray[np.uint64]) -> Array:
 
 
 def _run_starts(ascending: Numbers) -> Index:
-    """Positions where a value differs from the one before it, the first position included."""
+    """Return positions where a value differs from the one before it, the first position included."""
     if len(ascending) == 0:
         return np.zeros(0, np.intp)
     return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
@@ -286,7 +288,7 @@ def _sorted_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers
 
 
 def midpoints(below: Array, above: Array) -> Array:
-    """Cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above.
+    """Return cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above.
 
     >>> midpoints(np.array([1.0, 1e308]), np.array([2.0, 1.5e308])).tolist()
     [1.5, 1.25e+308]

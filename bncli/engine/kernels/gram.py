@@ -64,7 +64,7 @@ class Packing:
         return _work([pack.n_codes for pack in self.packs], n_rows, n_blocks)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """How many rows `budget` nanoseconds are enough for."""
+        """Return how many rows `budget` nanoseconds are enough for."""
         fixed = self.work(0, n_blocks)
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
 
@@ -170,7 +170,7 @@ def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
 
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:
-    """C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows) not negative."""
+    """Return C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows) not negative."""
     total = np.zeros((len(factors), packing.n, packing.n))
     for start in range(0, factors.shape[1], ROWS):
         rows = slice(start, start + ROWS)
@@ -196,7 +196,7 @@ def _add(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: A
 
 
 def _within(pack: Pack, sums: Array) -> Array:
-    """C among the indicators of one pack, from the sums (blocks, n_codes) of its codes."""
+    """Return C among the indicators of one pack, from the sums (blocks, n_codes) of its codes."""
     if pack.active is None:
         own = sums[:, : len(pack.indicators)]
         return own[:, :, np.newaxis] * np.eye(len(pack.indicators))

@@ -20,7 +20,7 @@ SIGNIFICANT_DIGITS = 12
 
 
 def mutual_information(table: Array) -> Array:
-    """I(X; Y) of tables n[a, y], shape (..., values, K) -> (...); 0 for an empty table.
+    """Return I(X; Y) of tables n[a, y], shape (..., values, K) -> (...); 0 for an empty table.
 
     >>> same, independent = np.eye(2), np.ones((2, 2))
     >>> (mutual_information(np.stack([same, independent])) / math.log(2)).tolist()  # in bits
@@ -49,7 +49,7 @@ def conditional_mutual_information(table: Array) -> Array:
 
 
 def rounded(scores: Array) -> Array:
-    """`scores` to 12 significant digits, the form in which they are compared.
+    """Return `scores` to 12 significant digits, the form in which they are compared.
 
     >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
     True

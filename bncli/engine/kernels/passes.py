@@ -66,7 +66,7 @@ class Indicators:
         return len(self._codes)
 
     def __sizeof__(self) -> int:
-        """Bytes of the codes and of what is kept: by them a cluster weighs whether to move them."""
+        """Return bytes of the codes and of what is kept: by them a cluster weighs whether to move them."""
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
@@ -100,7 +100,7 @@ LOG_FACTORS = 16
 def two_classes(
     codes: Sequence[Integers], signs: Array, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
-    """K = 2: only the score difference d = S[1] - S[0] is needed; tables[g] (configurations,) hold differences.
+    """Return K = 2: only the score difference d = S[1] - S[0] is needed; tables[g] (configurations,) hold differences.
 
     signs (rows,) is +1 for the second class, -1 for the first. Returns the CLL and dCLL/d(table of differences).
     """
@@ -155,7 +155,7 @@ def _sum_of_logs(x: Array) -> float:
 def some_classes(
     codes: Sequence[Integers], labels: Integers, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
-    """K of about 3 to 10: one bincount per group and class, and look-ups of several classes at a time.
+    """Return K of about 3 to 10: one bincount per group and class, and look-ups of several classes at a time.
 
     tables[g] (K, configurations). Only differences from the first class are looked up, and its residuals are what the
     others leave: residuals sum to 0 over the classes.
@@ -180,7 +180,10 @@ def some_classes(
 
 
 def wide(table: Array) -> list[Array]:
-    """Differences from the first class, (configurations, 4, 2 or 1 classes): sizes that np.take moves at one stroke."""
+    """Return differences from the first class, (configurations, 4, 2 or 1 classes).
+
+    Sizes that np.take moves at one stroke.
+    """
     parts, k = [], 1
     while k < len(table):
         width = next(w for w in (4, 2, 1) if k + w <= len(table))
@@ -245,7 +248,7 @@ def sparse_classes(z: Indicators, labels: Integers, weights: Array | None, table
 
 
 def class_major(differences: Array) -> Array:
-    """Scores (K, rows) from differences from the first class, (rows, K - 1): that class has 0."""
+    """Return scores (K, rows) from differences from the first class, (rows, K - 1): that class has 0."""
     scores = np.zeros((differences.shape[1] + 1, len(differences)))
     scores[1:] = differences.T
     return scores
@@ -287,7 +290,7 @@ def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequ
 
 
 def _spread(margin: Array) -> Array:
-    """P(0 | x) P(1 | x) where the scores differ by `margin`, which is overwritten."""
+    """Return P(0 | x) P(1 | x) where the scores differ by `margin`, which is overwritten."""
     np.abs(margin, out=margin)
     np.exp(np.negative(margin, out=margin), out=margin)
     return margin / np.square(1.0 + margin)
@@ -308,7 +311,7 @@ def of_two(codes: Sequence[Integers], spread: Array, tables: Sequence[Array]) ->
 
 
 def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """P (K, rows)."""
+    """Return P (K, rows)."""
     out = np.empty((len(tables[0]), len(codes[0])))
     for start, _block, scores in _scores(codes, tables):
         _softmax(scores)
@@ -317,7 +320,10 @@ def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) ->
 
 
 def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
-    """(first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are overwritten."""
+    """Yield (first row, codes, sums of tables less those of class 0 (K, rows)) of every block.
+
+    The sums are overwritten.
+    """
     n_labels, n_rows = len(tables[0]), len(codes[0])
     parts = [wide(table) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]

@@ -55,7 +55,7 @@ class Subspace:
         return np.concatenate([columns[members] for columns in self.columns], axis=1)
 
     def restrict(self, cells: Array) -> Array:
-        """R' of cells (any, n_cells), shape (any, n)."""
+        """Return R' of cells (any, n_cells), shape (any, n)."""
         if len(self.top) == self.n:
             out = cells.take(self.top, axis=1)
         else:
@@ -73,7 +73,7 @@ class Subspace:
             out[:, cells] += columns[:, numbers]
 
     def gram(self, weights: Array) -> Array:
-        """R' diag(weights) R, (n, n), weights (n_cells,)."""
+        """Return R' diag(weights) R, (n, n), weights (n_cells,)."""
         total = np.zeros(self.n * self.n)
         diagonal = np.arange(len(self.top)) * (self.n + 1)
         total[diagonal] = weights[self.top]
@@ -175,7 +175,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """Return a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
+    """Return the curvature, 1 for cells without rows or penalty: their gradient is 0 whatever divides it."""
     return np.where(a > 0, a, 1.0)
 
 
@@ -311,7 +311,10 @@ def dense_work(n_blocks: int) -> float:
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """`inverse` of each matrix with its penalty, (any, n, n), one of either for all; at once, unless one fails."""
+    """Return `inverse` of each matrix with its penalty, (any, n, n), one of either for all.
+
+    At once, unless one fails.
+    """
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NOTHING)
@@ -341,7 +344,7 @@ def _inverse_of_triangle(lower: Array) -> Array:
 
 
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
-    """(matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
+    """Return (matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
 
     The unit matrix for one that is not finite. L is `penalty`, a matrix or a factor of I; it takes no part in the
     ridge, which follows the mean of the diagonal.

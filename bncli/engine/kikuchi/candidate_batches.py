@@ -82,7 +82,7 @@ class Batch:
 def count(
     block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """n[place, y] of every group, flat; offsets[i]: where the values of attribute i begin among those of all."""
+    """Return n[place, y] of every group, flat; offsets[i]: where the values of attribute i begin among those of all."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
     for rows, values in _row_slices(block, offsets):
@@ -100,7 +100,7 @@ def count(
 
 
 def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
-    """Rows, and the number among all values of each attribute's, (attributes, rows)."""
+    """Yield rows, and the number among all values of each attribute's, (attributes, rows)."""
     size = max(CODES // max(len(block.codes), 1) & -TOGETHER, 512)
     for rows in block.slices(size):
         values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
@@ -117,7 +117,7 @@ def _shared(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
 
 
 def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
-    """About so many candidates as are worked on at once, in slices of one size."""
+    """Return about so many candidates as are worked on at once, in slices of one size."""
     n_slices = max(1, round(len(slots) * n_rows / WORK))
     step = -(-len(slots) // n_slices)
     return (slots[start : start + step] for start in range(0, len(slots), step))

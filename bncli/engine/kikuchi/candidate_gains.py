@@ -138,7 +138,7 @@ class CandidateGains:
         return found
 
     def _bounding(self) -> UpperBounds | None:
-        """Bounds, where they pay and enough was looked up without them."""
+        """Return bounds, where they pay and enough was looked up without them."""
         if not self._looked_up:
             self._bounds = upper_bounds(self._data, self.candidates.sets)
         enough = self._bounds is not None and self._looked_up >= BEFOREHAND * self._bounds.n_row_sets
@@ -225,7 +225,7 @@ class CandidateGains:
 
 
 def all_sets(attributes: Sequence[int], size: int) -> Index:
-    """Every set of `size` attributes, in lexicographic order."""
+    """Return every set of `size` attributes, in lexicographic order."""
     flat = itertools.chain.from_iterable(itertools.combinations(attributes, size))
     return np.fromiter(flat, np.intp, math.comb(len(attributes), size) * size).reshape(-1, size)
 
@@ -248,7 +248,7 @@ def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
 
 
 def _signs(size: int) -> Array:
-    """(-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), elsewhere 0."""
+    """Return (-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), elsewhere 0."""
     one = np.array([[1.0, 0.0], [-1.0, 1.0]])
     signs = np.ones((1, 1))
     for _ in range(size):

@@ -43,7 +43,7 @@ def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> li
 
 
 def submodel(table: Array, total: float, theta: float) -> Array:
-    """P(v_R) of the region's counts, all with its class."""
+    """Return P(v_R) of the region's counts, all with its class."""
     return (table + theta / table.size) / (total + theta)
 
 
@@ -61,7 +61,10 @@ def addition(table: Array, region: Region, changes: Mapping[Region, int], total:
 
 
 def only_regions(structure: Structure) -> Regions:
-    """BncliError for a Bayesian network, and for regions with coarser binnings: their submodels would not agree."""
+    """Raise BncliError for a Bayesian network, and for regions with coarser binnings.
+
+    Their submodels would not agree.
+    """
     if not isinstance(structure, Regions):
         what = "these parameters are made of regions, and the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
@@ -86,7 +89,7 @@ def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tu
 
 
 def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
-    """Shares that sum to 1; all of it is the first step's where no step has any posterior."""
+    """Return shares that sum to 1; all of it is the first step's where no step has any posterior."""
     logs = np.array(log_posterior)
     if np.isneginf(logs).all():
         return (1.0, *[0.0] * (len(logs) - 1))

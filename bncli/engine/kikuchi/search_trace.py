@@ -100,7 +100,7 @@ class _OccurringCells:
         self._known: dict[Region, float] = {}
 
     def of_subsets(self, sets: Index) -> Array:
-        """n_R of all subsets of these sets, in the order of their bits."""
+        """Return n_R of all subsets of these sets, in the order of their bits."""
         size = sets.shape[1]
         places = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
         members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
@@ -108,7 +108,7 @@ class _OccurringCells:
         return np.array([[known[region] for region in listed] for listed in members]).reshape(len(sets), 1 << size)
 
     def counted(self, regions: Iterable[Region]) -> dict[Region, float]:
-        """n_R of these regions and of all that were asked for before."""
+        """Return n_R of these regions and of all that were asked for before."""
         missing = sorted(set(regions) - self._known.keys())
         for start in range(0, len(missing), TOGETHER):
             self._count(missing[start : start + TOGETHER])
@@ -216,7 +216,7 @@ def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Ar
 
 
 def log_priors(total: float, df: Array) -> Array:
-    """-N df / (N - df - 1), minus infinity where df >= N - 1."""
+    """Return -N df / (N - df - 1), minus infinity where df >= N - 1."""
     left = total - df - 1
     priors = np.full(df.shape, -np.inf)
     np.divide(-total * df, left, out=priors, where=left > 0)

@@ -190,7 +190,7 @@ def _unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index
 
 
 def _unusual_by_row(block: RowBlock, values: UnusualValues) -> Index:
-    """How many rows have 0, 1, 2, ... unusual values."""
+    """Return how many rows have 0, 1, 2, ... unusual values."""
     found = np.zeros(block.n_rows, np.intp)
     for i in values.members:
         found += block.codes[i] != values.usual[i]
@@ -198,7 +198,7 @@ def _unusual_by_row(block: RowBlock, values: UnusualValues) -> Index:
 
 
 def n_moments(n_labels: int) -> int:
-    """Numbers that each row adds up."""
+    """Return numbers that each row adds up."""
     return n_labels - 1 + (len(_pairs(n_labels - 1)) if n_labels <= CURVED else 0)
 
 

@@ -125,7 +125,7 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
 
 
 def _columns(table: Array, by_class: bool) -> Array:
-    """One column is enough where all are alike."""
+    """Return one column is enough where all are alike."""
     return table if by_class else table[:, 0]
 
 
@@ -221,7 +221,7 @@ def _refuse_imperfect(model: Model) -> None:
 
 
 def normalised_tables(model: Model) -> Tables:
-    """Log probabilities with the model's P(y | x); its graph must be perfect.
+    """Return log probabilities with the model's P(y | x); its graph must be perfect.
 
     The table of a child sums to 1 over its values, that of the class over the labels: it is the bias, or, where the
     class has attribute parents, the table over them, and the bias is 0.

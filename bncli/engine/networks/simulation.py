@@ -270,7 +270,7 @@ def conditioning_network(exponent: float) -> Network:
 
 
 def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
-    """`rows` labelled rows from a network, or from a model that is one (see `network_of`)."""
+    """Return `rows` labelled rows from a network, or from a model that is one (see `network_of`)."""
     return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
 
 
@@ -283,7 +283,10 @@ def sample_blocks(network: Network, rows: int, rng: np.random.Generator) -> Iter
 
 
 def missing_shares(schema: Schema) -> tuple[float, ...]:
-    """How often each attribute was unobserved in the training rows; 0 where they count as a value of their own."""
+    """Return how often each attribute was unobserved in the training rows.
+
+    0 where they count as a value of their own.
+    """
     return tuple(
         a.missing_weight / (a.missing_weight + sum(a.frequencies)) if a.missing_weight else 0.0
         for a in schema.attributes
@@ -291,7 +294,7 @@ def missing_shares(schema: Schema) -> tuple[float, ...]:
 
 
 def count_missing(column: Column) -> int:
-    """How many values of a column are missing."""
+    """Return how many values of a column are missing."""
     if isinstance(column, CategoricalColumn):
         return int(np.count_nonzero(column.codes == MISSING))
     return int(np.count_nonzero(np.isnan(column.values))) if column.values.dtype.kind == "f" else 0

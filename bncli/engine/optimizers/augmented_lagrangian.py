@@ -59,13 +59,13 @@ class Inequalities:
     stiffness: Array
 
     def product(self, x: Array) -> Array:
-        """C x (R,) of x (n,), or (R, any) of (n, any)."""
+        """Return C x (R,) of x (n,), or (R, any) of (n, any)."""
         for factor in reversed(self.factors):
             x = factor @ x
         return x
 
     def transposed(self, force: Array) -> Array:
-        """C' of (R,) or (R, any)."""
+        """Return C' of (R,) or (R, any)."""
         for factor in self._back:
             force = factor @ force
         return force
@@ -241,7 +241,7 @@ class _Stiffened:
         return apply
 
     def _of(self, rows: Index) -> Array:
-        """C_r M C' of some rows r, (rows, R)."""
+        """Return C_r M C' of some rows r, (rows, R)."""
         units = np.zeros((len(self._place), len(rows)))
         units[rows, np.arange(len(rows))] = 1.0
         forces = np.ascontiguousarray(self._rows.transposed(units).T)
@@ -256,7 +256,7 @@ class _Spent:
         self._report = report
 
     def told(self, punished: _Punished) -> Report:
-        """Hears of a round; the start of all but the first is the end of the one before."""
+        """Hear of a round; the start of all but the first is the end of the one before."""
 
         def tell(step: Step, x: Array) -> None:
             if step.iteration or not self.rounds:

@@ -220,7 +220,7 @@ def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: floa
 
 
 def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | None:
-    """Three steps around a minimum; None if no step is lower than 0, or if the values never stop to fall."""
+    """Return three steps around a minimum; None if no step is lower than 0, or if the values never stop to fall."""
     zero, trial = TrialStep(0.0, value), line(step)
     if trial.value < value:
         return _extrapolated(line, zero, trial)

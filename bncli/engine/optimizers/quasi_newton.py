@@ -138,7 +138,7 @@ class _Run:
         return self.evaluations + self.products
 
     def _advance(self, direction: Array) -> bool:
-        """One iteration along `direction`; False where no point there is better."""
+        """Return one iteration along `direction`; False where no point there is better."""
         slope = float(direction @ self.here.gradient)
         found, step, _ = search(self._evaluate, self.here, direction, slope)
         if found is None:

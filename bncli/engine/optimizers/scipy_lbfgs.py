@@ -35,7 +35,7 @@ Arrived = Callable[[Probe, float], None]
 
 
 def descend(start: Probe, evaluate: Evaluate, goes_on: GoesOn, arrived: Arrived) -> StoppedBy | None:
-    """Why scipy ended; None where `goes_on` did not."""
+    """Return why scipy ended; None where `goes_on` did not."""
     way = _Way(start, evaluate, goes_on, arrived)
     options: Any = {"maxcor": PAIRS, "ftol": 0.0, "gtol": 0.0, "maxiter": UNLIMITED, "maxfun": UNLIMITED}
     try:

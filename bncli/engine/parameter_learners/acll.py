@@ -22,7 +22,7 @@ def learn(
     class_pair_prior: str | None = None,
     watch: Watch = silent,
 ) -> Parameters:
-    """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood.
+    """Return `pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood.
 
     `class_pair_prior`: another distribution than the usual one (`line_of`).
     """

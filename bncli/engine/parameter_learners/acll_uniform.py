@@ -15,6 +15,9 @@ from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, structure: Structure, *, pseudo_counts: float, watch: Watch = silent) -> Parameters:
-    """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood."""
+    """Return `pseudo_counts` N' > 0 is the least that a cell counts.
+
+    One pass more for the conditional log-likelihood.
+    """
     beta = uniform(len(counts.schema.labels)).beta
     return closed_form(counts, acll_tables(counts, structure, beta, pseudo_counts))

@@ -26,7 +26,10 @@ from bncli.watch import Iteration, Watch, silent
 def learn(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Probabilities of highest joint likelihood near the start; of `settings`, the optimiser and its limits count."""
+    """Return probabilities of highest joint likelihood near the start.
+
+    Of `settings`, the optimiser and its limits count.
+    """
     space = incomplete_space(counts, structure, smoothing, joint=True)
     report_work(space.incomplete.joint_work, counts.data.schema, watch)
     likelihood_alone = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)

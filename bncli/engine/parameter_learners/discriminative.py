@@ -60,7 +60,7 @@ def learn(
     watch: Watch = silent,
     **options: Unpack[Options],
 ) -> Parameters:
-    """Tables of highest penalised conditional likelihood."""
+    """Return tables of highest penalised conditional likelihood."""
     return optimize(space(counts, structure, **options), settings, watch)
 
 
@@ -85,7 +85,7 @@ def space(
 def _effects(
     counts: Counts, structure: Structure, smoothing: str | None, theta: float | None, coding: str, lower_orders: bool
 ) -> ParameterSpace:
-    """Tables that are sums of effects; the generative ones are made where the optimization starts from them."""
+    """Return tables that are sums of effects; the generative ones are made where the optimization starts from them."""
     data = counts.data
     likelihood = conditional_likelihood(data, structure.families(data.schema.cardinalities))
     weights = likelihood.cell_weights()

@@ -101,7 +101,7 @@ def learn(
     starts: Starts = Starts(),
     watch: Watch = silent,
 ) -> Parameters:
-    """Probabilities of highest posterior near the start; ln posterior rises with every iteration told.
+    """Return probabilities of highest posterior near the start; ln posterior rises with every iteration told.
 
     With random starts, the best end of all.
     """

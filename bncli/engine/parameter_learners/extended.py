@@ -48,7 +48,7 @@ def learn(
 
 
 def space(counts: Counts, structure: Structure, *, smoothing: str) -> Space:
-    """Tables of log probabilities."""
+    """Return tables of log probabilities."""
     if counts.data.schema.marginalizes:
         return incomplete_space(counts, structure, smoothing)
     tables = generative_tables(counts, structure, smoothing)

@@ -34,7 +34,7 @@ from bncli.watch import Watch, silent
 def learn(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Tables of highest penalised conditional likelihood; BncliError where the graph is not perfect."""
+    """Return tables of highest penalised conditional likelihood; BncliError where the graph is not perfect."""
     return optimize(space(counts, structure, smoothing=smoothing), settings, watch)
 
 

@@ -33,7 +33,7 @@ def learn(
     theta: float | None = None,
     watch: Watch = silent,
 ) -> Parameters:
-    """Tables of highest penalised conditional likelihood."""
+    """Return tables of highest penalised conditional likelihood."""
     return optimize(space(counts, structure, smoothing=smoothing, theta=theta), settings, watch)
 
 

@@ -40,7 +40,7 @@ def learn(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Tables of highest penalised conditional likelihood among the weightings of the generative ones."""
+    """Return tables of highest penalised conditional likelihood among the weightings of the generative ones."""
     return optimize(space(counts, structure, smoothing=smoothing, level=level), settings, watch)
 
 

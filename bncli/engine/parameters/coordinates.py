@@ -74,7 +74,7 @@ class Predictors:
         return len(self.holders)
 
     def tables(self, parameters: Array) -> Array:
-        """Tables (any, n_cells) of parameters (any, M), one row per class or any other quantity."""
+        """Return tables (any, n_cells) of parameters (any, M), one row per class or any other quantity."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
         for raised, low in self._steps:
@@ -208,7 +208,7 @@ class Parameterisation(Protocol):
         ...
 
     def tables(self, p: Array) -> Array:
-        """W (K, n_cells) of p (P,)."""
+        """Return W (K, n_cells) of p (P,)."""
         ...
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
@@ -418,7 +418,7 @@ class SharedSoftmax:
         return np.repeat([True, *(f.by_class for f in families)], [1, *(f.n_cells for f in families)])
 
     def _spread(self, p: Array) -> Array:
-        """Every entry's beta, flat."""
+        """Return every entry's beta, flat."""
         beta = np.empty(self.softmax.log_theta.shape)
         own = len(beta) * int(np.count_nonzero(self.by_class))
         beta[:, self.by_class] = p[:own].reshape(len(beta), -1)
@@ -484,7 +484,7 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
 
 
 def _digits(family: Family) -> Index:
-    """Values of each cell, shape (attributes, cells)."""
+    """Return values of each cell, shape (attributes, cells)."""
     return np.array(np.unravel_index(np.arange(family.n_cells), family.shape))
 
 

@@ -127,7 +127,7 @@ class Effects:
         return tuple(itertools.accumulate((block.n_effects for block in self.blocks), initial=1))
 
     def tables(self, parameters: Array) -> Array:
-        """T p: cells (any, n_cells) of parameters (any, effects), one row per class."""
+        """Return T p: cells (any, n_cells) of parameters (any, effects), one row per class."""
         if self._matrix is not None:
             return np.asarray(parameters @ self._matrix.T)
         values = parameters.T
@@ -136,7 +136,7 @@ class Effects:
         return np.ascontiguousarray(values.T)
 
     def sums(self, cells: Array) -> Array:
-        """T' of cells (any, n_cells): (any, effects)."""
+        """Return T' of cells (any, n_cells): (any, effects)."""
         if self._matrix is not None:
             return np.asarray(cells @ self._matrix)
         values = cells.T
@@ -160,7 +160,7 @@ class Effects:
         return weights
 
     def columns(self, chosen: Index) -> Iterator[tuple[int, Index, Array]]:
-        """T at the parameters `chosen`, ascending, without the bias, which is in every row.
+        """Yield T at the parameters `chosen`, ascending, without the bias, which is in every row.
 
         For every block that has any: its family, which of the chosen are its own, and T (cells of the family, these).
         """
@@ -307,7 +307,7 @@ def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = T
 
 
 def _turned(matrix: Array, weights: Array) -> Array:
-    """B U, the functions of most weighted squares first."""
+    """Return B U, the functions of most weighted squares first."""
     if matrix.shape[1] < 2:
         return matrix
     _, axes = np.linalg.eigh(matrix.T @ (weights[:, np.newaxis] * matrix))
@@ -315,7 +315,7 @@ def _turned(matrix: Array, weights: Array) -> Array:
 
 
 def n_functions(attribute: Attribute, coding: str, n_codes: int) -> int:
-    """How many effects `basis` has."""
+    """Return how many effects `basis` has."""
     if coding == "cells" or not isinstance(attribute, NumericAttribute):
         return n_codes
     return n_codes - 1 if coding == "thermometer" else (n_codes - attribute.missing > 1) + attribute.missing
@@ -353,7 +353,7 @@ def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
 
 
 def coefficients(functions: Array) -> Array:
-    """(1 + effects, codes): what a function of the codes is made of, the constant first, then the effects A.
+    """Return (1 + effects, codes): what a function of the codes is made of, the constant first, then the effects A.
 
     Indicators need no constant, it gets 0; with steps it is what they leave.
     """
@@ -388,7 +388,10 @@ def effects_of(
 
 
 def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:
-    """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
+    """Yield (family, places, s_S) of every set of attributes in any family.
+
+    By the families in order, small sets first.
+    """
     owners: dict[frozenset[int], tuple[int, int]] = {}
     subsets = [[frozenset(family.attributes[j] for j in places) for places in _subsets(family)] for family in families]
     for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
@@ -437,7 +440,10 @@ def _bases(
 
 
 def _whole(stages: Sequence[Any]) -> list[Any]:
-    """T itself, if it has hardly more entries than its factors: calls, not entries, are what small products cost."""
+    """Return T itself, if it has hardly more entries than its factors.
+
+    Calls, not entries, are what small products cost.
+    """
     product = stages[0]
     for stage in stages[1:]:
         product = stage @ product
@@ -469,7 +475,7 @@ def _turn(block: EffectBlock, place: int) -> _Entries:
 
 
 def _joined(blocks: Sequence[_Entries]) -> _Entries:
-    """Blocks along a diagonal, after a 1 for the bias."""
+    """Return blocks along a diagonal, after a 1 for the bias."""
     parts = [_BIAS]
     row = column = 1
     for block in blocks:
@@ -488,7 +494,7 @@ def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries
 
 
 def _projected(effects: Effects, tables: Array) -> Array:
-    """Parameters (any, effects) of tables (any, n_cells); cost: that of making tables, a loop over blocks."""
+    """Return parameters (any, effects) of tables (any, n_cells); cost: that of making tables, a loop over blocks."""
     out = np.zeros((len(tables), effects.n_effects))
     out[:, 0] = tables[:, 0]
     homes = {_key(effects, block): (block, effects.offsets[b]) for b, block in enumerate(effects.blocks)}

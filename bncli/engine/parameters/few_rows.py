@@ -101,7 +101,10 @@ class FewRows:
         return np.zeros(self.n_parameters)
 
     def tables(self, p: Array) -> Array:
-        """Scores of the rows, their differences from the first class, (K - 1, N): what takes the place of tables."""
+        """Return scores of the rows, their differences from the first class, (K - 1, N).
+
+        What takes the place of tables.
+        """
         of_classes = p.reshape(self.n_labels, -1)
         return np.asarray((of_classes[1:] - of_classes[0]) @ self.matrix.T)
 

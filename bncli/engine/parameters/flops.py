@@ -70,6 +70,6 @@ def of_networks(families: Sequence[Family], n_rows: int, n_labels: int) -> Costs
 
 
 def _tables(families: Sequence[Family]) -> list[int]:
-    """Cells of each table, the class's own first or in the table over its parents."""
+    """Return cells of each table, the class's own first or in the table over its parents."""
     cells = [family.n_cells for family in families]
     return cells if any(family.child is None for family in families) else [1, *cells]

@@ -41,7 +41,7 @@ THETA = 1.0
 
 
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
-    """Smoothed relative frequencies by `rule` (see `bncli.engine.parameters.smoothing`)."""
+    """Return smoothed relative frequencies by `rule` (see `bncli.engine.parameters.smoothing`)."""
     return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
 
 
@@ -65,7 +65,7 @@ def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
 
 
 def only_network(structure: Structure) -> Dag:
-    """BncliError for regions, which are no Bayesian network."""
+    """Raise BncliError for regions, which are no Bayesian network."""
     if isinstance(structure, Regions):
         what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
@@ -84,7 +84,7 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
 
 
 def is_regrouped(structure: Structure) -> bool:
-    """Whether regions have some attribute in a coarser binning than it is cut."""
+    """Return whether regions have some attribute in a coarser binning than it is cut."""
     return isinstance(structure, Regions) and structure.is_regrouped
 
 

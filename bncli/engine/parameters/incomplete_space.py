@@ -165,7 +165,7 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
-    """CLL from the joint probabilities, where these are at hand sooner than its gradient."""
+    """Return CLL from the joint probabilities, where these are at hand sooner than its gradient."""
     log_joint, data = likelihood.log_joint(cells), likelihood.data
     top = log_joint.max(axis=0)
     log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))

@@ -60,7 +60,7 @@ class ConditionalLikelihood:
         return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
 
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
-        """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
+        """Return CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
         cll, totals = self.data.reduce(self._kernels.value_and_gradient, self._operand(cells), states=self.states)
         return cll, self._result(totals)
 
@@ -105,12 +105,12 @@ class ConditionalLikelihood:
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
 
     def cell_weights(self) -> Array:
-        """Weight of the rows in each cell, shape (n_cells,)."""
+        """Return weight of the rows in each cell, shape (n_cells,)."""
         totals = self.data.reduce(_configuration_weights, self.fusion.members, states=self.fusion.codes)
         return np.asarray(self.fusion.gather([total[np.newaxis] for total in totals])[0])
 
     def flatten(self, tables: Tables) -> Array:
-        """Tables as one array of shape (K, n_cells)."""
+        """Return tables as one array of shape (K, n_cells)."""
         return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
     def tables(self, cells: Array) -> Tables:

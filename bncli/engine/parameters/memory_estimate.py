@@ -25,7 +25,7 @@ BYTES = 8
 
 
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
-    """Bytes that learning the parameters of this structure takes, besides the rows."""
+    """Return bytes that learning the parameters of this structure takes, besides the rows."""
     return _memory(_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
 
 
@@ -41,7 +41,7 @@ def _entries(families: tuple[Family, ...], n_labels: int) -> int:
 
 
 def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
-    """Those that get tables; closed forms go through all regions, an optimizer keeps to those of the best step.
+    """Return those that get tables; closed forms go through all regions, an optimizer keeps to those of the best step.
 
     The tables of the regions' intersections are small beside theirs.
     """
@@ -52,7 +52,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """BncliError where the structure learner's matrices do not fit in `memory` bytes (None: not known)."""
+    """Raise BncliError where the structure learner's matrices do not fit in `memory` bytes (None: not known)."""
     n = len(schema.informative)
     needed = MATRICES * BYTES * n * n
     if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
@@ -61,7 +61,7 @@ def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
 
 
 def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """BncliError where the tables of the structure cannot be learnt in `memory` bytes (None: not known)."""
+    """Raise BncliError where the tables of the structure cannot be learnt in `memory` bytes (None: not known)."""
     needed = table_memory(structure, schema, recipe)
     if memory is None or needed <= memory:
         return

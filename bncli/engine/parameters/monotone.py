@@ -245,7 +245,7 @@ class _Builder:
         return numbers
 
     def _differ(self, one: _Directed, member: _Member) -> Index:
-        """Rows (steps, others), one for each two cells that lie beside each other along the attribute."""
+        """Return rows (steps, others), one for each two cells that lie beside each other along the attribute."""
         n_steps = len(member.steps)
         cells = np.arange(self._of.offsets[-1], dtype=np.float64)
         numbers = self._of.table(cells, member)[: n_steps + 1].astype(np.intp).reshape(n_steps + 1, -1)
@@ -304,15 +304,15 @@ class Monotone:
         return replace(found, point=found.point[:n])
 
     def keeps(self, p: Array) -> bool:
-        """Whether tables of these parameters keep all directions."""
+        """Return whether tables of these parameters keep all directions."""
         return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def start(self, p: Array) -> Array:
-        """(p, t) with the slopes that tables of p have."""
+        """Return (p, t) with the slopes that tables of p have."""
         return np.concatenate([p, self.directions.start(self.coordinates.tables(p))])
 
     def inequalities(self, penalty: float) -> Inequalities:
-        """C x >= 0, stiff by the likelihood and by the penalty lambda."""
+        """Return C x >= 0, stiff by the likelihood and by the penalty lambda."""
         of_rows = self._stiffness.ravel()
         of_penalty = np.minimum(penalty / self._squares, of_rows.max(initial=0.0))
         return Inequalities(self._factors, of_rows + of_penalty)
@@ -417,7 +417,7 @@ def after(free: Optimum, found: Optimum) -> Optimum:
 
 
 def report_as_one_run(free: Optimum, report: Report) -> Report:
-    """Hears of what follows a free optimum, and tells it as if both were one run."""
+    """Hear of what follows a free optimum, and tells it as if both were one run."""
 
     def tell(step: Step, p: Array) -> None:
         if step.iteration:
@@ -432,7 +432,7 @@ def report_as_one_run(free: Optimum, report: Report) -> Report:
 
 
 def check_directions(model: Model) -> None:
-    """BncliError where the log-odds of any row would fall along an increasing attribute, or rise along another.
+    """Raise BncliError where the log-odds of any row would fall along an increasing attribute, or rise along another.
 
     That would be a defect of learning: nothing a user says makes it.
     """
@@ -446,7 +446,7 @@ def check_directions(model: Model) -> None:
 
 
 def lowest_difference(model: Model, tables: Tables) -> float:
-    """How much log-odds change, at the least, from one interval of an attribute with a direction to the next.
+    """Return how much log-odds change, at the least, from one interval of an attribute with a direction to the next.
 
     In the attribute's direction, over all its intervals and all values of the other attributes, unknown ones included:
     the log-odds of the label that directions are about, against each other label.

@@ -49,7 +49,7 @@ class Growth:
     least: int = 1 << 13
 
     def sizes(self, n_rows: int, n_parameters: int) -> tuple[int, ...]:
-        """Ascending; none where rows are few, or too few for so many parameters."""
+        """Return ascending; none where rows are few, or too few for so many parameters."""
         most = int(MOST * n_rows)
         if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()

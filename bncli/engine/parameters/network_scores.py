@@ -56,7 +56,10 @@ class Strengths(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe) -> Strengths:
-        """Those of a recipe that learns by such a score, or acll parameters; the usual ones where it does not."""
+        """Return those of a recipe that learns by such a score, or acll parameters.
+
+        The usual ones where it does not.
+        """
         name, _, numbers = (recipe.structure_score or "").partition(":")
         number, _, prior = numbers.partition("/")
         given = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
@@ -68,7 +71,7 @@ class Strengths(NamedTuple):
 
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
-    """All scores of a network on some rows."""
+    """Return all scores of a network on some rows."""
     # The counts (r, q, K) of every node with its parents; K is 1 where the class is none of them, or the child.
     children = set(network.class_children)
     families = [(i, *network.parents[i]) for i in network.nodes]

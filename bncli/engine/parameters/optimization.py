@@ -233,7 +233,7 @@ class _Problem:
         return _penalty(self.settings, p) - value, gradient
 
     def separable(self, value: float) -> bool:
-        """Every row's loss is under its weight times ln 2, so every row is classified strictly right.
+        """Return whether every row's loss is below its weight times ln 2: then every row is classified correctly.
 
         Multiplying the tables by a growing factor then drives the CLL to 0.
         """

@@ -164,7 +164,7 @@ def log_frequencies(class_counts: Array) -> Array:
 
 
 def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
-    """Tables as one array (K, n_cells), the bias first, shrunk; as they are for a factor of 1."""
+    """Return tables as one array (K, n_cells), the bias first, shrunk; as they are for a factor of 1."""
     if factor == 1.0:
         return cells
     shrunk = factor * cells
@@ -182,7 +182,7 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
 
 
 def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
-    """Parameters with their tables shrunk, and the CLL of the training rows under these."""
+    """Return parameters with their tables shrunk, and the CLL of the training rows under these."""
     assert isinstance(parameters.predictor, Tables)
     likelihood = conditional_likelihood(counts.data, parameters.predictor.families)
     cells = shrink_cells(likelihood.flatten(parameters.predictor), counts.class_counts(), shrinkage.factor)
@@ -237,7 +237,7 @@ def folds_with_own_cuts(sample: Columns, recode: Recode, seed: int) -> list[Held
 
 
 def _under(data: Dataset, columns: Columns) -> Dataset:
-    """Other rows in the codes of a data set; what it has no code for counts as its commonest value."""
+    """Return other rows in the codes of a data set; what it has no code for counts as its commonest value."""
     schema = data.schema
     nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
     codes: list[Codes] = [nothing] * len(schema.attributes)

@@ -110,11 +110,11 @@ class Features:
         return n_rows * self.n * (LOOKED_UP + MULTIPLIED * n_blocks * self.n)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """How many rows `budget` nanoseconds are enough for."""
+        """Return how many rows `budget` nanoseconds are enough for."""
         return int(budget / self.work(1, n_blocks))
 
     def products(self, configurations: Sequence[Index], factors: Array) -> Array:
-        """C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows)."""
+        """Return C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows)."""
         total = np.zeros((len(factors), self.n, self.n))
         for start in range(0, factors.shape[1], FEATURE_ROWS):
             rows = slice(start, start + FEATURE_ROWS)
@@ -348,7 +348,7 @@ class Whitening:
 
 
 def weighted_products(values: Array, factors: Array) -> Array:
-    """C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
+    """Return C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
     return np.stack([(values.T * factor) @ values for factor in factors])
 
 
@@ -426,7 +426,7 @@ def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
 
 
 def _by_value(family: Family, place: int, cells: Index, offset: int) -> list[Index]:
-    """Those of the cells that have each value of the attribute in a place of the family."""
+    """Return those of the cells that have each value of the attribute in a place of the family."""
     size = family.shape[place]
     value = (cells - offset) // math.prod(family.shape[place + 1 :]) % size
     order = np.argsort(value, kind="stable")
@@ -455,7 +455,7 @@ def top_only(weights: Array, size: int) -> Subspace:
 
 
 def _heaviest(weights: Array, n: int) -> Index:
-    """Ascending; the heaviest n - 1 and 0, or the heaviest n if 0 is among them."""
+    """Return ascending; the heaviest n - 1 and 0, or the heaviest n if 0 is among them."""
     ranked = weights.copy()
     # the bias is active in every row: it always comes first
     ranked[0] = math.inf
@@ -530,7 +530,10 @@ def row_factors(scores: Array) -> Array:
 
 
 def _of_predictors(predictors: Predictors | CellPredictors, precondition: Precondition, n_labels: int) -> Precondition:
-    """C Q C', Q of free tables, C the map from tables to predictors; the inverse Hessian if Q is one without lambda."""
+    """Return C Q C', Q of free tables, C the map from tables to predictors.
+
+    The inverse Hessian if Q is one without lambda.
+    """
 
     def apply(g: Array) -> Array:
         cells = predictors.transposed(g.reshape(n_labels - 1, predictors.n_predictors))
@@ -563,7 +566,7 @@ def _grams(
 
 
 def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
+    """Return q, shape (K, rows); for two classes, which have the same, (1, rows)."""
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):
         scores += table[:, code]

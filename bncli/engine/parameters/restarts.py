@@ -64,7 +64,7 @@ def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool 
 
 
 def _report_spread(found: Restarts) -> str:
-    """One line: how far apart the starts ended, and whether a random one was better."""
+    """Return one line: how far apart the starts ended, and whether a random one was better."""
     of = "held-out likelihoods" if found.held_out else "objectives"
     n = len(found.objectives) - 1
     starts = f"the usual start and {n:,} random one{'' if n == 1 else 's'}"

@@ -200,7 +200,7 @@ def _sums(values: Array, places: Index) -> Array:
 
 
 def _sweep(tree: Sequence[_Level]) -> list[_Level]:
-    """Every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
+    """Return every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
     swept: list[_Level] = []
     n = tree[-1].n
     for level, base in zip(reversed(tree), reversed(_bases(tree)), strict=True):
@@ -281,7 +281,10 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
 
 
 def _by_parents(counts: Array, axis: int, of: Callable[[Array], Array]) -> Array:
-    """`of` counts whose axes are the child and its parents, the class first of these; the child's axis comes first."""
+    """Return `of` counts whose axes are the child and its parents, the class first of these.
+
+    The child's axis comes first.
+    """
     if axis % counts.ndim == counts.ndim - 1:
         return of(np.moveaxis(counts, -1, 0))
     class_second = np.moveaxis(np.moveaxis(counts, axis, 0), -1, 1)

@@ -79,7 +79,7 @@ class TermNames:
         return places.reshape(chosen.shape), tuple(wordings)
 
     def _seen(self, attributes: tuple[int, ...], rows: Index, codes: Sequence[Codes]) -> tuple[Index, list[TermText]]:
-        """Which of the listed wordings each of these rows has."""
+        """Return which of the listed wordings each of these rows has."""
         digits = {a: codes[self._place[a]][rows].astype(np.int64) for a in attributes}
         cells = np.zeros(len(rows), np.int64)
         size = 1
@@ -119,7 +119,7 @@ class Explanation:
     wordings: tuple[TermText, ...]
 
     def scaled(self, factor: float) -> Explanation:
-        """All numbers times a factor."""
+        """Return all numbers times a factor."""
         log_odds, base, rest = self.log_odds * factor, self.base * factor, self.rest * factor
         contributions = self.contributions * factor
         return replace(self, log_odds=log_odds, base=base, rest=rest, contributions=contributions)
@@ -176,7 +176,10 @@ class Explainer:
         return _LookUp(term, positions, tensor.values.shape[:-1], tensor.values.ravel())
 
     def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
-        """log_probabilities (K, N) and the labels predicted (N,); at most `most` contributions a row, the largest."""
+        """Return log_probabilities (K, N) and the labels predicted (N,).
+
+        At most `most` contributions a row, the largest.
+        """
         n_rows, n_labels = len(predicted), len(log_probabilities)
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
         base, rest = np.empty(n_rows), np.empty(n_rows)
@@ -211,7 +214,10 @@ class Explainer:
         return sums, constant
 
     def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
-        """How much every term counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
+        """Return how much every term counts.
+
+        (P,), or for an average of models (P, rows), by the weights a row gives them.
+        """
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._averages:
             return np.asarray(numbers[0])

@@ -112,7 +112,7 @@ class Decider:
 
     @staticmethod
     def of(rule: Rule, labels: tuple[str, ...]) -> Decider:
-        """BncliError where the rule asks for sets and there are no rows held out, or too few."""
+        """Raise BncliError where the rule asks for sets and there are no rows held out, or too few."""
         costs = None if rule.costs is None else np.array(rule.costs)
         if rule.sets is None:
             return Decider(rule, costs, None)
@@ -149,7 +149,10 @@ class Decider:
         return int(others.sum())
 
     def margins(self, p: Array) -> Array:
-        """How far P(y | x_t), shape (K, N), lies from where the decision changes, (N,); costs over the largest."""
+        """Return how far P(y | x_t), shape (K, N), lies from where the decision changes, (N,).
+
+        Costs over the largest.
+        """
         if self.costs is not None:
             ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
             found = ascending[1] - ascending[0]
@@ -213,7 +216,7 @@ def steps_of(p: Array, positive: Mask, weights: Array | None = None) -> Steps:
 
 
 def steps_held_out(scores: HeldOutScores) -> Steps:
-    """Those of rows held out, whose own label's probability is kept."""
+    """Return those of rows held out, whose own label's probability is kept."""
     others, own = (np.array(one) for one in scores.probabilities)
     p = np.concatenate([1 - others, own])
     weights = None if scores.weights is None else np.concatenate([np.array(one) for one in scores.weights])
@@ -221,7 +224,7 @@ def steps_held_out(scores: HeldOutScores) -> Steps:
 
 
 def figures(steps: Steps) -> dict[str, Array]:
-    """Every figure by its name, (S,)."""
+    """Return every figure by its name, (S,)."""
     tp, fp, p, n = steps.true_positives, steps.false_positives, steps.positives, steps.negatives
     told = tp + fp
     return {
@@ -266,7 +269,7 @@ def choose(criterion: str, steps: Steps) -> Threshold:
 
 
 def _at(steps: Steps, step: int, criterion: str) -> Threshold:
-    """Half way to the next lower probability that occurs, so that no rounding takes a row away."""
+    """Return half way to the next lower probability that occurs, so that no rounding takes a row away."""
     lower = steps.thresholds[step + 1] if step + 1 < len(steps.thresholds) else 0.0
     return Threshold(float(steps.thresholds[step] + lower) / 2, criterion)
 

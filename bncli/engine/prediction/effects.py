@@ -212,7 +212,7 @@ def _variances_of_single(
 def _sampled_variances(
     score: Score, keys: Sequence[Attributes], schema: Schema, unit: float
 ) -> dict[Attributes, float]:
-    """Mean squares of the effects of these sets over drawn cells."""
+    """Return mean squares of the effects of these sets over drawn cells."""
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]
@@ -235,7 +235,10 @@ def _sampled_variances(
 
 
 def _sampled_codes(generator: np.random.Generator, attribute: Attribute, n: int) -> Index:
-    """Codes of so many rows by the training frequencies; of an attribute without values, which no table is over, 0."""
+    """Return codes of so many rows by the training frequencies.
+
+    Of an attribute without values, which no table is over, 0.
+    """
     if not attribute.cardinality:
         return np.zeros(n, np.intp)
     return generator.choice(attribute.cardinality, n, p=frequencies_of(attribute, None))
@@ -322,7 +325,7 @@ def effects_of(model: Model) -> Effects:
 
 
 def _of_many(score: Score, schema: Schema, models: int) -> Effects:
-    """Those of a score with very many tables, the first of them told."""
+    """Return those of a score with very many tables, the first of them told."""
     unit = _unit([*(tensor.values for tensor in score.tensors), *(table.entries for table in score.tables)])
     joint = joint_effects(score, schema, unit)
     shares = _shares([effect.variance for effect in joint])

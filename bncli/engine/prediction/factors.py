@@ -211,7 +211,7 @@ def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def expand(tensor: Array, averages: Averages) -> Array:
-    """(R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
+    """Return (R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:
             unobserved = np.zeros_like(tensor.take(0, axis))
@@ -222,7 +222,7 @@ def expand(tensor: Array, averages: Averages) -> Array:
 
 
 def score_rows(weights: Array) -> Array:
-    """(cells, K) -> (K, cells), or (1, cells) for two classes: second minus first."""
+    """Return (cells, K) -> (K, cells), or (1, cells) for two classes: second minus first."""
     rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
@@ -312,7 +312,7 @@ def stages_of(path: Path) -> list[PathStage]:
 
 
 def _stage(path: Path, weight: float, changes: dict[int, int]) -> PathStage:
-    """Every change in the first family that contains it, of those that no other contains."""
+    """Return every change in the first family that contains it, of those that no other contains."""
     regions: dict[int, Region] = {f: path.families[f].attributes if f >= 0 else () for f in changes}
     largest = set(maximal(region for region in regions.values() if region))
     hosts: dict[int, list[Change]] = {f: [] for f, region in regions.items() if region in largest}
@@ -346,7 +346,7 @@ def compile_host(
 
 
 def _table(family: Family, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """(R, cells of `shape`)."""
+    """Return (R, cells of `shape`)."""
     table = sum_over(family.attributes, shape, terms)
     return score_rows(table.reshape(-1, table.shape[-1]))
 
@@ -373,7 +373,7 @@ def log_margin(table: Array, axes: Collection[int]) -> Array:
 
 
 def expand_submodel(table: Array) -> Array:
-    """(n_1, n_2, ..., K) -> (n_1 + 1, n_2 + 1, ..., K): the last code of every axis stands for "unobserved"."""
+    """Return (n_1, n_2, ..., K) -> (n_1 + 1, n_2 + 1, ..., K): the last code of every axis stands for "unobserved"."""
     for axis in range(table.ndim - 1):
         table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)
     return table

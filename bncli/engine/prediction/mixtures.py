@@ -70,7 +70,7 @@ def _(tables: Tables, schema: Schema) -> Mixture:
 
 @mixture_of.register
 def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    """Return a logarithmic pool is one sum of tables; of a linear one each component is a term."""
+    """Return the terms of a pool: one sum of tables if logarithmic, one term per component if linear."""
     if ensemble.pool is Pool.LOGARITHMIC:
         return mixture_of(ensemble.combined, schema)
     models = tuple(component.tables for component in ensemble.components)
@@ -80,7 +80,7 @@ def _(ensemble: Ensemble, schema: Schema) -> Mixture:
 
 
 def _score(tables: Tables, schema: Schema) -> Score:
-    """Families without the class in them are the same for all classes and gone."""
+    """Return the tables without families that lack the class: these are equal for all classes."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
     small = [(is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES) for family, _ in families]
     if not are_many([f for (f, _), chosen in zip(families, small, strict=True) if chosen], schema.cardinalities):

@@ -383,7 +383,7 @@ def unknown_probability(unknown: int, n: float, n_training: float) -> float:
 
 
 def even_sample(columns: Columns) -> Columns:
-    """Every so-manyeth row, so that there are MOST_ROWS at most."""
+    """Return every so-manyeth row, so that there are MOST_ROWS at most."""
     return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
 
 

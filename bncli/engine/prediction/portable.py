@@ -167,7 +167,7 @@ class PortableMap(NamedTuple):
         return cls(((1 / found.temperature,) * n_labels, (0.0,) * n_labels))
 
     def apply(self, log_p: Array) -> Array:
-        """P' (K, N) from ln P(y | x_t). Plain: for checks."""
+        """Return P' (K, N) from ln P(y | x_t). Plain: for checks."""
         if self.powers:
             scales, shifts = (np.array(part)[:, None] for part in self.powers)
             logs = log_p * scales + shifts
@@ -196,7 +196,7 @@ class PortableScorer:
         return tuple(table for stage in self.stages for table in stage.tables)
 
     def probabilities(self, codes: Sequence[Index]) -> Array:
-        """P(y | x_t), shape (K, rows); codes[p] (rows,) of input p. Slow and plain: for checks."""
+        """Return P(y | x_t), shape (K, rows); codes[p] (rows,) of input p. Slow and plain: for checks."""
         n = len(codes[0]) if codes else 1
         logs, scores = [], np.zeros((len(self.stages[0].shift), n))
         for stage in self.stages:

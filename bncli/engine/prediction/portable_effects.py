@@ -69,7 +69,7 @@ def portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = Fal
 
 
 def _terms(tables: Sequence[PureTable]) -> Iterator[ContrastTensor]:
-    """Every term of each of very many tables; along an axis unobserved it is 0."""
+    """Yield every term of each of very many tables; along an axis unobserved it is 0."""
     for table in tables:
         for axes in table.subsets[1:]:
             values = table.values(axes)

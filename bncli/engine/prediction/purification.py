@@ -128,7 +128,7 @@ class PureTable:
         return np.asarray(self._grid.reshape(-1, self._grid.shape[-1])[-1])
 
     def times(self, factor: float) -> PureTable:
-        """Every term times a number."""
+        """Return every term times a number."""
         return PureTable(
             self.attributes, self.groupings, self.shape, self.codes, self.frequencies, factor * self.entries
         )
@@ -204,7 +204,7 @@ class Score:
 
 
 def contrasts(scores: Array) -> Array:
-    """(..., K) -> (..., K): each class against the mean of the others."""
+    """Return (..., K) -> (..., K): each class against the mean of the others."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)
@@ -214,7 +214,7 @@ def contrasts(scores: Array) -> Array:
 
 
 def with_unobserved(values: Array) -> Array:
-    """(codes..., K) with a 0 after the codes of every axis: where its attribute is unobserved."""
+    """Return (codes..., K) with a 0 after the codes of every axis: where its attribute is unobserved."""
     # np.pad takes 13 times as long, which very many small tensors make a fifth of a report
     whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
     whole[(*[slice(-1)] * (values.ndim - 1),)] = values
@@ -242,7 +242,9 @@ def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
 
 
 def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
-    """One tensor for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
+    """Return one tensor for each set of attributes, the sum of those over it.
+
+    Small sets first, then in the schema's order.
 
     Tensors with different binnings of an attribute are added over the coarsest codes that each of them can tell.
     """
@@ -289,7 +291,10 @@ def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Groupi
 
 
 def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
-    """Whether small families are to be explained through arrays: they are many, or their binnings differ widely."""
+    """Return whether small families are to be explained through arrays.
+
+    They are many, or their binnings differ widely.
+    """
     return len(families) >= MANY_TABLES or _most_together(families, cardinalities) > MOST_TOGETHER
 
 
@@ -318,7 +323,7 @@ def _most_together(families: Sequence[Family], cardinalities: Sequence[int]) -> 
 
 
 def is_small(family: Family) -> bool:
-    """Whether the family can be one of many: what it does not see it averages over."""
+    """Return whether the family can be one of many: what it does not see it averages over."""
     return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
 
 

@@ -85,7 +85,7 @@ class Network:
 
 
 def network_to_marginalize(tables: Tables, schema: Schema) -> Network | None:
-    """None where the model does not marginalize, or leaving out is all there ever is to do."""
+    """Return None where the model does not marginalize, or leaving out is all there ever is to do."""
     if not schema.marginalizes:
         return None
     needed = {a for family in tables.families for a in family.attributes[family.child is not None :]}
@@ -164,7 +164,7 @@ class Scorer:
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """Everything that the model looks up, expanded by the code "unobserved"."""
+    """Return everything that the model looks up, expanded by the code "unobserved"."""
     scorer = compile_predictor(model.predictor, model.schema)
     return scorer if model.calibration is None else replace(scorer, calibration=model.calibration.map)
 

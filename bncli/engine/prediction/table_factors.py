@@ -198,7 +198,7 @@ def table_factors(
 
 
 def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[tuple[int, ...], list[_OwnedTable]]]:
-    """Tables to look up one by one, and, by their owners, small ones that are many."""
+    """Return tables to look up one by one, and, by their owners, small ones that are many."""
     small: dict[tuple[int, ...], list[_OwnedTable]] = {}
     for one in owned:
         if is_small(one.family.shape):
@@ -208,7 +208,7 @@ def _many_apart(owned: Sequence[_OwnedTable]) -> tuple[list[_OwnedTable], dict[t
 
 
 def _tables_by_family(models: Sequence[Tables]) -> list[_OwnedTable]:
-    """Every family that has the class in its table, once for all models that have it."""
+    """Return every family that has the class in its table, once for all models that have it."""
     having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):
         met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
@@ -250,7 +250,7 @@ def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, 
 
 
 def is_small(shape: Sequence[int]) -> bool:
-    """Whether a table of this shape can be packed, with the code "unobserved" too."""
+    """Return whether a table of this shape can be packed, with the code "unobserved" too."""
     return math.prod(shape) <= MOST_CELLS and math.prod(n + 1 for n in shape) <= 1 << BITS[-1]
 
 
@@ -292,7 +292,7 @@ def _add_words(look_ups: Sequence[LookUps], sums: Array, codes: dict[int, Index]
 
 
 def _packed(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
-    """Words of all tables; where cells have several entries, small tables fit lanes of 8 bits, twice as many."""
+    """Yield words of all tables; where cells have several entries, small tables fit lanes of 8 bits, twice as many."""
     several = len(tables[0].entries) > 1
     narrow = [table for table in tables if several and table.n_cells <= 1 << BITS[0]]
     wide = [table for table in tables if not several or table.n_cells > 1 << BITS[0]]
@@ -303,7 +303,7 @@ def _packed(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
 
 
 def _shared_out(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Iterator[list[list[SmallTable]]]:
-    """Tables by word and lane, so that the tables of a word need few attributes: next the one that adds fewest.
+    """Yield tables by word and lane, so that the tables of a word need few attributes: next the one that adds fewest.
 
     Ties: the first by attributes. A lane has at most `joint` cells, unless its table is alone.
     """

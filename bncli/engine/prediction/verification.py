@@ -54,7 +54,7 @@ def with_self_test(model: Model) -> Model:
 
 
 def _complete_rows(cardinalities: Index, rng: np.random.Generator) -> Index:
-    """Codes (attributes, rows): each code of an attribute as often as any other, give or take one."""
+    """Return codes (attributes, rows): each code of an attribute as often as any other, give or take one."""
     codes = np.empty((len(cardinalities), ROWS), np.intp)
     for row, cardinality in zip(codes, cardinalities, strict=True):
         row[:] = rng.permutation(rng.permutation(cardinality)[np.arange(ROWS) % cardinality])
@@ -67,7 +67,7 @@ def self_tested(model: Model) -> tuple[int, ...]:
 
 
 def probabilities_of(model: Model, codes: Index) -> Array:
-    """P(y | x_t) as the model says it here and now, shape (K, rows); `codes` as in a self-test."""
+    """Return P(y | x_t) as the model says it here and now, shape (K, rows); `codes` as in a self-test."""
     scorer, by_attribute = compile_scorer(model), dict(zip(self_tested(model), codes, strict=True))
     used = [by_attribute[attribute].astype(np.uint32) for attribute in scorer.used]
     return np.exp(log_probabilities(scorer, used, codes.shape[1]))
@@ -88,7 +88,7 @@ def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.r
 
 
 def posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """P(y | x_t), shape (K, rows); `codes` are the positions of the attributes' states."""
+    """Return P(y | x_t), shape (K, rows); `codes` are the positions of the attributes' states."""
     log_joint = np.zeros((len(network.by_name[class_name].states), rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         for node in network.nodes:
@@ -108,7 +108,7 @@ def _log_factor(node: Node, class_name: str, codes: Mapping[str, Index], rows: i
 
 
 def same_nodes(one: NamedNetwork, other: NamedNetwork) -> bool:
-    """Whether both have the same nodes, states and parents, in the same order, and the same class."""
+    """Return whether both have the same nodes, states and parents, in the same order, and the same class."""
     return [_naming(one), one.class_name] == [_naming(other), other.class_name]
 
 

@@ -84,7 +84,7 @@ class Flips:
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:
-        """`A=v; B=w` for every row, the empty text where no so few changes lead to another label."""
+        """Return `A=v; B=w` for every row, the empty text where no so few changes lead to another label."""
         changes = self.changes(codes, log_p)
         return ["; ".join(self._words[p][code] for p, code in change) for change in changes]
 

@@ -30,7 +30,7 @@ def log_likelihood(counts: Array) -> Array:
 
 
 def free_parameters(counts: Array) -> int:
-    """(r - 1) q K: the probabilities of a child that are not the rest of a sum of 1.
+    """Return (r - 1) q K: the probabilities of a child that are not the rest of a sum of 1.
 
     >>> free_parameters(np.zeros((3, 4, 2)))
     16
@@ -40,7 +40,9 @@ def free_parameters(counts: Array) -> int:
 
 
 def log_marginal_likelihood(counts: Array, prior: float) -> Array:
-    """Log marginal likelihood: parameters integrated out, `prior` a > 0 a cell. Counts (..., r, q, K) to (...), nats.
+    """Return log marginal likelihood.
+
+    Parameters integrated out, `prior` a > 0 a cell. Counts (..., r, q, K) to (...), nats.
 
         sum over j, c of { ln G(r a) - ln G(N_jc + r a) + sum over k of [ ln G(N_kjc + a) - ln G(a) ] }
 

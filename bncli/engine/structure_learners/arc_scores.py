@@ -45,7 +45,7 @@ class FamilyScore:
 
 
 def relevance(counts: Counts) -> Array:
-    """I(X_i; Y) of every attribute of the schema, shape (n,), rounded nats; 0 for uninformative ones."""
+    """Return I(X_i; Y) of every attribute of the schema, shape (n,), rounded nats; 0 for uninformative ones."""
     informative = counts.schema.informative
     scores = np.zeros(len(counts.schema.attributes))
     for i, table in zip(informative, counts.tables([(i,) for i in informative]), strict=True):

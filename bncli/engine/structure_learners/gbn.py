@@ -92,7 +92,7 @@ class _Arcs:
         self._below: dict[Node, set[Node]] = {node: {node} for node in graph}
 
     def may_point(self, a: Node, b: Node) -> bool:
-        """Whether the edge leads from a to b, or may."""
+        """Return whether the edge leads from a to b, or may."""
         return a not in self._below[b]
 
     def point(self, a: Node, b: Node) -> None:
@@ -203,7 +203,7 @@ def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
 
 
 def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
-    """I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
+    """Return I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
     n = len(counts.data.schema.attributes)
     plain, given_class = np.zeros((n, n)), np.zeros((n, n))
     for i, j, tables in counts.pair_batches(counts.data.schema.informative, watch):
@@ -213,7 +213,7 @@ def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
 
 
 def cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
-    """Nodes given which a and b share no more than `threshold`; None where the search finds none.
+    """Return nodes given which a and b share no more than `threshold`; None where the search finds none.
 
     The graph does not join a and b themselves. They are dependent given nothing.
     """
@@ -283,7 +283,7 @@ def _walk(graph: Graph, a: Node, b: Node) -> tuple[list[Node], dict[Node, Node]]
 
 
 def joined(graph: Graph, a: Node, b: Node) -> bool:
-    """Whether a path leads from a to b."""
+    """Return whether a path leads from a to b."""
     reached, waiting = {a}, [a]
     while waiting:
         fresh = graph[waiting.pop()] - reached

@@ -105,7 +105,10 @@ class FamilyCache:
         self._columns.update(((i, NOBODY), scores[i]) for i in informative)
 
     def _pair_tables(self, attributes: Sequence[int]) -> Iterator[tuple[Index, Index, Array]]:
-        """(i, j, n[x_i, x_j, y]) for pairs whose tables have one shape; packing pays where there are many rows."""
+        """Yield (i, j, n[x_i, x_j, y]) for pairs whose tables have one shape.
+
+        Packing pays where there are many rows.
+        """
         if self.counts.data.n_rows >= MANY_ROWS:
             yield from self.counts.pair_batches(attributes)
             return
@@ -163,23 +166,23 @@ class Arcs:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())
 
     def may_add(self) -> Mask:
-        """Arcs j -> i that may be added."""
+        """Return arcs j -> i that may be added."""
         # an arc to where the child already leads would close a cycle
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._takes())
 
     def may_delete(self) -> Mask:
-        """Arcs j -> i that may be deleted."""
+        """Return arcs j -> i that may be deleted."""
         if not self._perfect:
             return self.present.copy()
         return np.asarray(self.present & (_over_parents(self.present, self.present.T) == 0))
 
     def may_reverse(self) -> Mask:
-        """Arcs j -> i that may become i -> j."""
+        """Return arcs j -> i that may become i -> j."""
         return np.asarray(self.present & (_over_parents(self._reach, self.present) == 0) & self._takes().T)
 
     def _takes(self) -> Mask:
-        """Whether i has room for one more parent and, in a perfect graph, j is joined to all that it has."""
+        """Return whether i has room for one more parent and, in a perfect graph, j is joined to all that it has."""
         n_parents = self.present.sum(axis=0)
         room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
         if not self._perfect:

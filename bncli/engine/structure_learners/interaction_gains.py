@@ -83,7 +83,7 @@ class Extensions:
         return joint
 
     def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
-        """(place of a super-attribute, S[c, u, v]), as many at a time as fit the memory for sums."""
+        """Yield (place of a super-attribute, S[c, u, v]), as many at a time as fit the memory for sums."""
         n_columns = len(self.columns[0])
         entries = [n_columns * base.size * self._supers[p].size for p in places]
         rounds = np.cumsum(entries, dtype=np.intp) // ROUND
@@ -97,7 +97,7 @@ class Extensions:
                 yield p, total.reshape(n_columns, base.size, -1)
 
     def _sparse(self, base: JointCodes, attribute: int) -> Array:
-        """S (C, cells that occur)."""
+        """Return S (C, cells that occur)."""
         joint, _ = extend(self.data, base, attribute)
         states = list(zip(joint.codes, self.columns, strict=True))
         return np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))
@@ -147,7 +147,7 @@ class Gains:
     watch: Watch = silent
 
     def of_pairs(self) -> list[Interaction]:
-        """All pairs of the attributes."""
+        """Return all pairs of the attributes."""
         binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
         narrow = [i for i in self.attributes if binned.radix(i) <= WIDE]
         wide = [i for i in self.attributes if binned.radix(i) > WIDE]
@@ -158,7 +158,10 @@ class Gains:
         return _ranked(total)
 
     def of_extensions(self, sets: Sequence[Set]) -> list[Interaction]:
-        """All sets that have one attribute more than one of `sets`; the empty set is extended to single attributes."""
+        """Return all sets that have one attribute more than one of `sets`.
+
+        The empty set is extended to single attributes.
+        """
         binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
         total: dict[Set, float] = {}
         for columns in self._columns():
@@ -267,7 +270,7 @@ class _BinnedRows:
 
 
 def _margins(of: SuperAttribute, total: Array) -> Iterator[tuple[int, Array]]:
-    """Every attribute of the super-attribute with S[c, (u, x)], from S[c, u, v]."""
+    """Yield every attribute of the super-attribute with S[c, (u, x)], from S[c, u, v]."""
     shaped = total.reshape(*total.shape[:2], *of.shape)
     for place, i in enumerate(of.attributes):
         others = tuple(2 + k for k in range(len(of.shape)) if k != place)
@@ -283,7 +286,7 @@ def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
 
 
 def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
-    """Partial S[c, (u, v)] of every super-attribute."""
+    """Return partial S[c, (u, v)] of every super-attribute."""
     base, joined, columns = block.state
     totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
     for rows in block.slices(BLOCK):

@@ -84,7 +84,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
 
 
 def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
-    """Every attribute with its gain over the class alone, in at most so many intervals."""
+    """Return every attribute with its gain over the class alone, in at most so many intervals."""
     gains = Gains(*additive_fit(data, ()), data.schema.informative, CANDIDATE_BINS[0], watch=watch)
     by_attribute = {one.attributes: one.gain for one in gains.of_extensions([()])}
     return [
@@ -127,7 +127,7 @@ def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:
 
 
 def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
-    """Return an attribute with a direction is cut by itself wherever a larger region cuts it.
+    """Return the regions with an attribute that has a direction cut by itself wherever a larger region cuts it.
 
     What a larger one takes away along it the attribute alone can then give.
     """

@@ -140,7 +140,7 @@ class _Search:
         return True
 
     def _proceed(self, done: int, total: int) -> bool:
-        """Tells how far a step is; whether there is time to go on."""
+        """Tell how far a step is; whether there is time to go on."""
         self._watch(Progress(done, total, f"candidates of step {len(self.growing.df)}"))
         self._in_time = not self._deadline.over
         return self._in_time

@@ -89,7 +89,7 @@ class PartialDependence:
     _weights: dict[Nodes, float] = field(default_factory=dict)  # of the rows in which these are observed
 
     def given(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
-        """I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
+        """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
         rows = [frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i]) for z in sets]
         members = ((z | {a, b}, z, z | {a}, z | {b}) for z in sets)
         families = [tuple(PartialTest(s, seen) for s in four) for four, seen in zip(members, rows, strict=True)]
@@ -144,7 +144,7 @@ class _Rows:
         return standing_for(*self.numbers(cells))
 
     def numbers(self, cells: Cells) -> tuple[Index, int]:
-        """Numbers of the rows' cells, and a bound that they stay below."""
+        """Return numbers of the rows' cells, and a bound that they stay below."""
         first = max((n for n in range(1, len(cells.nodes) + 1) if cells.nodes[:n] in self._known), default=0)
         numbers, bound = self._known[cells.nodes[:first]] if first else (np.zeros(self._n_rows, np.intp), 1)
         for place in range(first, len(cells.nodes)):
@@ -221,7 +221,7 @@ def _complete_rows(block: RowBlock, cells: Cells) -> Index | None:
 
 
 def _chosen(block: RowBlock, rows: Index | None, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
-    """Codes of the nodes in these rows, how many rows they are, and their weights."""
+    """Return codes of the nodes in these rows, how many rows they are, and their weights."""
     codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
     if rows is None:
         return codes, block.n_rows, block.weights

@@ -251,7 +251,7 @@ def _finest(
 def _joint_sums(
     likelihood: ConditionalLikelihood, cells: Array, families: Sequence[Family], n_classes: int
 ) -> Iterator[Array]:
-    """(2 C, shape) of every family: g of the classes, then h."""
+    """Yield (2 C, shape) of every family: g of the classes, then h."""
     data, plain = with_regrouped_columns(likelihood.data, families)
     tables, states = likelihood.fusion.expand(cells), likelihood.fusion.codes
     sums = data.reduce(_sum_cells, tables, [(f.attributes, f.shape) for f in plain], n_classes, states=states)

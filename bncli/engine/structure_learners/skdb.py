@@ -96,7 +96,7 @@ def nested_losses(
 def _round(
     data: Dataset, attributes: Sequence[tuple[int, Sequence[int]]], n_k: Sequence[int], ks: range, loss: str
 ) -> Iterator[tuple[int, int, float]]:
-    """(k, p, summed loss) of every network with k in `ks`."""
+    """Yield (k, p, summed loss) of every network with k in `ks`."""
     states = data.map(_class_scores, _count(data, no_attributes(data))[:, 0])
     summed = sum(data.map(_sum_losses, loss, states=states))
     yield from ((k, 0, summed) for k in ks)
@@ -142,7 +142,7 @@ def _count_family(data: Dataset, configurations: JointCodes, child: int) -> _Fam
 
 
 def _count(data: Dataset, cells: JointCodes) -> Array:
-    """Weight of each class in each cell, shape (K, cells)."""
+    """Return weight of each class in each cell, shape (K, cells)."""
     counted: NDArray[np.generic] = data.reduce(_count_cells, cells.size, data.n_labels, states=cells.codes)
     return counted.astype(np.float64).reshape(data.n_labels, cells.size)
 
@@ -164,7 +164,7 @@ def _by_class(block: RowBlock, cells: NDArray[np.uint32], rows: slice, size: int
 
 
 def _class_scores(block: RowBlock, counts: Array) -> Array:
-    """Scores (K + 1, rows) before any attribute: ln(N_y + 1/K), last of each row's own class without the row.
+    """Return scores (K + 1, rows) before any attribute: ln(N_y + 1/K), last of each row's own class without the row.
 
     The total of all classes falls by the same d for each of them, so that it may be left away.
     """
@@ -216,7 +216,7 @@ def _add_factor(
 
 
 def squared_errors(ahead: Array, labels: Integers) -> Array:
-    """(1 - p)^2 of every row; ahead = d, shape (K, rows), labels (rows,).
+    """Return (1 - p)^2 of every row; ahead = d, shape (K, rows), labels (rows,).
 
     1 - p is summed up from the other classes, not subtracted from 1: it keeps its digits where p is next to 1.
 
@@ -230,7 +230,7 @@ def squared_errors(ahead: Array, labels: Integers) -> Array:
 
 
 def errors(ahead: Array, labels: Integers) -> Array:
-    """1 for every row that is given a wrong class, else 0; arguments as for `squared_errors`."""
+    """Return 1 for every row that is given a wrong class, else 0; arguments as for `squared_errors`."""
     # argmax takes the first that ties: the lower label, as everywhere
     predicted = (ahead >= ahead.max(axis=0) - TIE).argmax(axis=0)
     wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
@@ -238,7 +238,7 @@ def errors(ahead: Array, labels: Integers) -> Array:
 
 
 def log_losses(ahead: Array, labels: Integers) -> Array:
-    """-ln p of every row, nats; arguments as for `squared_errors`."""
+    """Return -ln p of every row, nats; arguments as for `squared_errors`."""
     top, own, others = _shares(ahead, labels)
     # own is 1 where the true class leads: own - 1 is exactly 0 then, and the sum keeps its digits
     loss: Array = top + np.log1p((own - 1.0) + others)

@@ -210,7 +210,10 @@ def spanning_tree(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int
 
 
 def _is_better(w: Array, nodes: Index, new: int, old: Index) -> Mask:
-    """Whether the edge from each node to `new` comes before its edge to `old`: heavier, or as heavy and lower."""
+    """Return whether the edge from each node to `new` comes before its edge to `old`.
+
+    Heavier, or as heavy and lower.
+    """
     ends = [(np.minimum(nodes, other), np.maximum(nodes, other)) for other in (new, old)]
     (low, high), (old_low, old_high) = ends
     lower = (low < old_low) | ((low == old_low) & (high < old_high))

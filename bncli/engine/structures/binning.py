@@ -100,7 +100,7 @@ def finer(one: Grouping | None, other: Grouping | None) -> Grouping | None:
 
 
 def cuts_at(attribute: Attribute, grouping: Grouping) -> tuple[float, ...]:
-    """Those cuts of a numeric attribute that remain."""
+    """Return those cuts of a numeric attribute that remain."""
     coarser = coarse(attribute, grouping)
     assert isinstance(coarser, NumericAttribute)
     return coarser.cuts
@@ -160,7 +160,7 @@ def _over_columns(family: Family, column: dict[RegroupedAttribute, int]) -> Fami
 
 
 def regrouped_attributes(families: Iterable[Family]) -> tuple[RegroupedAttribute, ...]:
-    """Each regrouped attribute of these families once, in the order of first use."""
+    """Return each regrouped attribute of these families once, in the order of first use."""
     seen = (pair for family in families for pair in family.binned_attributes)
     return tuple(dict.fromkeys((a, grouping) for a, grouping in seen if grouping is not None))
 

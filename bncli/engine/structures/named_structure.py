@@ -270,7 +270,7 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
 
 
 def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
-    """Each region in schema order."""
+    """Return each region in schema order."""
     names = [attribute.name for attribute in schema.attributes]
     cuts = tuple(
         tuple(
@@ -318,7 +318,7 @@ def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def _refuse_class(own: str, asked: str, where: str) -> None:
-    """BncliError where the structure is for another class."""
+    """Raise BncliError where the structure is for another class."""
     if own != asked:
         what = f"the structure is for the class '{own}', not for '{asked}'"
         hint = f"name the right column with --class {own}, or mend the structure"
@@ -326,7 +326,7 @@ def _refuse_class(own: str, asked: str, where: str) -> None:
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """BncliError for the first name that is no attribute; the nearest one that is may be meant."""
+    """Raise BncliError for the first name that is no attribute; the nearest one that is may be meant."""
     for name in names:
         if name not in known:
             import difflib

@@ -55,7 +55,7 @@ class Coverage:
 
 
 def subsets(region: Region) -> Iterable[Region]:
-    """Every subset, the empty one first, then by size.
+    """Return every subset, the empty one first, then by size.
 
     >>> list(subsets((0, 2)))
     [(), (0,), (2,), (0, 2)]

@@ -111,7 +111,7 @@ class Dag:
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
-        """One family per child of the class, in attribute order, then the class's own parents if it has any.
+        """Return one family per child of the class, in attribute order, then the class's own parents if it has any.
 
         A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x)
         where all of x is known. `whole` adds these (`by_class` False, in attribute order, before the class's parents):
@@ -220,7 +220,10 @@ class Regions:
         return outermost(self.regions[:steps], self.bins, self.binnings)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
-        """One family, without a child, per chosen region; there are no tables without the class, `whole` or not."""
+        """Return one family, without a child, per chosen region.
+
+        There are no tables without the class, `whole` or not.
+        """
         return tuple(self._family(position, cardinalities) for position in self._chosen)
 
     def _family(self, position: int, cardinalities: tuple[int, ...]) -> Family:
@@ -302,7 +305,7 @@ def outermost(
 def as_seen(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[tuple[tuple[Member, Hashable], ...]]:
-    """Each region with how it sees its members: one that sees them otherwise than a larger one is no part of it.
+    """Return each region with how it sees its members: one that sees them otherwise than a larger one is no part of it.
 
     Members are seen in the bins of the region's size; where regions have cuts of their own, a table over more
     attributes hardly has those of a smaller one: a region is then part of none but its equal.

@@ -80,7 +80,7 @@ def _read_day(node: Node) -> int:
 
 
 def check_forms(node: Node, class_name: str, attributes: tuple[Attribute, ...]) -> None:
-    """Refuses a column of dates that is read in two orders, or for anything else as well."""
+    """Refuse a column of dates that is read in two orders, or for anything else as well."""
     orders: dict[str, str] = {}
     names = {class_name, *(attribute.name for attribute in attributes)}
     for item, attribute in zip(node.items(), attributes, strict=True):
@@ -199,7 +199,7 @@ def _check_frequencies(node: Node, attribute: Attribute) -> None:
 
 
 def check_unique_names(node: Node, class_name: str, attributes: tuple[Attribute, ...]) -> None:
-    """Refuses two columns of one name; `node` is the list of attributes."""
+    """Refuse two columns of one name; `node` is the list of attributes."""
     seen = {class_name}
     for item, attribute in zip(node.items(), attributes, strict=True):
         if attribute.name in seen:

@@ -43,7 +43,7 @@ def _fields(texts: Sequence[str]) -> pa.Array:
 
 
 def _quoted(texts: Sequence[str]) -> list[str]:
-    """Each text as a field of CSV, in quotes where it needs them."""
+    """Return each text as a field of CSV, in quotes where it needs them."""
     return ['"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text for text in texts]
 
 

@@ -175,7 +175,7 @@ class _Table:
         return _Table(data, struct.unpack_from("<I", data)[0])
 
     def number(self, i: int, form: str) -> int:
-        """0 where it is absent."""
+        """Return 0 where it is absent."""
         at = self._place(i)
         return self._read(form, at) if at else 0
 
@@ -444,7 +444,7 @@ def _read_sources(node: Node) -> Fingerprint | None:
 
 
 def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> None:
-    """BncliError if a message claims more than the file, or the free memory (bytes, None: unknown), can hold."""
+    """Raise BncliError if a message claims more than the file, or the free memory (bytes, None: unknown), can hold."""
     size = file.seek(0, os.SEEK_END)
     try:
         messages = _of_stream(file, size) if kind == "stream" else _of_file(file, size)
@@ -466,7 +466,7 @@ def _of_stream(file: BinaryIO, size: int) -> Iterator[_Message]:
 
 
 def _message_at(file: BinaryIO, at: int, size: int) -> _Message | None:
-    """None at the end of a stream."""
+    """Return None at the end of a stream."""
     if not 0 <= at <= size:
         raise _ClaimError(f"a message at byte {at} of a file of {size}")
     file.seek(at)
@@ -593,7 +593,7 @@ def _column(array: pa.Array, attribute: Attribute | None) -> Column:
 
 
 def is_codes(path: str) -> bool:
-    """Whether a regular file is one of codes, by its first bytes; it may still turn out to be damaged."""
+    """Return whether a regular file is one of codes, by its first bytes; it may still turn out to be damaged."""
     try:
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             return False

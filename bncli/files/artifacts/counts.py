@@ -160,7 +160,7 @@ def _part_json(part: CountsPart) -> dict[str, Any]:
 
 
 def tables_json(counted: CountedRows) -> str | list[list[str]]:
-    """Which tables were asked for, by the names of their attributes."""
+    """Return which tables were asked for, by the names of their attributes."""
     if counted.wanted is None:
         return _PAIRS
     return [[counted.cuts.attributes[i].name for i in s] for s in counted.wanted]

@@ -256,7 +256,7 @@ def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
 
 
 def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
-    """Weights of the values of attributes and of none, by the attribute's index."""
+    """Return weights of the values of attributes and of none, by the attribute's index."""
     found, members = {}, node.members()
     for i, attribute in enumerate(schema.attributes):
         if (weights := members.pop(attribute.name, None)) is not None:
@@ -274,7 +274,7 @@ def _code_type(model: Model) -> np.dtype[Any]:
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
-    """`log_loss` is that of the calibration rows, before and after, in nats a row."""
+    """Return `log_loss` is that of the calibration rows, before and after, in nats a row."""
     numbers = _calibrations_numbers(calibration.map)
     log_loss = {"before": calibration.before, "after": calibration.after}
     counted = {_CALIBRATIONS_FREQUENCIES: list(calibration.frequencies)} if calibration.frequencies else {}
@@ -427,7 +427,7 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
 
 
 def are_many(families: Iterable[Family]) -> bool:
-    """Whether a file has them in the compact form; families as they were cut are short without."""
+    """Return whether a file has them in the compact form; families as they were cut are short without."""
     return sum(1 for family in families if family.groupings) >= MANY
 
 

@@ -30,7 +30,7 @@ def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
 
 
 def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
-    """Only those tried."""
+    """Return only those tried."""
     return [{"lambda": one.penalty, "log_loss": one.log_loss} for one in penalty.tried]
 
 

@@ -70,7 +70,7 @@ def ensemble_json(ensemble: Ensemble) -> dict[str, Any]:
 
 
 def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
-    """Every candidate with its best penalty, its losses there and its weight."""
+    """Return every candidate with its best penalty, its losses there and its weight."""
     return [
         {
             "name": trial.name,

@@ -16,7 +16,10 @@ _ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in L
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
-    """Every option by name; where one holds floats, whole numbers too are written as floats: one text a recipe."""
+    """Return every option by name.
+
+    Where one holds floats, whole numbers too are written as floats: one text a recipe.
+    """
     values = {key: _written(key, value) for key, value in recipe.as_dict().items()}
     return {key: value for key, value in values.items() if value is not None or key not in WRITTEN_WHERE_USED}
 

@@ -155,12 +155,12 @@ def _module(word: str, words: tuple[str, ...]) -> str:
 
 
 def export_formats() -> tuple[ExportFormat, ...]:
-    """Every record, in the order of EXPORTS."""
+    """Return every record, in the order of EXPORTS."""
     return tuple(map(export_format, EXPORTS))
 
 
 def score_formats() -> tuple[ScoreFormat, ...]:
-    """Every record, in the order of SCORES."""
+    """Return every record, in the order of SCORES."""
     return tuple(map(score_format, SCORES))
 
 

@@ -136,7 +136,7 @@ def _states(tokens: Tokens, name: str) -> tuple[str, ...]:
 
 
 def _listed(tokens: Tokens, closing: str, what: str) -> Iterator[Token]:
-    """Names up to the closing mark, which is taken, with or without commas between them."""
+    """Yield names up to the closing mark, which is taken, with or without commas between them."""
     while not tokens.take_if(closing):
         yield _name(tokens, f"{what} or '{closing}'")
         tokens.take_if(",")
@@ -174,7 +174,7 @@ def _read_entry(tokens: Tokens, block: _Block) -> None:
 
 
 def _numbers(tokens: Tokens) -> list[float]:
-    """Numbers up to the semicolon, which is taken."""
+    """Return numbers up to the semicolon, which is taken."""
     plain = tokens.take_raw(_NUMBERS)
     if plain is not None:
         return [float(word) for word in plain.removesuffix(";").replace(",", " ").split()]

@@ -221,7 +221,7 @@ def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def _packed(width: int, entries: Array) -> list[Any]:
-    """[step, letters] of each row of scores."""
+    """Return [step, letters] of each row of scores."""
     import base64
 
     found: list[Any] = []

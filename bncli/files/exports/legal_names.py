@@ -31,7 +31,7 @@ def distinct(texts: Sequence[str], legal: Legal, fold: Callable[[str], str] = st
 
 
 def _numbered(text: str, taken: set[str], numbers: dict[str, int], fold: Callable[[str], str]) -> str:
-    """`text`, or `text_2`, `text_3`, ...: the first that is not taken, which then is."""
+    """Return `text`, or `text_2`, `text_3`, ...: the first that is not taken, which then is."""
     candidate = text
     while fold(candidate) in taken:
         numbers[text] = numbers.get(text, 1) + 1
@@ -52,7 +52,7 @@ def identifier(text: str) -> str:
 
 
 def printed(text: str) -> str:
-    """One line of visible text with single blanks inside, in which everything else has become `_`."""
+    """Return one line of visible text with single blanks inside, in which everything else has become `_`."""
     if text and text.isprintable() and text == " ".join(text.split()):
         return text
     visible = "".join(c if c.isprintable() else " " if c.isspace() else "_" for c in text)

@@ -27,7 +27,7 @@ class LineFormat(Protocol):
         """Return a column of strings as it is written."""
 
     def contributions(self, explanation: Explanation) -> list[pa.Array]:
-        """Each `explain_k` as it is written."""
+        """Return each `explain_k` as it is written."""
 
     def lines(self, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Buffer:
         """Return the rows; columns of numbers come as their text, columns of strings from `strings`."""

@@ -82,7 +82,7 @@ class _Graph:
         return name
 
     def split(self, joined: str, sizes: Sequence[int]) -> list[str]:
-        """Parts along axis 1."""
+        """Return parts along axis 1."""
         names = [f"{self._prefix}n{len(self.nodes)}_{i}" for i in range(len(sizes))]
         self.nodes.append(helper.make_node("Split", [joined, self.constant(sizes)], names, axis=1))
         return names
@@ -119,12 +119,12 @@ class _Digits:
         return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
 
     def zeros(self) -> str:
-        """(N, 1)."""
+        """Return (N, 1)."""
         first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
         return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
 
     def entries(self, tables: Sequence[PortableTable]) -> str:
-        """(N, tables, R): what every table says of the row."""
+        """Return (N, tables, R): what every table says of the row."""
         graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
         strides = np.zeros((len(self._columns) or 1, len(tables)))
         for t, table in enumerate(tables):
@@ -194,7 +194,7 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
 
 
 def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
-    """How many cuts lie below every value, and the code of what is missing."""
+    """Return how many cuts lie below every value, and the code of what is missing."""
     names = [one.name for one in inputs]
     values = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
     missing = graph.constant([[one.missing for one in inputs]])
@@ -203,7 +203,10 @@ def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
 
 
 def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> str:
-    """How many cuts lie below every value, by halving all columns at once; their cuts are filled up with infinity."""
+    """Return how many cuts lie below every value, by halving all columns at once.
+
+    Their cuts are filled up with infinity.
+    """
     halvings = max(len(cuts).bit_length() for cuts in all_cuts)
     size = (1 << halvings) - 1
     cuts = [[*cuts, *[math.inf] * (size - len(cuts))] for cuts in all_cuts]
@@ -221,7 +224,7 @@ def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> s
 
 
 def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
-    """(N, K)."""
+    """Return (N, K)."""
     n_stages, two = len(scorer.stages), len(scorer.labels) == 2
     joined = graph.node("Concat", *_scores(graph, digits, scorer), axis=1)
     scores = graph.node("Reshape", joined, graph.constant([-1, n_stages, 1 if two else len(scorer.labels)]))
@@ -245,7 +248,7 @@ def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> st
 
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
-    """(N, R) of every stage."""
+    """Return (N, R) of every stage."""
     owners = [
         (s, table.expanded())
         for s, stage in enumerate(scorer.stages)

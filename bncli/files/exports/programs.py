@@ -92,7 +92,7 @@ def _calibration(found: PortableMap) -> dict[str, Any]:
 
 
 def decides(text: str) -> bool:
-    """Whether a program with such data decides."""
+    """Return whether a program with such data decides."""
     return '\n  "decisions": ' in text
 
 
@@ -106,7 +106,7 @@ def _decisions(rule: Rule) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
+    """Return JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -65,7 +65,7 @@ class Decimals:
             self._lower = _words(f"\0\0\0\0{n:04d}" for n in range(10**4))
 
     def text(self, values: Array) -> pa.Array:
-        """Every number rounded (half to even) and printed."""
+        """Return every number rounded (half to even) and printed."""
         n, digits = len(values), self._digits
         rounded = np.rint(values * 10.0**digits).astype(np.int64)
         if digits <= 6:
@@ -241,7 +241,7 @@ def rounded(explanation: Explanation, digits: int | None) -> Explanation:
 
 
 def contribution_texts(explanation: Explanation) -> list[pa.Array]:
-    """Each `explain_k` as text, null where there is none."""
+    """Return each `explain_k` as text, null where there is none."""
     return [
         pc.binary_join_element_wise(
             _worded(explanation, k, _phrase),
@@ -267,7 +267,7 @@ def _phrase(wording: TermText) -> str:
 
 
 def contribution_objects(explanation: Explanation) -> list[pa.Array]:
-    """Each `explain_k` as a JSON object, `null` where there is none."""
+    """Return each `explain_k` as a JSON object, `null` where there is none."""
     return [
         pc.binary_join_element_wise(_worded(explanation, k, _object), shortest(numbers), "}", "").fill_null("null")
         for k, numbers in enumerate(explanation.contributions)
@@ -311,7 +311,7 @@ def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatc
 
 
 def _words(texts: Iterable[str]) -> Words:
-    """Texts of eight bytes each, read as words in the machine's own order."""
+    """Return texts of eight bytes each, read as words in the machine's own order."""
     return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
 
 

@@ -113,7 +113,7 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> Ite
 
 
 def _table(scorer: PortableScorer, table: PortableTable, points: list[float]) -> _Table:
-    """Cells that no row of values leads to are left out."""
+    """Return the cells to which some row of values leads."""
     inputs = [scorer.inputs[p] for p in table.inputs]
     axes = [_words(one, digits, n) for one, digits, n in zip(inputs, table.digits, table.shape, strict=True)]
     cells = zip(itertools.product(*axes), points, strict=True)
@@ -143,7 +143,7 @@ def plain(text: str) -> str:
 
 
 def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Three lines of comment, a heading, a line per row."""
+    """Return three lines of comment, a heading, a line per row."""
     label, name = text_of(scorer.labels[1]), text_of(scorer.class_name)
     lines = io.StringIO()
     lines.write(f"# scorecard of the model {text_of(target.name)}: points count towards {name} = {label}\n")

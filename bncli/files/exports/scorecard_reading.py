@@ -76,7 +76,7 @@ class _Points:
 
 
 def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """P of both labels for every row; None in a row is a missing value."""
+    """Return P of both labels for every row; None in a row is a missing value."""
     offset, factor, listed = _of_json(text) if text.startswith("{") else _of_csv(text)
     tables: dict[tuple[str, ...], _Points] = {}
     for attributes, values, points in listed:

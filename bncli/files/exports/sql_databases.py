@@ -50,7 +50,7 @@ def _header(text: str) -> dict[str, Any]:
 
 
 def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:
-    """Return the view is asked for in a thread beside this one, which alone hears signals."""
+    """Return the result of the view, queried in another thread because only this one receives signals."""
     create, names = _table(rows, known, dialect)
     marks = ", ".join("?" * (len(names) + 1))
     base = sqlite3.connect(":memory:", check_same_thread=False)
@@ -99,7 +99,7 @@ def _refusal(product: str, kind: type[Exception]) -> Iterator[None]:
 
 
 def _refused(product: str, said: str) -> BncliError:
-    """One line of what a database says."""
+    """Return one line of what a database says."""
     line = next((line.strip() for line in said.splitlines() if line.strip()), "no reason given")
     return BncliError(f"{product} refuses what would be written: {line[:300]}")
 

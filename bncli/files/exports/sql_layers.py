@@ -115,7 +115,7 @@ class Layers:
 
 
 def sql_model(scorer: PortableScorer) -> SqlModel:
-    """ModelError where there are too many numbers for a text."""
+    """Raise ModelError where there are too many numbers for a text."""
     size = sum(table.expanded_size for table in scorer.tables)
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
@@ -384,5 +384,5 @@ def add_costs(layers: Layers, costs: Sequence[Sequence[float]], shares: Sequence
 
 
 def kept(*names: str) -> list[tuple[str, str]]:
-    """Columns of the layer below."""
+    """Return columns of the layer below."""
     return [(name, name) for name in names]

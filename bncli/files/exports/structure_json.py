@@ -79,7 +79,7 @@ def _search_json(trace: SearchTrace) -> dict[str, Any]:
 
 
 def posterior_json(value: float) -> float | None:
-    """JSON has no infinity: a model that the prior forbids has null."""
+    """Return the value for JSON, which has no infinity: None for a model that the prior forbids."""
     return None if value == -math.inf else float(value)
 
 

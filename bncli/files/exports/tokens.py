@@ -44,14 +44,14 @@ class Tokens:
         return token
 
     def take_if(self, *texts: str) -> bool:
-        """Whether one of these marks or keywords (never a quoted text) was at the cursor, and was taken."""
+        """Return whether one of these marks or keywords (never a quoted text) was at the cursor, and was taken."""
         found = self.at(*texts)
         if found:
             self.take()
         return found
 
     def at(self, *texts: str) -> bool:
-        """Whether one of these marks or keywords is at the cursor."""
+        """Return whether one of these marks or keywords is at the cursor."""
         return self.next.kind != "quoted" and self.next.text in texts
 
     def expect(self, *texts: str) -> Token:

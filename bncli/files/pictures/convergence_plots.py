@@ -164,7 +164,7 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> str:
 
 
 def _bar_width(span: int) -> int:
-    """How many lags share a bar: 1, 2 or 5 times a power of ten, so that there are not too many bars."""
+    """Return how many lags share a bar: 1, 2 or 5 times a power of ten, so that there are not too many bars."""
     steps = (factor * int(10.0**power) for power in range(18) for factor in (1, 2, 5))
     return next(step for step in steps if span <= step * _MOST_BARS)
 

@@ -181,7 +181,7 @@ class Drawing:
 
 
 def text_width(text: str, size: float = SIZE) -> float:
-    """How wide a text may become, in pixels."""
+    """Return how wide a text may become, in pixels."""
     return size * sum(map(_em, text))
 
 

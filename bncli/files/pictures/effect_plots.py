@@ -70,7 +70,7 @@ def value_axis(numbers: Sequence[float]) -> Axis:
 
 
 def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str], axis: Axis) -> Drawing:
-    """Intervals of numbers, with what stands at each cut between them; a missing value, if any, comes last."""
+    """Return intervals of numbers, with what stands at each cut between them; a missing value, if any, comes last."""
     strip = TOP + HIGH + 6
     drawing = Drawing(WIDTH, strip + _STRIP + 30, title)
     step = WIDE / len(values)
@@ -122,7 +122,7 @@ def band_outline(low: Sequence[float], high: Sequence[float]) -> str:
 
 
 def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawing:
-    """Names, a row each, to the left of 0 where they lower the odds, to the right where they raise them."""
+    """Return names, a row each, to the left of 0 where they lower the odds, to the right where they raise them."""
     drawing = Drawing(WIDTH, _HEAD + ROW * len(values) + 8, title)
     bottom = _HEAD + ROW * len(values)
     for tick in axis.ticks:
@@ -182,7 +182,10 @@ def _fitted(parts: Sequence[str], width: float) -> str:
 
 
 def points_of(scales: Sequence[Scale], base: float) -> Points:
-    """Log-odds as points: 100 are the widest range of an attribute; `base` are those that belong to no attribute."""
+    """Return log-odds as points: 100 are the widest range of an attribute.
+
+    `base` are those that belong to no attribute.
+    """
     lows = [min(value for _, value in one.values) for one in scales]
     ranges = [max(value for _, value in one.values) - low for one, low in zip(scales, lows, strict=True)]
     unit = 100 / max(ranges)

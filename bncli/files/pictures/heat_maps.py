@@ -54,7 +54,7 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
 
 
 def _lie(names: Sequence[str]) -> bool:
-    """Whether all names find room side by side."""
+    """Return whether all names find room side by side."""
     return all(text_width(name, 10) + 4 <= SIDE / len(names) for name in names)
 
 
@@ -81,7 +81,7 @@ def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) 
 
 
 def _spread(n: int, room: float) -> range:
-    """Every value, or as many of them as do not crowd one another."""
+    """Return every value, or as many of them as do not crowd one another."""
     return range(0, n, max(1, -int(-12 // room)))
 
 
@@ -104,7 +104,7 @@ def shades(shares: Array, left: float, top: float, wide: float, high: float) -> 
 
 
 def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
-    """Rows of a true label, by the label predicted: shares of a row, blue where right; vermilion where wrong.
+    """Return rows of a true label, by the label predicted: shares of a row, blue where right; vermilion where wrong.
 
     The shades of what is wrong begin anew: the fullest is the largest share of any row.
     """

@@ -73,7 +73,7 @@ def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
 def _subtree(
     root: int, children: Mapping[int | None, Sequence[int]]
 ) -> tuple[dict[int, tuple[int, float]], list[float], list[float]]:
-    """Places with the root at (0, 0), and the upper and lower outline, a breadth a depth."""
+    """Return places with the root at (0, 0), and the upper and lower outline, a breadth a depth."""
     below = [_subtree(child, children) for child in children.get(root, ())]
     shifts: list[float] = []
     upper, lower = list[float](), list[float]()
@@ -168,7 +168,7 @@ def _spread(layer: Sequence[int], wanted: Mapping[int, float], breadths: dict[in
 def network_drawing(
     title: str, nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
-    """Arcs by strength (0 to 1) and words; depth of the layout runs from left to right."""
+    """Return arcs by strength (0 to 1) and words; depth of the layout runs from left to right."""
     widths = [min(_BOX, text_width(node.name, 12) + 14) for node in nodes]
     deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
@@ -209,7 +209,7 @@ def _draw_node(drawing: Drawing, node: Node, x: float, y: float, width: float) -
 
 
 def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Hyperedge]) -> Drawing:
-    """Nodes on a circle; two that are looked up together are joined by a line, more of them by an area."""
+    """Return nodes on a circle; two that are looked up together are joined by a line, more of them by an area."""
     radius = max(120.0, 26.0 * len(nodes) / math.pi)
     margin = 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)

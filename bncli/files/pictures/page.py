@@ -144,7 +144,7 @@ class Page:
 
 
 def text(words: str) -> str:
-    """Words between tags or in an attribute: no markup, no control characters, nothing endless."""
+    """Return words between tags or in an attribute: no markup, no control characters, nothing endless."""
     return escape(re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(words)), quote=True)
 
 
@@ -154,7 +154,7 @@ def name(words: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON that ends no script and begins no comment."""
+    """Return JSON that ends no script and begins no comment."""
     plain = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -202,7 +202,7 @@ def _(block: Grid, numbered: PageNumbering) -> str:
 
 
 def _rest(row: Sequence[str], numbers: set[int]) -> str:
-    """All cells but the first."""
+    """Return all cells but the first."""
     classes = (" class=number" if i in numbers else "" for i in range(1, len(row)))
     return "".join(f"<td{kind}>{name(cell)}</td>" for kind, cell in zip(classes, row[1:], strict=True))
 

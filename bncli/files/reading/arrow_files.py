@@ -72,7 +72,7 @@ class ColumnarFile:
             raise BncliError("the file has no columns", where=path)
 
     def want(self, name: str) -> ColumnRequest:
-        """How the column's values are best asked for."""
+        """Return how the column's values are best asked for."""
         kind = self._schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_integer(kind):
@@ -102,7 +102,7 @@ class ColumnarFile:
         return iter(reader)
 
     def _of_parquet(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows; pa.ArrowInvalid where there are fewer or more than the footer says."""
+        """Yield all rows; pa.ArrowInvalid where there are fewer or more than the footer says."""
         promised, found = self._reader.metadata.num_rows, 0
         for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
             found += batch.num_rows
@@ -175,7 +175,7 @@ def _values(batch: Batch, want: ColumnRequest) -> Values:
 
 
 def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Texts that are views, as Polars has them, as Arrow can take them."""
+    """Return texts that are views, as Polars has them, as Arrow can take them."""
     if pa.types.is_string_view(array.dictionary.type):
         return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
     return array

@@ -186,7 +186,7 @@ class _Raw(io.RawIOBase):
         return n
 
     def pauses(self) -> bool:
-        """Whether a pipe has nothing to give for _PATIENCE seconds."""
+        """Return whether a pipe has nothing to give for _PATIENCE seconds."""
         try:
             pipe = self._file.fileno()
             # A regular file is always ready, so this waits for pipes, terminals and sockets alone.
@@ -235,7 +235,7 @@ class Stream:
         return ahead + self._fill(size - len(ahead), self._pauses) if len(ahead) < size else ahead
 
     def _pauses(self) -> bool:
-        """Whether nothing comes for a while; only told of an uncompressed pipe."""
+        """Return whether nothing comes for a while; only told of an uncompressed pipe."""
         self.paused = self.compression is None and self._raw.pauses()
         return self.paused
 
@@ -247,7 +247,7 @@ class Stream:
             raise BncliError(what, where=self.owner.name, hint="make or fetch the file again") from error
 
     def spool(self) -> BinaryIO:
-        """All the bytes in a temporary file that can be seeked."""
+        """Return all the bytes in a temporary file that can be seeked."""
         file = _temporary_file()
         while data := self.read(1 << 22):
             file.write(data)

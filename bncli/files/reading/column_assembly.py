@@ -151,7 +151,7 @@ def _numbers(labels: tuple[str, ...]) -> Array | None:
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
-    """Whether a class of so many labels is refused."""
+    """Return whether a class of so many labels is refused."""
     return n_labels > 2 and 2 * n_labels > n_rows
 
 
@@ -165,6 +165,6 @@ def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: 
 
 
 def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:
-    """Whether labels look like numbers that were measured, and not like classes."""
+    """Return whether labels look like numbers that were measured, and not like classes."""
     numbers = _numbers(labels) if len(labels) > _MAX_NUMBERED else None
     return numbers is not None and bool(n_rows < _FEW_A_LABEL * len(labels) or (numbers != np.floor(numbers)).any())

@@ -143,7 +143,7 @@ class ColumnBuilder:
         self.blocks[index] = encode(values, self.shared)
 
     def texts(self, rows: Mask | None = None) -> pa.Array:
-        """All raw texts of a column of text, or those of the rows that are marked, once each."""
+        """Return all raw texts of a column of text, or those of the rows that are marked, once each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         different = {id(block.texts): block.texts for block in blocks}.values()
         if rows is None and len(different) == 1:
@@ -203,7 +203,7 @@ class ColumnBuilder:
 
 
 def encode(values: pa.Array, shared: pa.Array) -> CodedTexts:
-    """Codes into the shared texts if all values are among them, else into the block's own."""
+    """Return codes into the shared texts if all values are among them, else into the block's own."""
     if len(shared):
         indices = pc.index_in(values, value_set=shared)
         if not indices.null_count:
@@ -298,7 +298,10 @@ def suspected_numbers(
 
 
 def _count_numbers(blocks: Sequence[Any], tokens: MissingTokens) -> tuple[int, int]:
-    """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
+    """Return how many values are numbers, and how many are present.
+
+    Counting ends early where numbers cannot be most.
+    """
     tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
     marks: dict[int, tuple[Mask, Mask]] = {}
     n_numbers = n_present = 0
@@ -327,7 +330,7 @@ def compact_values(values: Values, shared: pa.Array) -> ColumnBlock:
 
 
 def more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
-    """Whether there are more than two different numbers in all."""
+    """Return whether there are more than two different numbers in all."""
     seen: list[float] = []
     for values in blocks:
         add_different(seen, values)
@@ -372,7 +375,7 @@ def _is_single(values: NDArray[Any]) -> bool:
 
 
 def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array of a type that holds all blocks exactly; float64 if values are missing."""
+    """Return one array of a type that holds all blocks exactly; float64 if values are missing."""
     if len(blocks) == 1:
         kind, joined = blocks[0].dtype, blocks[0]
     else:

@@ -147,7 +147,7 @@ class ColumnNotes:
         return [Note(line) for line in (*found, *self.doubts)]
 
     def _about_marks(self) -> list[str]:
-        """One note for all columns, with the option that makes the marks missing."""
+        """Return one note for all columns, with the option that makes the marks missing."""
         if not self._marks:
             return []
         places = "; ".join(f"'{mark}' in {_named(names)}" for mark, names in self._marks.items())
@@ -244,7 +244,7 @@ class _Finder:
             self._take_numbers(name, column.numeric().values, None)
 
     def _keep_names(self, name: str, column: ColumnBuilder, why: str) -> None:
-        """Names, unless most rows have their own; `why` says why that may be so, if anything is known."""
+        """Name, unless most rows have their own; `why` says why that may be so, if anything is known."""
         levels = distinct_levels(column.texts(), self._tokens.text)
         if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > self._n_rows:
             self.notes.leave_out(name, why or _nature(*column.count(self._tokens.text)))
@@ -316,7 +316,7 @@ def marks_among(levels: pa.Array) -> list[str]:
 
 
 def plain_numbers(levels: pa.Array) -> bool:
-    """Whether the values would make a column of numbers."""
+    """Return whether the values would make a column of numbers."""
     numbers, wrong = to_numbers(levels, ())
     return wrong is None and more_than_two([numbers])
 
@@ -341,7 +341,7 @@ def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> Su
 
 
 def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> SuspectedFormat:
-    """Why a column all of whose values are dates, or numbers, was not taken for such."""
+    """Return why a column all of whose values are dates, or numbers, was not taken for such."""
     if what != "dates":
         note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
         return SuspectedFormat("numbers with contradictory marks", note)
@@ -415,7 +415,7 @@ def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
 
 
 def _in_words(texts: pa.Array, order: DateOrder) -> str:
-    """How the dates are written: day.month.year and time."""
+    """Return how the dates are written: day.month.year and time."""
     if order == "time":
         return "times of the day"
     first = texts[0].as_py()

@@ -80,7 +80,7 @@ _FLAGS = {
 
 
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> ColumnRoles:
-    """Every column's role, for learning; an error names a column that does not exist or that has two roles."""
+    """Return every column's role, for learning; an error names a column that does not exist or that has two roles."""
     roles = roles_of(source, names, where, given)
     if given is None and not roles.attributes:
         hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
@@ -96,7 +96,7 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
 
 
 def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> ColumnRoles:
-    """Every column's role; there need be no attribute."""
+    """Return every column's role; there need be no attribute."""
     flags = DeclaredRoles(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
     file = read_schema_file(source)
     for said in (flags, file):
@@ -134,7 +134,7 @@ def _check(said: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
 
 
 def _may_be_part(name: str, names: tuple[str, ...], role: str) -> bool:
-    """Whether it may be a part of the dates in a column, as `signup.month`; that is always a number."""
+    """Return whether it may be a part of the dates in a column, as `signup.month`; that is always a number."""
     source, _, part = name.rpartition(".")
     if source not in names or part not in DATE_PARTS:
         return False
@@ -145,7 +145,7 @@ def _may_be_part(name: str, names: tuple[str, ...], role: str) -> bool:
 
 
 def _located(said: DeclaredRoles, error: BncliError) -> BncliError:
-    """Return a fault in a schema file is a fault of the data, not of the command line."""
+    """Return the error of a schema file as one of the data, not of the command line."""
     return error if said.place is None else BncliError(error.what, where=said.place, hint=error.hint)
 
 
@@ -280,7 +280,7 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
 
 
 def are_codes(paths: Sequence[str]) -> bool:
-    """Whether the paths name one file of codes."""
+    """Return whether the paths name one file of codes."""
     return len(paths) == 1 and is_codes(paths[0])
 
 

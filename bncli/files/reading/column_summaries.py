@@ -504,7 +504,10 @@ class _Reading:
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """64 bits of each value, spread evenly: of numbers their bits mixed, of texts a polynomial of their bytes mixed."""
+    """Return 64 bits of each value, spread evenly.
+
+    Of numbers their bits mixed, of texts a polynomial of their bytes mixed.
+    """
     if values.type != pa.string():
         return mixed(values.to_numpy().view(np.uint64))
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]

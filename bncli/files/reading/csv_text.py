@@ -72,7 +72,7 @@ class Records:
         return len(self.starts)
 
     def holding(self, position: int) -> int:
-        """Index of the row that holds the position (in an empty line: of the row after it)."""
+        """Return index of the row that holds the position (in an empty line: of the row after it)."""
         return int(np.searchsorted(self.ends, position, side="right"))
 
     def take(self, rows: Mask) -> Records:
@@ -199,7 +199,7 @@ def _single(column: pa.ChunkedArray) -> pa.Array:
 
 
 def read_texts(data: bytes, n_columns: int, delimiter: bytes) -> list[pa.Array]:
-    """All columns as text."""
+    """Return all columns as text."""
     arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
     return list(arrays.values())
 
@@ -334,7 +334,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
 
 
 def _check_width(start: bytes, name: str) -> None:
-    """Refuses wide characters without a byte-order mark, told by the NUL bytes of the first letters."""
+    """Refuse wide characters without a byte-order mark, told by the NUL bytes of the first letters."""
     wide = "UTF-32" if start.count(b"\0") == 3 else "UTF-16" if b"\0" in start[:2] else None
     if wide:
         end = "be" if start.startswith(b"\0") else "le"

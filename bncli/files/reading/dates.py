@@ -47,7 +47,10 @@ _FIRST_YEAR = -62135596800
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Seconds since 1970 (of the day, for times), whole, NaN where there is no date; and which texts are dates."""
+    """Return seconds since 1970 (of the day, for times), whole, NaN where there is no date.
+
+    And which texts are dates.
+    """
     if order != "time" and (simple := _simple(texts)) is not None:
         return simple, np.ones(len(simple), np.bool_)
     seconds = np.full(len(texts), np.nan)
@@ -103,7 +106,7 @@ def _pattern(shape: str) -> str:
 
 
 def _clock(parts: dict[str, pa.Array]) -> Array:
-    """Seconds of the day, 0 without a time, NaN for a time that does not exist, as 24:00."""
+    """Return seconds of the day, 0 without a time, NaN for a time that does not exist, as 24:00."""
     hour, minute, second = (_whole(parts[name]) for name in "HMS")
     half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
     twelve = half != ""
@@ -113,7 +116,7 @@ def _clock(parts: dict[str, pa.Array]) -> Array:
 
 
 def _whole(digits: pa.Array) -> NDArray[np.int64]:
-    """Numbers of a few digits; no digits are 0."""
+    """Return numbers of a few digits; no digits are 0."""
     filled = pc.if_else(pc.equal(digits, ""), "0", digits)
     numbers: NDArray[np.int64] = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
@@ -137,12 +140,12 @@ def shape_of(text: str) -> str | None:
 
 
 def are_of_shape(texts: pa.Array, shape: str) -> bool:
-    """Whether all texts look like dates of this shape; not all need to exist."""
+    """Return whether all texts look like dates of this shape; not all need to exist."""
     return bool(pc.all(pc.match_substring_regex(texts, _pattern(shape))).as_py())
 
 
 def is_temporal(kind: pa.DataType) -> bool:
-    """Whether values of an Arrow type are dates or times of the day."""
+    """Return whether values of an Arrow type are dates or times of the day."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
 
 
@@ -152,7 +155,7 @@ def order_of(kind: pa.DataType) -> DateOrder:
 
 
 def holds_dates(kind: pa.DataType, order: DateOrder) -> bool:
-    """Whether an Arrow type is one of times (for the order `time`), or of dates (for the others)."""
+    """Return whether an Arrow type is one of times (for the order `time`), or of dates (for the others)."""
     return is_temporal(kind) and (order_of(kind) == "time") == (order == "time")
 
 

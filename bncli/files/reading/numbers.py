@@ -160,13 +160,13 @@ def padded(missing: Sequence[str]) -> list[str]:
 
 
 def has_leading_zeros(texts: pa.Array) -> bool:
-    """Whether any of the texts is a number with leading zeros."""
+    """Return whether any of the texts is a number with leading zeros."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZEROS)).as_py())
 
 
 def are_codes(texts: pa.Array, counts: Integers) -> bool:
-    """Whether texts that occur so often, blanks around them stripped, are codes: digits only, and not mostly 0.
+    """Return whether texts that occur so often, blanks around them stripped, are codes: digits only, and not mostly 0.
 
     Where zero, written 0 or 000, is commoner than any other value, it counts something that most often is not there.
     """
@@ -231,7 +231,7 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> NumberFor
 
 
 def _count_special(texts: pa.Array) -> int:
-    """How many are no plain numbers."""
+    """Return how many are no plain numbers."""
     wrong = to_numbers(texts, ())[1]
     return 0 if wrong is None else int(wrong.sum())
 
@@ -245,7 +245,10 @@ def _number_forms_is_decimal(bare: pa.Array, mark: str, delimiter: str) -> bool:
 
 
 def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:
-    """Which texts are numbers with a decimal point, a comma, either of them; beside the first sign that occurs."""
+    """Return which texts are numbers with a decimal point, a comma, either of them.
+
+    Beside the first sign that occurs.
+    """
     signed = texts.filter(pc.match_substring_regex(_plain(texts), _FIND_AFFIX))
     found = pc.extract_regex(_plain(signed.slice(0, 1)), _FIND_AFFIX)
     affix = (found[0].as_py()["x"] or found[0].as_py()["y"]) if len(found) else ""

@@ -186,7 +186,7 @@ class Table:
         return None if self._first is None else self._first.first()
 
     def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
-        """All rows, file by file from that numbered `begin`, with at least the named columns."""
+        """Yield all rows, file by file from that numbered `begin`, with at least the named columns."""
         total = self._total_size()
         done = 0
         for i, file in enumerate(self._inputs[begin:], begin):
@@ -332,7 +332,7 @@ def _in_order(earlier: tuple[BadRow, ...], later: Sequence[BadRow]) -> tuple[Bad
 
 
 def _kinds(positions: Sequence[int], wants: Sequence[ColumnRequest]) -> dict[int, ValueKind]:
-    """How each column is parsed: as text if anyone wants it so, for numbers can be had from text."""
+    """Return how each column is parsed: as text if anyone wants it so, for numbers can be had from text."""
     kinds: dict[int, ValueKind] = {}
     for i, want in zip(positions, wants, strict=True):
         kinds[i] = ValueKind.TEXT if kinds.get(i, want.kind) is not want.kind else want.kind
@@ -400,7 +400,7 @@ def parse(raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) 
 def columns_with_leading_zeros(
     block: TextBlock, n_rows: int, watched: Collection[str], tokens: MissingTokens
 ) -> frozenset[str]:
-    """Those of the watched columns that hold a number with leading zeros; `n_rows` are well formed."""
+    """Return those of the watched columns that hold a number with leading zeros; `n_rows` are well formed."""
     if not watched:
         return frozenset()
     text = np.frombuffer(block.data, np.uint8)
@@ -461,7 +461,7 @@ def read_head(source: Source) -> TableHead:
 
 
 def _rows(one: Input, width: float | None) -> tuple[int, bool]:
-    """How many rows a file has, and whether it says so itself."""
+    """Return how many rows a file has, and whether it says so itself."""
     path = Path(one.path)
     with path.open("rb") as file:
         magic = file.read(6)

@@ -463,7 +463,7 @@ def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool
 
 
 def kept_column_requests(names: Sequence[str], known: Sequence[str], table: Sequence[str]) -> list[ColumnRequest]:
-    """How those of the names are asked for that the table has and that are not read anyway."""
+    """Return how those of the names are asked for that the table has and that are not read anyway."""
     return [ColumnRequest(name, ValueKind.TEXT) for name in names if name in table and name not in known]
 
 
@@ -595,7 +595,7 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 
 def whole(weights: Array) -> Mask:
-    """Which weights are whole numbers."""
+    """Return which weights are whole numbers."""
     return np.asarray(weights == np.floor(weights))
 
 

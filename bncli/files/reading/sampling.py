@@ -54,7 +54,7 @@ class RowSampler:
         return sum(n if rows is None else len(rows) for n, rows in zip(self.sizes, self.rows, strict=True))
 
     def took(self, columns: Sequence[ColumnBuilder], n_rows: int) -> None:
-        """Hears that the columns took one more block."""
+        """Hear that the columns took one more block."""
         self.sizes.append(n_rows)
         self.rows.append(None)
         self._bytes += sum(_size(column.blocks[-1]) for column in columns)

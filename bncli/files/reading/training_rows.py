@@ -88,7 +88,7 @@ class PartTypes:
         self._path: str | None = None
 
     def declared(self, path: str, schema: pa.Schema) -> None:
-        """BncliError where a columnar file declares another type than the first columnar file."""
+        """Raise BncliError where a columnar file declares another type than the first columnar file."""
         for name in self._open:
             kind = schema.field(name).type
             word = type_word(kind)
@@ -220,7 +220,7 @@ class SampledTable:
             raise BncliError(what, where=self.files[0][0], hint="--drop-unlabelled")
 
     def count(self) -> int:
-        """How many rows count: all, or those with a class and a weight, for which these columns are read."""
+        """Return how many rows count: all, or those with a class and a weight, for which these columns are read."""
         if self.rows.weights is None and not self.source.drop_unlabelled:
             return self.n_rows
         bare = Cuts(self.rows.class_name, ())
@@ -343,7 +343,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
 def _parsed_blocks(
     table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
 ) -> Iterator[_ParsedBlock]:
-    """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
+    """Yield every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
     growing = list(columns.values())
     if run.each_file is None:
         tasks = (
@@ -572,7 +572,7 @@ def _codes(column: Column, attribute: Attribute, block: RowBlock) -> Codes:
 
 
 def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return a missing value has the code after the last."""
+    """Return the codes, with missing values as the code after the last."""
     return code_dtype(attribute.n_values + 1)
 
 

@@ -71,7 +71,7 @@ def keep_freed_memory() -> None:
 
 
 def files_of(sources: Iterable[Source]) -> list[str]:
-    """Every file of the tables, by its whole path; UsageError for a pipe, which no worker can read."""
+    """Return every file of the tables, by its whole path; UsageError for a pipe, which no worker can read."""
     found: list[str] = []
     for source in sources:
         for one in find_inputs(source.paths, keep=True):
@@ -92,7 +92,7 @@ def for_workers(source: Source) -> Source:
 
 
 def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
-    """BncliError for the first worker that lacks something, named in one line."""
+    """Raise BncliError for the first worker that lacks something, named in one line."""
     here = facts(paths)
     for address, answer in cluster.ask_all(facts, list(paths)).items():
         if isinstance(answer, BaseException):
@@ -141,7 +141,7 @@ def check_memory(cluster: Cluster, shares: Mapping[str, int]) -> None:
 
 
 def _resident() -> int:
-    """Bytes of memory that this process has now, mapped pages among them; 0 where that is not told."""
+    """Return bytes of memory that this process has now, mapped pages among them; 0 where that is not told."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -64,7 +64,7 @@ class Patience:
     _since: dict[str, float] = field(default_factory=dict)
 
     def look(self, workers: Mapping[str, Worker]) -> None:
-        """GoneError where waiting makes no sense any more."""
+        """Raise GoneError where waiting makes no sense any more."""
         if workers:
             self._ended(workers.keys())
         if self._lasts("alone", not workers) > ALONE_SECONDS:
@@ -118,7 +118,7 @@ class Cluster:
         self.refresh()
 
     def refresh(self) -> None:
-        """Asks who is there."""
+        """Ask who is there."""
         told = self._client.sync(self._client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"]
         self.workers = {address: _worker(told[address]) for address in sorted(told)}
 
@@ -184,7 +184,7 @@ class Cluster:
             coming.cancel()
 
     def first(self, futures: Sequence[Future]) -> list[Future]:
-        """Those of the tasks that are done, once any is."""
+        """Return those of the tasks that are done, once any is."""
         from distributed import wait
 
         def done() -> Collection[Future]:
@@ -330,7 +330,10 @@ def _started(kind: str, place: str, address: str) -> Iterator[Any]:
 
 
 def _answers(place: str) -> bool:
-    """Whether somebody speaks there as a scheduler does, who begins: dask waits for ever for one who says nothing."""
+    """Return whether somebody speaks there as a scheduler does, who begins.
+
+    Dask waits for ever for one who says nothing.
+    """
     deadline = time.monotonic() + CONNECT_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         try:

@@ -81,7 +81,7 @@ class WorkerBlocks:
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None
     ) -> Sequence[Any]:
-        """`kernel(block, *broadcast)` of every block, in block order."""
+        """Return `kernel(block, *broadcast)` of every block, in block order."""
         for attempt in range(_ATTEMPTS):
             try:
                 return self._round(kernel, tuple(broadcast), states)
@@ -157,7 +157,7 @@ def _stamp(file: CodesFile) -> int:
 
 
 def _shares(data: Dataset, homes: Sequence[str]) -> dict[str, int]:
-    """Bytes of the codes that each worker maps."""
+    """Return bytes of the codes that each worker maps."""
     columns = [codes for codes, a in zip(data.codes, data.schema.attributes, strict=True) if a.informative]
     width = sum(int(codes.dtype.itemsize) for codes in (*columns, data.labels))
     shares = dict.fromkeys(homes, 0)
@@ -202,12 +202,12 @@ def _report_threads(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch)
 
 
 def pass_seconds(data: Dataset) -> float:
-    """Seconds of one thread, roughly, of a pass over families of one attribute each."""
+    """Return seconds of one thread, roughly, of a pass over families of one attribute each."""
     return 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
 
 
 def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
-    """UsageError for what cannot be learnt from sums that workers make."""
+    """Raise UsageError for what cannot be learnt from sums that workers make."""
     if supplied.kind or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         what = f"--structure {supplied.kind or recipe.structure} looks at single rows, which a cluster keeps to itself"
         raise UsageError(f"{what}; with --cluster it is {_listed(_STRUCTURES)}, or a file of a network")

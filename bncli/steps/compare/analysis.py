@@ -168,7 +168,7 @@ class CompareReport:
     gaps: dict[tuple[str, str], str]
 
     def figure(self, data: str, learner: str, metric: str) -> ComparedFigure | None:
-        """One figure; None where there is none."""
+        """Return one figure; None where there is none."""
         return self.figures.get((data, learner), {}).get(metric)
 
     def as_json(self) -> dict[str, Any]:
@@ -399,7 +399,10 @@ def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: fl
 
 
 def _without_difference(values: Sequence[float | None], best: Sequence[float | None], share: float) -> bool | None:
-    """Whether the test finds no difference; None with fewer than two folds to compare. An infinite loss is one."""
+    """Return whether the test finds no difference.
+
+    None with fewer than two folds to compare. An infinite loss is one.
+    """
     both = [(a, b) for a, b in zip(values, best, strict=True) if a is not None and b is not None]
     if len(both) < 2:
         return None
@@ -417,7 +420,7 @@ def _spread(values: Sequence[float]) -> float | None:
 def _paces(
     trial: ComparisonRun, seconds: Mapping[tuple[str, str], Mapping[str, float]], baseline: str
 ) -> dict[str, FitTimes]:
-    """How fast each learner is; ratios are over the data sets that it and the baseline have in common."""
+    """Return how fast each learner is; ratios are over the data sets that it and the baseline have in common."""
     paces: dict[str, FitTimes] = {}
     for name in trial.learners:
         mine = [data for data in trial.data if (data, name) in seconds]
@@ -440,7 +443,7 @@ def _analysis_ratio(
 
 
 def _gaps(trial: ComparisonRun, folds: Folds) -> dict[tuple[str, str], str]:
-    """Why there are no figures, by data set and learner."""
+    """Return why there are no figures, by data set and learner."""
     gaps = {(data, name): "not all folds were run" for data in trial.data for name in trial.learners}
     gaps |= {(gap.data, gap.learner): gap.reason for gap in trial.gaps}
     return {pair: why for pair, why in gaps.items() if pair not in folds}

@@ -85,7 +85,7 @@ class Learner:
     supplied: SuppliedFiles = SuppliedFiles()
 
     def identity(self) -> dict[str, Any]:
-        """All that its results depend on, as JSON values: the content of files, not their names."""
+        """Return all that its results depend on, as JSON values: the content of files, not their names."""
         cuts, structure = self.supplied.cuts, self.supplied.structure
         files = {
             "cuts": None if cuts is None else _file_digest(dump_cuts(cuts)),
@@ -156,7 +156,7 @@ class ComparisonRun:
 
 
 def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[Entry, ...]:
-    """Every data set, one after the other; the first that cannot be read, or split into folds, is an error."""
+    """Return every data set, one after the other; the first that cannot be read, or split into folds, is an error."""
     # As short as they can be and still differ.
     paths = [_only_path(source) for source in sources]
     real = [os.path.realpath(path) for path in paths]
@@ -270,7 +270,7 @@ def _option_texts(least: int, below: int | None) -> str:
 
 
 def _span(sizes: Mapping[str, int]) -> str:
-    """Which tables have how many rows: all of a few, else the smallest and the largest."""
+    """Return which tables have how many rows: all of a few, else the smallest and the largest."""
     ascending = sorted(sizes, key=lambda data: sizes[data])
     if len(ascending) <= _FEW:
         return ", ".join(f"{data} has {sizes[data]:,}" for data in ascending)
@@ -285,7 +285,7 @@ def _name(least: int, below: int | None) -> str:
 
 
 def check_names(learners: Sequence[Learner]) -> None:
-    """UsageError where two learners have one name, or there is none at all."""
+    """Raise UsageError where two learners have one name, or there is none at all."""
     if not learners:
         raise UsageError("there is no learner to compare")
     seen: dict[str, Learner] = {}

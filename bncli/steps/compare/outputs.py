@@ -100,7 +100,7 @@ def _scatter(report: CompareReport, path: str) -> str:
 
 
 def paper_tables(report: CompareReport) -> list[LatexTable]:
-    """Two tables a metric, the second one only where there is a summary; and the seconds."""
+    """Return two tables a metric, the second one only where there is a summary; and the seconds."""
     tables: list[LatexTable] = []
     for metric in report.metrics:
         tables.append(_figures(report, metric))
@@ -254,7 +254,7 @@ def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
 
 
 def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
-    """Every learner against the baseline; of costs those that have any."""
+    """Return every learner against the baseline; of costs those that have any."""
     others = [name for name in report.trial.learners if name != report.baseline]
     panels = [_panel(report, name, metric) for name in others]
     return [panel for panel in panels if panel.points] if metric in COSTS else panels

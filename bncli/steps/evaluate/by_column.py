@@ -80,7 +80,7 @@ def recipe_cuts(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -
 
 
 def attributes_of(model: Model) -> dict[str, Attribute]:
-    """Those of a model by name."""
+    """Return those of a model by name."""
     return {attribute.name: attribute for attribute in model.schema.attributes}
 
 

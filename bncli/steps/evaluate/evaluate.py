@@ -119,7 +119,7 @@ def evaluate(
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
-    """UsageError for outputs that cannot be written, or would be written over what is read."""
+    """Raise UsageError for outputs that cannot be written, or would be written over what is read."""
     refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
     pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
@@ -127,7 +127,7 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
 
 @contextmanager
 def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[TimedFold]]:
-    """Every fold, in order, learnt here or on a cluster."""
+    """Yield every fold, in order, learnt here or on a cluster."""
     asked, watch = plan.asked, run.watch
     if run.cluster is not None:
         with connected(run.cluster) as cluster:
@@ -254,7 +254,7 @@ def evaluate_on(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Learns on `source`, as `evaluate` does, and tests on `test`."""
+    """Learn on `source`, as `evaluate` does, and tests on `test`."""
     _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)

@@ -39,7 +39,7 @@ class _Done:
 
 
 def folds_on_cluster(cluster: Cluster, plan: FoldPlan, watch: Watch) -> Iterator[TimedFold]:
-    """Every fold of every repeat, in order, each followed by the same fold learnt from samples."""
+    """Yield every fold of every repeat, in order, each followed by the same fold learnt from samples."""
     watch(Stage("fit"))
     plan, total = replace(plan, source=for_workers(plan.source)), plan.asked.total
     early: dict[int, _Done] = {}
@@ -84,7 +84,7 @@ def _serve(plan: FoldPlan) -> Callable[[int], _Done | BncliError]:
 
 
 def timed(folds: Iterator[Fold], watch: Stopwatch) -> Iterator[TimedFold]:
-    """Each fold with its seconds."""
+    """Yield each fold with its seconds."""
     before = {"fit": 0.0, "score": 0.0}
     for fold in folds:
         now = watch.seconds()

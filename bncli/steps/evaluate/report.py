@@ -151,7 +151,10 @@ class EvaluateReport:
         return skill_score(self.metrics["log_loss"], self.base.log_loss)
 
     def as_json(self) -> dict[str, Any]:
-        """Every figure as a key of its own; `std` and `folds` only under cross-validation, a curve only of samples."""
+        """Return every figure as a key of its own.
+
+        `std` and `folds` only under cross-validation, a curve only of samples.
+        """
         report: dict[str, Any] = {
             "rows": self.rows,
             "protocol": self.protocol,

@@ -159,7 +159,7 @@ def _shares(told: EffectsSection, effects: Sequence[NamedEffect]) -> Picture:
 def _pictures(
     told: EffectsSection, effects: Sequence[NamedEffect]
 ) -> tuple[list[Picture], list[Picture], list[NamedEffect]]:
-    """Those of one attribute, of two, and what finds no room."""
+    """Return those of one attribute, of two, and what finds no room."""
     alone, pairs, left_out, numbers = list[Picture](), list[Picture](), list[NamedEffect](), 0
     for number, one in enumerate(effects[:MOST_EFFECTS], 1):
         if len(one.attributes) > 2:
@@ -353,7 +353,7 @@ def nomogram_points(report: EffectsReport, single: Sequence[NamedEffect]) -> Poi
 
 
 def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:
-    """None where no single attribute has an effect."""
+    """Return None where no single attribute has an effect."""
     single = nomogram_scales(report)
     if not single:
         return None

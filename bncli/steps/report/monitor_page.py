@@ -22,7 +22,7 @@ _FIGURES = (
 
 
 def monitoring_page(report: MonitorReport) -> Page:
-    """All sections, in the order of a reader's questions."""
+    """Return all sections, in the order of a reader's questions."""
     model, rows = report.whole.model, report.whole.tally.rows
     made = evaluation_provenance(report.files, None, "monitor")
     again = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
@@ -162,7 +162,7 @@ def _ends(values: Series, names: Sequence[str]) -> str:
 
 
 def _figures(report: MonitorReport) -> Iterator[Block]:
-    """Log-loss, confidence and ln P(x), where they are known."""
+    """Yield log-loss, confidence and ln P(x), where they are known."""
     pictures, held_out = [], report.whole.model.held_out_log_loss
     for word, title, upwards, better in _FIGURES:
         values = [_mean(one, word) for one in report.monitors]

@@ -32,7 +32,7 @@ class ComparedModel(NamedTuple):
 
 
 def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
-    """UsageError where the data cannot be read once a model."""
+    """Raise UsageError where the data cannot be read once a model."""
     if beside and "-" in data:
         raise UsageError("--beside reads the data once a model, which the standard input cannot be", hint="name a file")
 
@@ -40,7 +40,7 @@ def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
 def score_other_models(
     paths: Sequence[str], class_name: str | None, labels: Sequence[str], source: Source, run: Run
 ) -> list[ComparedModel]:
-    """Each model on the rows of a table, which is read anew for each: every model knows values of its own.
+    """Return each model on the rows of a table, which is read anew for each: every model knows values of its own.
 
     class_name: None, as it may be. Raises ModelError where a model tells another class.
     """
@@ -76,6 +76,6 @@ def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
 
 
 def _losses(report: EvaluateReport) -> Array:
-    """-ln P of the true class of every row."""
+    """Return -ln P of the true class of every row."""
     log_p, codes, _ = report.pooled
     return np.asarray(-log_p[codes, np.arange(len(codes))])

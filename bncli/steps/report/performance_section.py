@@ -109,7 +109,7 @@ def _rule_words(rule: Rule, labels: Sequence[str], many: bool) -> str:
 def confusion_grid(
     caption: str, labels: Sequence[str], confusion: Sequence[Sequence[float]] | Array, undecided: Array | None = None
 ) -> Grid:
-    """Rows of a true label by the label decided, and those without a decision where there are any."""
+    """Return rows of a true label by the label decided, and those without a decision where there are any."""
     cells = [[f"{n:{_NUMBER}}" for n in row] for row in np.asarray(confusion).tolist()]
     headings = ["true \\ decided", *labels]
     if undecided is not None and undecided.any():

@@ -46,7 +46,7 @@ class ScoredTable:
 
     @classmethod
     def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
-        """Codes all columns that the model looks at."""
+        """Return codes all columns that the model looks at."""
         used = compile_scorer(model).used
         return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
 
@@ -165,7 +165,7 @@ def _column(model: Model, scored: ScoredTable, place: int) -> _Column:
 
 
 def _groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Rows with one value of a column, where the loss is highest."""
+    """Yield rows with one value of a column, where the loss is highest."""
     log_p, labels, weights = scored.report.pooled
     weights = np.ones(len(labels)) if weights is None else weights
     losses = -log_p[labels, np.arange(len(labels))]
@@ -201,6 +201,6 @@ def _groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def seems_trained_on(model: Model, scored: ScoredTable) -> bool:
-    """Whether the rows are as many as those of training, and have every value of every column as often."""
+    """Return whether the rows are as many as those of training, and have every value of every column as often."""
     lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
     return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)

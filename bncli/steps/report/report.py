@@ -65,7 +65,7 @@ class ReportReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
+        """Return every field by name."""
         lists = {"sections": list(self.sections), "pictures": list(self.pictures)}
         return {**self.__dict__, **lists}
 
@@ -152,7 +152,7 @@ def fit_page(report: FitReport) -> Page:
 
 
 def model_page(model: Model, path: str, told: ReportInputs) -> Page:
-    """All sections, in the order of a reader's questions."""
+    """Return all sections, in the order of a reader's questions."""
     schema = model.schema
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
@@ -236,7 +236,7 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
 
 
 def check_folder(folder: str) -> None:
-    """UsageError where pictures cannot be put."""
+    """Raise UsageError where pictures cannot be put."""
     if folder == "-":
         raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
     if os.path.lexists(folder) and not os.path.isdir(folder):
@@ -246,7 +246,7 @@ def check_folder(folder: str) -> None:
 
 
 def write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
-    """Every picture as a file of its own; their names."""
+    """Return every picture as a file of its own; their names."""
     os.makedirs(folder, exist_ok=True)
     names = []
     for section in sections:

@@ -63,7 +63,7 @@ class _Information:
         self._codes = {} if scored is None else dict(zip(scored.used, scored.encoded.codes, strict=True))
 
     def of(self, attributes: Sequence[int], *, given_class: bool = False) -> float:
-        """I(attributes together; class), or of two, given the class, I(first; second | class)."""
+        """Return I(attributes together; class), or of two, given the class, I(first; second | class)."""
         shape = [*(self._cardinalities[a] for a in attributes), self._k]
         if self._scored is None or math.prod(shape) > _MOST_COUNTED or not all(a in self._codes for a in attributes):
             return 0.0

@@ -121,7 +121,7 @@ def _ranks(report: CompareReport, metric: str, summary: Summary) -> Picture:
 
 
 def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
-    """Every learner against the baseline, a point per data set; of one data set the table says it all."""
+    """Yield every learner against the baseline, a point per data set; of one data set the table says it all."""
     panels = scatter_panels(report, metric)
     if len(report.trial.data) < 2 or not any(panel.points for panel in panels):
         return

@@ -71,7 +71,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
 
 
 def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScorer, bool]]:
-    """Those that may do, and whether their tables are the effects of the model."""
+    """Yield those that may do, and whether their tables are the effects of the model."""
     with suppress(ModelError):
         yield _over_effects(model, plain), True
     yield plain, False
