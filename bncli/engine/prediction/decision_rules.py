@@ -233,7 +233,7 @@ def figures(steps: Steps) -> dict[str, Array]:
         "recall": _ratio(tp, p),
         "false_positive_rate": _ratio(fp, n),
         "f1": _ratio(2 * tp, p + told),
-        "mcc": _ratio(tp * (n - fp) - fp * (p - tp), np.sqrt(told * (p + n - told) * p * n)),
+        "mcc": _ratio(tp * (n - fp) - fp * (p - tp), np.sqrt(np.maximum(told * (p + n - told) * p * n, 0))),
         "balanced_accuracy": (_ratio(tp, p) + 1 - _ratio(fp, n)) / 2,
     }
 

@@ -84,8 +84,7 @@ def test_weights_whose_sums_differ_in_the_last_digit() -> None:
     thresholds, tp, fp = np.array([0.9, 0.5, 0.2]), np.array([0.3, 0.3, 0.1 + 0.2 + 0.3]), np.array([0.0, 0.25, 0.25])
     steps = Steps(thresholds, tp, fp, 0.6, 0.25)
     assert tp[-1] + fp[-1] > steps.positives + steps.negatives
-    with np.errstate(invalid="ignore"):
-        found, chosen = figures(steps), choose("best:mcc", steps)
+    found, chosen = figures(steps), choose("best:mcc", steps)
     assert all(np.isfinite(figure).all() for figure in found.values())
     assert found["mcc"][-1] == 0
     assert chosen.value == pytest.approx(0.7)
