@@ -25,7 +25,7 @@ Notes = tuple[str, Rows, Rows]
 
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
-_LEAST = 264 << 20
+_LEAST = 296 << 20
 """Bytes of address space without which the libraries cannot be loaded; they do not all end well when they meet that."""
 
 
