@@ -30,7 +30,7 @@ from tests.files.reading.test_table_columnar import as_file, as_parquet, as_stre
 def surveys(n: int, *kinds: str) -> dict[str, dict[str, int]]:
     """How many of the first n mutations of each format ended how; AssertionError where one ended as none may."""
     command = [sys.executable, "-m", "tests.damage", "0", str(n), *kinds]
-    told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True, text=True).stdout
+    told = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, check=True, text=True).stdout
     found = json.loads(told)
     for kind in kinds:
         assert found[kind]["failures"] == [], kind
