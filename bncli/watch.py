@@ -110,6 +110,7 @@ class Run(NamedTuple):
     where sums over them are made, None = they stay. each_file: has every file of a table read elsewhere, None = here:
     `each_file(work, ask)` gives, in order, a file's name, the list of what `work(source, begin, run, *ask())` yields
     there (a table of which only the files from that numbered `begin` are meant), and the BncliError that ended it.
+    advise: whether time is spent on notes that say what held-out rows would have preferred.
     """
 
     threads: int = 1
@@ -119,3 +120,4 @@ class Run(NamedTuple):
     cluster: str | None = None
     place: Callable[[Any], Any] | None = None
     each_file: EachFile | None = None
+    advise: bool = False

@@ -20,8 +20,11 @@ def test_given_cuts() -> None:
 
 def test_a_given_structure() -> None:
     plain = Recipe().replaced(structure_score=None, forest=None)
-    assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == plain
-    assert Recipe(structure="kdb", k=3).with_structure("tan", {"structure_score": "cmi", "forest": False}) == Recipe()
+    kept = plain.replaced(arcs="all")
+    assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == kept
+    assert Recipe(structure="kdb", k=3).with_structure("tan", {"structure_score": "cmi", "forest": False}) == Recipe(
+        arcs="all"
+    )
     assert Recipe().replaced(structure="file").with_structure("kdb", {"k": 2}) == plain.replaced(structure="kdb", k=2)
     assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == plain.replaced(
         structure="gbn", epsilon=1.0

@@ -219,9 +219,9 @@ OPTIONS: tuple[Option, ...] = (
         Word(("cv", "all")),
         "cv",
         PARAMETER,
-        "cv: rows held out choose, with the penalty, between all arcs between attributes, those that BIC supports, "
-        "and none; all: keep them.",
-        stands_for="cv, all with gbn and hand-made structures",
+        "all: keep the arcs of the structure; cv: held-out rows choose, with the penalty, between all arcs between "
+        "attributes, those that BIC supports, and none.",
+        stands_for="all where --structure is typed, else cv",
     ),
     Option(
         "--early-stop",

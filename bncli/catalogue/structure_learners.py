@@ -33,8 +33,6 @@ STRUCTURES = Choice(
             "gbn",
             "a general network found by tests of independence",
             ("--epsilon",),
-            # its search takes too long to be repeated in every fold
-            defaults=(("--arcs", "all"),),
         ),
         Method(
             "kikuchi",

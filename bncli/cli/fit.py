@@ -102,7 +102,12 @@ def command(**typed: Any) -> None:
             "output": options.output_path(typed),
             "supplied": chosen.supplied,
             "unseen": typed["unseen"] or "average",
-            "run": Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source, chosen, console)),
+            "run": Run(
+                options.threads(typed),
+                watch=console.watch,
+                cluster=_cluster(typed, source, chosen, console),
+                advise=typed["arcs"] is None,
+            ),
         }
         if source is None:
             report = fit_counts(str(counts), chosen.recipe, **how)
@@ -196,7 +201,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *_calibration(report),
         *([f"missing     {_missing(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
-        f"structure   {report.structure}",
+        f"structure   {report.structure_learned}",
         *move_lines(report.moves),
         *(
             []

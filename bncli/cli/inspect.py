@@ -155,6 +155,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "class": report.class_name,
         "labels": ", ".join(report.labels),
         "rows learnt from": f"{report.rows:,}",
+        "structure": report.structure_learned,
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),

@@ -89,6 +89,8 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     """Return the penalty and what it was chosen from; one at an end of those tried is worth a second look."""
     if not penalty.tried:
         return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
+    if len(penalty.tried) == 1:
+        return f"{penalty.penalty:g}"
     most, least = (pick(one.penalty for one in penalty.tried) for pick in (max, min))
     which = f" between {least:g} and {most:g}"
     if penalty.penalty in (most, least):

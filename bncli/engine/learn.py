@@ -32,7 +32,7 @@ from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Parameters
-from bncli.engine.parameters.arc_cv import choose_arcs
+from bncli.engine.parameters.arc_cv import choose_arcs, loss_of, naive_bayes_loss
 from bncli.engine.parameters.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
@@ -173,7 +173,10 @@ def _learn(columns: Columns, recipe: Recipe, given: SuppliedParts, reading: Read
     refuse_large(structure, data.schema, recipe, run.memory)
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
-    structure, penalty = _choose(counts, structure, folds, recipe, run)
+    if folds or recipe.penalty == "cv":
+        structure, penalty = _choose(counts, structure, folds, recipe, run)
+    else:
+        penalty = None
     return _fitted_parameters(counts, structure, recipe, penalty, sampled, run.watch)
 
 
@@ -202,7 +205,7 @@ def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | No
 
     None where none are wanted, or where there are only codes.
     """
-    if recipe.penalty != "cv" or not (cuts is None or cuts.method in DISCRETIZERS.words):
+    if not _holds_out(recipe) or not (cuts is None or cuts.method in DISCRETIZERS.words):
         return None
     seed = recipe.seed or 0
     return sample_of(columns, seed) if columns.origin is None else _drawn(columns.origin, seed)
@@ -230,8 +233,8 @@ def _supplied_structure(given: SuppliedParts, counts: Counts, recipe: Recipe) ->
 def _folds(
     data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: ReadingRules, run: Run
 ) -> list[HeldOutFold]:
-    """Return the folds by whose held-out rows the penalty is chosen; none where it is not to be chosen."""
-    if recipe.penalty != "cv":
+    """Return the folds by whose held-out rows penalty and arcs are chosen; none where neither is to be chosen."""
+    if not _holds_out(recipe):
         return []
     run.watch(Stage("penalty"))
     seed = recipe.seed or 0
@@ -241,27 +244,41 @@ def _folds(
     return folds_with_own_cuts(sample, lambda columns: coded(columns, recipe, None, reading, quiet), seed)
 
 
+def _holds_out(recipe: Recipe) -> bool:
+    """Return whether held-out rows are to choose the penalty or the arcs."""
+    return "cv" in (recipe.penalty, recipe.arcs)
+
+
 def _choose(
     counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
-) -> tuple[Structure, ChosenPenalty | None]:
-    """Return the arcs and the penalty that rows held out prefer.
+) -> tuple[Structure, ChosenPenalty]:
+    """Return the structure with the arcs, and the penalty, that held-out rows prefer, as far as the recipe asks.
 
-    All arcs, and no penalty, where nothing is to be chosen.
+    A structure that keeps all its arcs is compared with naive Bayes on the same rows where `run.advise` asks for it.
     """
-    if recipe.penalty != "cv":
-        return structure, None
     method = _method(PARAMETERS, recipe.param)
     space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
     search = _search(structure, recipe, run)
-    center, shrink = float(recipe.penalty_center), not method.probabilities
-    path = partial(penalty_path, center=center, shrink=shrink, watch=run.watch)
+    path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
+    if recipe.penalty == "cv":
+        path = partial(path, shrink=not method.probabilities)
+    else:
+        path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
         return choose_arcs(counts, structure, search, space, folds=folds, path=path)
 
     def space_of(counts: Counts) -> Space:
         return space(counts, search(counts))  # type: ignore[no-any-return]
 
-    return structure, path(folds, space_of)
+    chosen = path(folds, space_of)
+    if run.advise and run.watch is not silent and folds and isinstance(structure, Dag) and structure.n_arcs:
+        alone = naive_bayes_loss(search, space, folds=folds, path=path, near=chosen.penalty)
+        best = loss_of(chosen)
+        if alone < best:
+            told = f"log-loss {alone:.4g} of held-out rows, {best:.4g} with all {structure.n_arcs:,} arcs of"
+            told = f"naive Bayes predicts better here: {told} {structure.method}; --arcs cv lets held-out rows choose"
+            run.watch(Note(told))
+    return structure, chosen
 
 
 def _method(choice: Choice, word: str) -> Method:

@@ -29,7 +29,7 @@ import numpy as np
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.structures.structure import Family, Structure
+from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.recipe import Recipe
 
 
@@ -473,6 +473,20 @@ class Model:
     def attributes(self) -> frozenset[int]:
         """The attributes that the model looks at; where missing values are marginalized, all of its network."""
         return _attributes(self.predictor, self)
+
+    @property
+    def structure_learned(self) -> str:
+        """What the structure is in words: the method's, or what held-out rows left of it."""
+        method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
+        if not arcs or not isinstance(self.structure, Dag):
+            return str(method)
+        if not self.structure.class_children and not self.structure.class_parents:
+            return f"the class alone, chosen from {method} by held-out rows"
+        kept, found = self.structure.n_arcs, arcs[-1].n_arcs
+        if kept == found:
+            return str(method)
+        left = f"{kept:,} of {found:,} arcs" if kept else "naive Bayes"
+        return f"{left}, chosen from {method} by held-out rows"
 
     @property
     def penalty(self) -> float | None:

@@ -17,7 +17,7 @@ from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
 from bncli.catalogue.choices import Choice, Method, Option, flag_of, key_of
 from bncli.catalogue.option_kinds import Switch, Word
 from bncli.errors import BncliError
-from bncli.recipe.defaults import BY_FLAG, NOTHING, ChosenMethods, SuppliedKinds, arcs_of, read, values
+from bncli.recipe.defaults import BY_FLAG, NOTHING, ChosenMethods, SuppliedKinds, may_have_arcs, read, values
 from bncli.recipe.refusals import refuse
 
 
@@ -73,19 +73,20 @@ class Recipe:
         """Return this recipe for supplied cuts, made by `method` with `options`; unknown options are left out."""
         return self.replaced(discretize=method, **{key: options.get(key) for key in map(key_of, DISCRETIZERS.governed)})
 
-    def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
+    def with_structure(self, method: str, options: Mapping[str, int | float | str | bool], arcs: str = "all") -> Recipe:
         """Return this recipe for a supplied structure, made by `method` with `options`.
 
-        A theta and degrees of freedom that are set stay. Raises BncliError for an option that cannot be that of a
-        structure; unknown ones are left out.
+        A theta and degrees of freedom that are set stay; `arcs` is what --arcs is unless it was typed. Raises
+        BncliError for an option that cannot be that of a structure; unknown ones are left out.
         """
         values = {key: _checked(key, options.get(key)) for key in map(key_of, STRUCTURES.governed)}
         for key in _OF_REGIONS:
             if getattr(self, key) is not None:
                 values[key] = getattr(self, key)
-        if self.penalty == "cv":
-            usual = arcs_of(method, values, self.param)
-            values["arcs"] = usual if usual is None or self.arcs is None else self.arcs
+        if not may_have_arcs(method, values):
+            values["arcs"] = None
+        elif self.penalty == "cv" and self.arcs is None:
+            values["arcs"] = arcs
         return self.replaced(structure=method, **values)
 
     def __getattr__(self, key: str) -> Any:

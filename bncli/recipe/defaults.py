@@ -113,6 +113,8 @@ class ChosenMethods(NamedTuple):
             return self.typed[flag]
         if self.structure is None and (flag in STRUCTURES.governed or flag == "--arcs"):
             return None  # the file says it, or what it was made by
+        if flag == "--arcs" and "--structure" in self.typed:
+            return "all"  # a structure that is asked for is what is fitted
         if flag in _SWITCHES:
             return False
         defaults = [dict(method.defaults).get(flag, "") for method in deciders]
@@ -192,19 +194,13 @@ def alone(structure: Method, value: Callable[[str], Any]) -> bool:
     return not bound or value(bound) <= most
 
 
-def arcs_of(structure: str, options: Mapping[str, Any], param: str) -> str | None:
-    """Return the default of --arcs for penalty `cv` and a structure of this method, `file` for a typed one.
+def may_have_arcs(structure: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a structure file of this method may join attributes; `file` is a structure made by hand.
 
     `options` are those of the structure by their keys.
     """
-    if "--arcs" not in PARAMETERS.options_of(param):
-        return None
     method = STRUCTURES.method(structure)
-    if method is None:
-        return "all"
-    if method.params or alone(method, lambda flag: options[key_of(flag)]):
-        return None
-    return dict(method.defaults).get("--arcs", "cv")
+    return method is None or not (method.params or alone(method, lambda flag: options[key_of(flag)]))
 
 
 def score(chosen: ChosenMethods) -> str | None:
@@ -234,7 +230,9 @@ def optimization(chosen: ChosenMethods) -> dict[str, Any]:
         penalty = 0.0
     shrinks = penalty != 0 and center == 0
     init = chosen.value("--init") or ("zero" if shrinks else "generative") if "--init" in taken else None
-    arcs = chosen.value("--arcs") if penalty == "cv" and chosen.joined else None
+    arcs = chosen.value("--arcs") if chosen.joined else None
+    if (arcs == "all" and penalty != "cv") or (arcs == "cv" and penalty != "cv" and "--arcs" not in typed):
+        arcs = None  # nothing is held out that could choose
     return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init, "arcs": arcs}
 
 
@@ -252,7 +250,7 @@ def values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     kept = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.governed)) if chosen.structure is None else set()
     taken |= {key: None for key, default in TACIT.items() if taken[key] == default and key not in kept}
     held_out = taken["sets"] is not None or decimal(taken["threshold"] or "0") is None
-    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
+    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"], taken["arcs"])
     random = random or taken["restarts"] or held_out or taken["calibrate"]
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}
 

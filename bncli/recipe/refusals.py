@@ -152,9 +152,9 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
     if resolved["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"
         raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
-    if "--arcs" in typed and resolved["penalty"] != "cv":
-        hint = "leave it out: all arcs are kept unless the penalty is chosen by cross-validation"
-        raise UsageError("--arcs has no effect without --penalty cv", hint=hint)
+    if resolved["early_stop"] == "cv" and typed.get("--arcs") == "cv":
+        hint = "choose one of them: --arcs all, or --early-stop none"
+        raise UsageError("--arcs cv and --early-stop cv both hold rows out to choose what is learnt", hint=hint)
     if "--penalty-center" in typed and resolved["penalty"] == 0:
         raise UsageError("--penalty-center has no effect with --penalty 0", hint="leave one of them out")
     if resolved["init"] == "zero":

@@ -70,6 +70,7 @@ class FitReport:
     classes: int
     cuts: int
     structure: str
+    structure_learned: str
     arcs: int
     moves: tuple[NamedMove, ...]
     regions: RegionsReport | None
@@ -209,6 +210,7 @@ def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> 
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
+        structure_learned=model.structure_learned,
         arcs=model.structure.n_arcs if isinstance(model.structure, Dag) else 0,
         regions=regions_report(model),
         param=model.recipe.param,

@@ -17,7 +17,7 @@ from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.learn import SuppliedParts
 from bncli.engine.parameters.penalty_cv import sample_of
-from bncli.engine.structures.named_structure import NamedRegions
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
@@ -61,7 +61,8 @@ class SuppliedFiles(SuppliedParts):
         structure = self.structure
         if structure is None:
             return recipe
-        recipe = recipe.with_structure(structure.method, structure.options)
+        arcs = structure.arcs if isinstance(structure, NamedDag) else "all"
+        recipe = recipe.with_structure(structure.method, structure.options, arcs)
         if self.kind != "kikuchi":
             return recipe
         theta = _THETA if recipe.theta is None else recipe.theta

@@ -132,6 +132,7 @@ class ModelReport:
     rule: Rule | None = None
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
+    structure_learned: str = ""
     towards: str | None = None
 
     @property
@@ -155,6 +156,7 @@ class ModelReport:
             "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
             "structure": graph_json(self.structure),
+            "structure_learned": self.structure_learned,
             "perfect": _is_perfect(self.structure),
             "param": self.param,
             "recipe": recipe_json(self.recipe),
@@ -300,6 +302,7 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
         missing_policy=model.schema.missing_policy,
         missing_tokens=model.schema.missing_tokens,
         structure=name_structure(model.structure, model.schema),
+        structure_learned=model.structure_learned,
         param=model.recipe.param,
         recipe=model.recipe,
         penalty=model.penalty,

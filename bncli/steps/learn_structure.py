@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -102,7 +102,7 @@ def learn_structure(
         rows = with_missing_levels(counts, recipe.structure, silent).data
         found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
     scored = score_network(counts, only_network(found), Strengths.of(recipe)) if scores else None
-    report = _written(found, counts, output)
+    report = _written(found, counts, recipe, output)
     return report(moves=moves.named(counts.schema), seconds=stopwatch.seconds(), scored=scored)
 
 
@@ -122,9 +122,11 @@ def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> 
     )
 
 
-def _written(found: Structure, counts: Counts, output: str | None) -> Callable[..., StructureReport]:
+def _written(found: Structure, counts: Counts, recipe: Recipe, output: str | None) -> Callable[..., StructureReport]:
     """Return the report without the course of the search; the structure is written where asked."""
     structure = name_structure(found, counts.schema)
+    if isinstance(structure, NamedDag) and recipe.arcs == "cv":
+        structure = replace(structure, arcs="cv")
     if output is not None:
         write_structure(output, structure)
     arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
@@ -144,4 +146,4 @@ def learn_structure_from_counts(
     counts = Counts(counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens)))
     stopwatch(Stage("structure"))
     found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
-    return _written(found, counts, output)(moves=(), seconds=stopwatch.seconds())
+    return _written(found, counts, recipe, output)(moves=(), seconds=stopwatch.seconds())

@@ -226,7 +226,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         ({"arcs": "all", "structure": "nb"}, "--arcs has no effect with --structure nb;"),
         ({"arcs": "cv", "structure": "kdb", "k": 0}, "--arcs has no effect with --structure kdb --k 0;"),
-        ({"arcs": "cv", "penalty": 1.0}, "--arcs has no effect without --penalty cv;"),
+        ({"arcs": "cv", "early_stop": "cv", "param": "extended"}, "--arcs cv and --early-stop cv both hold rows out"),
         ({"arcs": "cv", "structure": "kikuchi", "param": "discriminative"}, "--arcs has no effect with regions,"),
         ({"arcs": "cv", "structure": "auto"}, "--arcs has no effect with"),
         ({"arcs": "all", "param": "map"}, "--arcs has no effect with --param map;"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bncli.steps.fit import FitReport, fit
 from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
+from bncli.watch import Note, Run
 
 NOISE, PARITY = "noise", "parity"
 
@@ -46,6 +48,39 @@ def test_arcs_that_tell_nothing_are_left_out_and_what_was_tried_is_told(tmp_path
     assert [one["arcs"] for one in tried] == ["class", "none", "all"]
     assert [one["n_arcs"] for one in tried] == [0, 0, 3]
     assert inspect(report.model).as_json()["arcs_cv"] == tried
+
+
+def test_a_structure_that_is_typed_keeps_its_arcs_and_one_note_says_what_rows_prefer(tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    def watch(event: object) -> None:
+        notes.extend([event.text] if isinstance(event, Note) else [])
+
+    recipe, output = Recipe.of(structure="tan"), str(tmp_path / "m.bnc")
+    report = fit(table(tmp_path, NOISE), recipe, output=output, run=Run(watch=watch, advise=True))
+    assert (report.arcs, report.as_json()["arcs_cv"], recipe.arcs) == (3, [], "all")
+    (note,) = (note for note in notes if "naive Bayes" in note)
+    assert "with all 3 arcs of tan; --arcs cv lets held-out rows choose" in note
+    kept = Path(output).read_bytes()
+    alone, joined = (float(figure) for figure in re.findall(r"0\.\d+", note))
+    tried = {one.arcs: one.log_loss for one in fitted(tmp_path, NOISE)[0].penalty_cv.arcs}  # type: ignore[union-attr]
+    assert joined == pytest.approx(tried["all"], rel=1e-3)
+    assert alone == pytest.approx(tried["none"], rel=1e-3)
+    notes.clear()
+    fit(table(tmp_path, NOISE), Recipe.of(structure="tan", arcs="all"), output=output, run=Run(watch=watch))
+    assert Path(output).read_bytes() == kept
+    assert not any("naive Bayes" in note for note in notes)
+
+
+@pytest.mark.parametrize(("kind", "learned"), [(NOISE, "the class alone"), (PARITY, "1 of 3 arcs")])
+def test_arcs_are_chosen_at_a_penalty_that_is_typed(tmp_path: Path, kind: str, learned: str) -> None:
+    report, structure = fitted(tmp_path, kind, structure="tan", penalty=2.0, arcs="cv")
+    assert (report.penalty, report.structure_learned) == (2.0, f"{learned}, chosen from tan by held-out rows")
+    assert (structure.n_arcs > 0) == (kind == PARITY)
+    assert {one["lambda"] for one in report.as_json()["arcs_cv"]} == {2.0}
+    kept = fitted(tmp_path, kind, structure="tan", penalty=2.0, arcs="all")[0]
+    harmless = Path(kept.model).read_bytes()
+    assert Path(fitted(tmp_path, kind, structure="tan", penalty=2.0)[0].model).read_bytes() == harmless
 
 
 def test_arcs_that_carry_the_class_stay(tmp_path: Path) -> None:

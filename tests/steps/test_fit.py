@@ -17,6 +17,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.structure import write_structure
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
 from bncli.steps.inputs import read_supplied
@@ -148,7 +149,8 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     discretize(source("iris.csv"), Recipe(discretize="equal-width", bins=3), cuts_out=cuts)
     learn_structure(source("iris.csv"), CLOSED_FORM, supplied=read_supplied(cuts), output=dag)
-    fit(source("iris.csv"), Recipe(), supplied=read_supplied(cuts, dag), output=str(tmp_path / "m.bnc"))
+    from_files = Recipe.of(files=SuppliedKinds(cuts=cuts, structure=dag))
+    fit(source("iris.csv"), from_files, supplied=read_supplied(cuts, dag), output=str(tmp_path / "m.bnc"))
     recipe = read_model(str(tmp_path / "m.bnc")).recipe
     assert recipe == Recipe(discretize="equal-width", bins=3, structure="kdb", k=2).replaced(group_levels=None)
 

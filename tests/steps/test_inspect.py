@@ -82,6 +82,7 @@ def test_a_model(model_path: str) -> None:
             "options": {},
             "parents": {"age": ["class"], "colour": ["class", "age"]},
         },
+        "structure_learned": "tan",
         "perfect": True,
         "param": "weighted",
         "rows": 10,

@@ -77,12 +77,27 @@ def choose_arcs(
         # the class alone says nothing about the penalty of tables
         near = None if word == "class" else chosen[word].penalty
     tried = tuple(
-        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _loss_of(chosen[word])) for word in chosen
+        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, loss_of(chosen[word])) for word in chosen
     )
     best = _best(tried, sum(fold.rows.total_weight for fold in judges))
     if len(judges) < len(folds):
         chosen[best.arcs] = contest.path(best.arcs, folds, best.penalty)
     return ChosenArcs(networks[best.arcs], replace(chosen[best.arcs], arcs=tried))
+
+
+def naive_bayes_loss(
+    search: Search, space_of: ArcSpace, *, folds: Sequence[HeldOutFold], path: PathOf, near: float
+) -> float:
+    """Return the log-loss of the rows held out, nats a row, under the network without arcs between attributes.
+
+    `near` is the penalty that is best with the arcs; the other arguments are those of `choose_arcs`.
+    """
+    return loss_of(_ArcSearch(_CachedSearch(search), space_of, path).path("none", folds, near))
+
+
+def loss_of(chosen: ChosenPenalty) -> float:
+    """Return the log-loss at the penalty that won, under directions if there are any: the others are without."""
+    return next((one.log_loss for one in chosen.tried if one.penalty == chosen.penalty), 0.0)
 
 
 def _best(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
@@ -123,11 +138,6 @@ class _CachedSearch:
 
 def _space(counts: Counts, space_of: ArcSpace, subset: Callable[[Counts, Dag], Dag], search: Search) -> Space:
     return space_of(counts, subset(counts, search(counts)))
-
-
-def _loss_of(chosen: ChosenPenalty) -> float:
-    """At the penalty that won, under directions if there are any: losses of the others are without."""
-    return next((one.log_loss for one in chosen.tried if one.penalty == chosen.penalty), 0.0)
 
 
 def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:

@@ -260,23 +260,23 @@ def penalty_path(
     center: float,
     near: float | None = None,
     shrink: bool = False,
+    grid: Sequence[float] = GRID,
     watch: Watch = silent,
     what: str = "",
 ) -> ChosenPenalty:
-    """Return the lambda of GRID with the least held-out loss in the spaces that `space_of` makes from counts.
+    """Return the lambda of `grid` with the least held-out loss in the spaces that `space_of` makes from counts.
 
-    The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
-    that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
-    follows is better than its first. `shrink`: whether the tables may be shrunk, if rows are few (see `shrinkage`).
+    `grid` falls. The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`:
+    a penalty that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where
+    nothing that follows is better than its first. `shrink`: whether the tables may be shrunk, if rows are few (see
+    `shrinkage`).
     """
     if not folds:
-        return ChosenPenalty(UNTRIED, ())
+        return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
     told, n_rows = _FoldProgress(watch, what), sum(fold.rows.n_rows for fold in folds)
-    shrink, grid = (
-        shrink and n_rows <= FEW_ROWS,
-        (tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]),
-    )
-    first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
+    shrink = shrink and n_rows <= FEW_ROWS
+    first = 0 if near is None else max(grid.index(near) - AHEAD, 0)
+    grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_rows) ** 3) or grid[:1]
     paths = _paths(folds, space_of, center, shrink)
     tried = _follow(paths, grid[first:], told)
     if first and best_of(tried) == GRID[first]:

@@ -34,8 +34,9 @@ class NamedDag:
     """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
 
     A name that occurs only as somebody's parent is a node without parents. `class_name` is None where the file does not
-    say which node is the class; whoever resolves the graph does. `where` is the file, for errors. Raises BncliError
-    when a parent is listed twice or the graph has a cycle.
+    say which node is the class; whoever resolves the graph does. `where` is the file, for errors. `arcs` is "cv" where
+    nobody asked for this method, so that held-out rows may choose among the arcs. Raises BncliError when a parent is
+    listed twice or the graph has a cycle.
     """
 
     class_name: str | None
@@ -43,6 +44,7 @@ class NamedDag:
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
     where: str = field(default="", compare=False)
+    arcs: str = "all"
 
     def __post_init__(self) -> None:
         for child, parents in self.parents.items():

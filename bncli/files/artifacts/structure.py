@@ -4,7 +4,8 @@
      "parents": {"age": ["diagnosis"], "pulse": ["diagnosis", "age"]}}
 
 A key is a column, its list holds the columns it depends on; the class may have parents of its own, and an attribute
-need not have the class as a parent. Columns that are not named are not used. `method` and `options` may be left out.
+need not have the class as a parent. Columns that are not named are not used. `method`, `options` and `arcs` (see
+`bncli.files.exports.structure_json`) may be left out.
 In place of `parents` there may be `regions`, lists of attributes that are looked up together with the class, as
 Kikuchi-Bayes has them:
 

@@ -10,6 +10,8 @@ A graph has the key `parents`: every column with the list of those it depends on
   has in regions of 1, 2, 3, ... attributes, the last for larger ones (null: as cut).
 - `cuts` is there in place of `bins` where regions have cuts of their own: for each region an object with the cuts of
   its numeric columns, a subset of those in the cuts file (a column that is left out: all).
+- `arcs` is `cv` in the file of a graph that was learnt without a word for its method: `fit` then lets held-out rows
+  choose among its arcs, as it does without a structure; `all`, or no such key: it keeps them.
 - `gains` has the candidate gain of each region when it was chosen, in nats, where the search reports it.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,13 +29,15 @@ from bncli.errors import BncliError
 from bncli.files.documents import Node, dump, parse
 
 VERSION = 1
+ARCS = ("cv", "all")
 _STEPS = ("df", "log_likelihood", "log_posterior", "map_step")
 _CHECK = "bootstrap_log_loss"
 
 
 def structure_json(structure: NamedStructure) -> dict[str, Any]:
     """Return the content of the structure file."""
-    return {"format": "bncli-structure", "version": VERSION, **graph_json(structure)}
+    arcs = {"arcs": structure.arcs} if isinstance(structure, NamedDag) and structure.arcs != "all" else {}
+    return {"format": "bncli-structure", "version": VERSION, **graph_json(structure), **arcs}
 
 
 def dump_structure(structure: NamedStructure) -> str:
@@ -87,13 +92,19 @@ def parse_structure(data: bytes, path: str) -> NamedStructure:
     """Return the structure in the text of the structure file."""
     document = parse(data, path)
     document.check_format("structure", VERSION)
-    return read_graph(document, besides=("format", "version"))
+    found = read_graph(document, besides=("format", "version"), also=("arcs",))
+    arcs = document.members().get("arcs")
+    if arcs is None or not isinstance(found, NamedDag):
+        return found
+    if arcs.value not in ARCS:
+        arcs.fail(f"'arcs' is {arcs.value!r}", hint=f"it should be one of {', '.join(ARCS)}")
+    return replace(found, arcs=arcs.text())
 
 
-def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
+def read_graph(node: Node, besides: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> NamedStructure:
     """Return the structure in an object that has the keys above and those `besides`.
 
-    Method and options may be left out.
+    Method and options may be left out; a graph may have the keys of `also`.
     """
     members = node.members()
     content = "regions" if "regions" in members else "parents"
@@ -101,7 +112,7 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
         node.fail(
             "the structure has both 'parents' and 'regions'", hint="a structure is either a graph or a list of regions"
         )
-    optional = ("bins", "cuts", "gains", *_STEPS, _CHECK) if content == "regions" else ()
+    optional = ("bins", "cuts", "gains", *_STEPS, _CHECK) if content == "regions" else also
     fields = node.fields((*besides, "class", content), ("method", "options", *optional))
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"

@@ -168,7 +168,7 @@ def model_page(model: Model, path: str, told: ReportInputs) -> Page:
     after = (reliance_section(model, told.scored, told.warnings), provenance_section(model, files, [again]))
     title = f"{os.path.basename(path)}: {schema.class_name}"
     labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
-    learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
+    learnt = f"learnt from {count(model.n_rows, 'row')} ({model.structure_learned}; {model.recipe.param})"
     summary = (
         f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
     )
