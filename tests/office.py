@@ -288,6 +288,30 @@ def _flights(rng: np.random.Generator, n: int) -> Sheet:
     }
 
 
+def _sales(rng: np.random.Generator, n: int) -> Sheet:
+    """Invoices in German spelling: revenue with `k.A.`, years of two digits, a reminder sent after the outcome."""
+    ordered, month = _days(rng, n, "2019-01-01", "2023-12-31"), rng.integers(0, 12, n)
+    revenue, discount = np.exp(rng.normal(6.5, 1.1, n)).round(2), rng.integers(0, 16, n).astype(float)
+    region = rng.integers(0, 4, n)
+    logit = -0.9 + 0.9 * (np.log(revenue) - 6.5) - 0.06 * (discount - 7) + 0.3 * (region == 2)
+    late = _class_of(rng, logit)
+    reminded = _dates(ordered + 30 + month, "%d.%m.%y")
+    sent = (late == 1) & (rng.random(n) < 0.6)
+    return {
+        "Rechnung": Column("identifier", ids := [f"R-{i:06d}" for i in rng.permutation(n) + 1000], np.array(ids)),
+        "Bestellt am": _dates(ordered, "%d.%m.%y"),
+        "Umsatz": _blanked(rng, _numbers(revenue, lambda v: _german(v, 2)), 0.05, ("k.A.",)),
+        "Rabatt": _numbers(discount, lambda v: f"{v:.0f} %"),
+        "Region": _levels(region, ("Nord", "Ost", "Süd", "West")),
+        "Mahnung am": Column(
+            "date",
+            [text if there else "" for text, there in zip(reminded.texts, sent, strict=True)],
+            np.where(sent, reminded.values, np.datetime64("NaT", "s")),
+        ),
+        "verspätet": _levels(late, ("nein", "ja")),
+    }
+
+
 def _class_of(rng: np.random.Generator, logits: Values) -> NDArray[np.int64]:
     """A class a row: (rows, classes) logits, or (rows,) those of the second of two."""
     if logits.ndim == 1:
@@ -377,10 +401,11 @@ TABLES: dict[str, Maker] = {
     "survey": Maker("survey.csv", "segment", 1200, _survey, marks=("", "-", "prefer not to say")),
     "staff": Maker("staff.csv", "left", 1000, _staff, delimiter=";", encoding="latin-1", marks=("", "k. A.")),
     "tickets": Maker("tickets.csv", "outcome", 3500, _tickets, delimiter=";", encoding="utf-16", marks=("", "NULL")),
+    "sales": Maker("sales.csv", "verspätet", 2000, _sales, delimiter=";", marks=("", "k.A.")),
     "flights": Maker("flights.csv", "delayed", 35_000, _flights),
 }
 OFFICE = tuple(name for name in TABLES if name != "flights")
-"""The eight office tables; flights is the large one beside them."""
+"""The nine office tables; flights is the large one beside them."""
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")

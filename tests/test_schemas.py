@@ -189,7 +189,7 @@ compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, Any]]]:
     """By command: what was typed, and the object that it printed; `_` in a learner stands for a blank."""
     folder = tmp_path_factory.mktemp("schemas")
-    dated = [f"{d + 1}.03.2024;{d % 7 + 1},5;€ {d},25;{'ab'[d > 9]}" for d in range(25)]
+    dated = [f"{d + 1}.03.2024;{d % 7 + 1},5;{f'€ {d},25' if d else 'k.A.'};{'ab'[d > 9]}" for d in range(25)]
     (folder / "dated.csv").write_text("\n".join(["d;x;y;class", *dated, ""]))
     for name in ("iris.csv", "tumours.csv", "monks1.csv", "monks1.schema.json"):
         shutil.copy(ROOT / "sample_data" / name, folder / name)

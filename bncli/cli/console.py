@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bncli.watch import Event, Iteration
 
 SCHEMA_VERSION = 1
+_MOST_NOTES = 5
 _PAGE = 160
 """Columns of a table that goes to a file or a pipe."""
 
@@ -51,6 +52,7 @@ class Console:
         self.quiet = quiet
         self.as_json = as_json
         self._bars = bars
+        self._n_notes = 0
 
     def __enter__(self) -> Console:
         if (
@@ -65,6 +67,7 @@ class Console:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        self._count_hidden_notes()
 
     def close(self) -> None:
         """Take the bar away, so that lines can be printed."""
@@ -88,9 +91,13 @@ class Console:
             self._bars.progress(event.iteration, None, _iteration_text(event))
 
     def note(self, text: str, word: str = "Note") -> None:
-        """One line that the user should read."""
+        """Print one line that the user should read; of plain notes the first five, the rest is counted."""
         if self.quiet:
             return
+        if word == "Note":
+            self._n_notes += 1
+            if self._n_notes > _MOST_NOTES:
+                return
         if self._bars is not None:
             self._bars.print(f"{word}: {printable(text)}")
         else:
@@ -101,9 +108,19 @@ class Console:
         for text in texts:
             self.note(text)
 
+    def _count_hidden_notes(self) -> None:
+        """Print how many notes were not printed, once."""
+        hidden = self._n_notes - _MOST_NOTES
+        if hidden > 0 and not self.quiet:
+            _write_error_line(
+                f"... and {hidden} more note{'s' if hidden > 1 else ''}: bncli describe shows them by column"
+            )
+        self._n_notes = min(self._n_notes, _MOST_NOTES)
+
     def summary(self, lines: Iterable[str]) -> None:
         """Print the end of a run in a few lines, unless the result is JSON."""
         self.close()
+        self._count_hidden_notes()
         if not self.quiet and not self.as_json:
             for line in lines:
                 _write_error_line(line)

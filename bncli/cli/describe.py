@@ -79,7 +79,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
         *_verdicts(shown),
         "",
         *(line for note in report.notes for line in _wrapped(f"Note: {note}")),
-        f"Recommended: {report.recommended}",
+        *([f"Recommended: {report.recommended}"] if report.recommended else []),
     ]
 
 
@@ -89,6 +89,8 @@ def _heading(report: DescribeReport) -> list[str]:
     known = report.of_class
     if known is None:
         return [size, "No class" if report.class_name is None else f"Class {_short(report.class_name)}"]
+    if not report.rows:
+        return [size, f"Class {_short(known.name)}"]
     total = max(sum(known.rows), 1)
     order = sorted(range(len(known.rows)), key=lambda i: -known.rows[i])
     parts = [f"{_short(known.labels[i])} {_percent(known.rows[i], total)}" for i in order[:_MOST_LABELS]]

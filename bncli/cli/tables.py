@@ -179,8 +179,9 @@ def _kind(attribute: Attribute) -> str:
     if isinstance(form, DateForm):
         return f"numeric, {form.part} of {form.source}"
     if isinstance(form, NumberForm):
-        mark = "comma" if form.decimal == "," else "point"
-        return f"numeric, decimal {mark}" + (f", {form.affix}" if form.affix else "")
+        parts = [*([form.affix] if form.affix else []), *(f"'{word}' is missing" for word in form.words)]
+        decimal = "decimal comma" if form.decimal == "," else "decimal point" if form.affix or not parts else ""
+        return ", ".join(part for part in ("numeric", decimal, *parts) if part)
     return "numeric"
 
 

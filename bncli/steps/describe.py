@@ -31,7 +31,8 @@ _N_NAMED = 4
 class DescribeReport:
     """The columns in file order, the class among them; of_class: None where there is none that can be learnt.
 
-    notes: what else is to be known before learning. recommended: a command line. schema_file: None = not asked for.
+    notes: what else is to be known before learning. recommended: a command line, empty where there are no rows.
+    schema_file: None = not asked for.
     """
 
     rows: int
@@ -69,14 +70,24 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     stopwatch(Stage("describe"))
     of_class = _class_counts(summary)
     # A column that is the same as an earlier one, or as the class, says so.
-    reports = [_describe(name, summary, of_class) for name in summary.columns]
+    reports = [
+        _describe(name, summary, of_class) if name in summary.columns else _nested(name, summary)
+        for name in summary.names
+    ]
     first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
     told = []
     for report in reports:
+        if report.name in summary.nested or not summary.n_rows:
+            told.append(report)
+            continue
         original = first.setdefault(summary.columns[report.name].digest, report.name)
         told.append(report if original == report.name else report_duplicate(report, original))
     columns = told
-    notes, recommended = recommend(source, summary, of_class, columns, schema_out)
+    if not summary.n_rows:
+        columns = [replace(report, use=False, reason="there are no rows", advice="") for report in columns]
+        notes, recommended = ["the table has a header and no rows"], ""
+    else:
+        notes, recommended = recommend(source, summary, of_class, columns, schema_out)
     if schema_out is not None:
         write_schema_file(schema_out, schema_of(summary, columns))
     seconds = stopwatch.seconds()
@@ -129,6 +140,12 @@ def _describe(name: str, summary: Summary, of_class: ClassCounts | None) -> Colu
     if name in summary.ignored:
         return replace(report, use=False, reason="left out, as is said", advice="")
     return report
+
+
+def _nested(name: str, summary: Summary) -> ColumnReport:
+    """Return the report of a column that is not read, for its values are structs, lists or maps."""
+    reason = f"holds {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
+    return ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, advice="ignore")
 
 
 def recommend(
@@ -218,6 +235,9 @@ def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> DeclaredRole
     lists: dict[str, list[str]] = {"categorical": [], "numeric": [], "ignore": []}
     for column in columns:
         if column.name in (class_name, summary.roles.weights):
+            continue
+        if column.type == "nested":
+            lists["ignore"].append(column.name)
             continue
         left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
         found = summary.columns[column.name]

@@ -70,7 +70,7 @@ class DiscretizedAttribute(NamedTuple):
 _LEAK = 0.99
 """Of the class's entropy."""
 _N_COMMON = 5
-_ABOUT_MARKS = "values that may mean missing ones"
+_ABOUT_MARKS = "values that may mean missing"
 _PLURAL = {"numeric": "numbers", "categorical": "names", "date": "dates"}
 
 
@@ -259,10 +259,11 @@ def _verdict(
 
 def _without_name(note: str, name: str) -> str:
     """Return a note about a single column, where its name is known."""
-    for start, instead in ((f"column '{name}': ", ""), (f"dates: {name} ", "dates "), (f"numbers: {name} ", "")):
+    for start, instead in ((f"column '{name}': ", ""), (f"date column {name} was ", "dates, ")):
         if note.startswith(start):
             return instead + note.removeprefix(start)
-    return note.removeprefix("left out as ").replace(f": {name} (", " (")
+    note = note.removeprefix("left out as ").replace(f" in {name} (", " (")
+    return note.replace(f": {name} (", " (").removesuffix(f": {name}")
 
 
 def _made(learnt: Mapping[str, DiscretizedAttribute] | None) -> str:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bncli.engine.data.number_formats import Form, NumberForm
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Ensemble, Model, Rule
 from bncli.engine.networks.named_network import NamedNetwork, name_network
@@ -185,8 +186,8 @@ def _program(
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
     # Inputs that a table does not hold as numbers: parts of dates, numbers with a decimal comma.
-    forms = {a.name for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
-    named = [one.name for one in scorer.inputs if one.name in forms]
+    forms = {a.name: a.form for a in model.schema.attributes if isinstance(a, NumericAttribute)}
+    named = [one.name for one in scorer.inputs if not _is_plain(forms.get(one.name))]
     if named:
         listed = ", ".join(named[:5]) + (f" and {len(named) - 5:,} more" if len(named) > 5 else "")
         watch(Note(f"the program takes plain numbers for {listed}: a part of a date, or a number, not its text"))
@@ -229,10 +230,18 @@ def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> Rule | Non
     return replace(rule, sets=None, held_out=None)
 
 
+def _is_plain(form: Form | None) -> bool:
+    """Return whether the numbers of a column are written plainly, perhaps with words for missing values."""
+    return form is None or (isinstance(form, NumberForm) and (form.decimal, form.affix) == (".", ""))
+
+
 def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> ProgramTarget:
     tokens = MissingTokens.of(model.schema.missing_tokens)
     name = PurePath(path).name.removesuffix(".bnc")
-    return ProgramTarget(name, tokens.text, tokens.number, options, partial(portable_effects, model, scorer.inputs))
+    forms = (getattr(attribute, "form", None) for attribute in model.schema.attributes)
+    words = (word for form in forms if isinstance(form, NumberForm) for word in form.words)
+    missing_numbers = tuple(dict.fromkeys((*tokens.number, *words)))
+    return ProgramTarget(name, tokens.text, missing_numbers, options, partial(portable_effects, model, scorer.inputs))
 
 
 def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget, path: str) -> str | bytes:

@@ -75,7 +75,7 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
     coded = read_codes(source.paths[0]).heading if are_codes(source.paths) else None
     cuts = supplied.cuts if coded is None else coded.cuts
     head = read_head(source) if coded is None else _head_of_codes(coded)
-    roles = assign_roles(source, head.names, source.paths[0], cuts) if coded is None else None
+    roles = assign_roles(source, head.names, source.paths[0], cuts, head.nested) if coded is None else None
     sizes = {} if cuts is None else {a.name: a.n_values + a.missing for a in cuts.attributes}
     if coded is not None:
         sizes = {name: n for name, _, n in coded.columns}

@@ -15,6 +15,7 @@ from bncli import Classifier
 from bncli.api.tables import table_of
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model
+from bncli.watch import Event, Note
 
 NB: dict[str, Any] = {"structure": "nb", "param": "map"}
 N = 90
@@ -142,10 +143,11 @@ def test_what_a_frame_cannot_be() -> None:
         bncli.fit(pytest.importorskip("polars").Series([1, 2]))
     lists = pd.DataFrame({"a": [1, 2] * 9, "l": [[1], [2]] * 9, "class": ["u", "v"] * 9})
     with pytest.raises(BncliError, match=r"'l' holds .* which have no text, the table; ignore='l'"):
-        bncli.fit(lists)
+        bncli.fit(lists, categorical="l")
+    events: list[Event] = []
+    assert bncli.fit(lists, progress=events.append, **NB).feature_names_in_.tolist() == ["a"]
+    assert Note("left out: l holds list values; flatten it or --ignore") in events
     assert bncli.fit(lists, ignore="l", progress=lambda event: None, **NB).feature_names_in_.tolist() == ["a"]
-    with pytest.raises(ValueError, match="ignore='l'"):
-        Classifier(**NB).fit(lists[["a", "l"]], lists["class"])
 
 
 def test_numbers_that_no_integer_of_arrow_holds() -> None:

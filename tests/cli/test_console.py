@@ -148,3 +148,18 @@ def test_zero_has_no_sign(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     Console(as_json=True).json(Zero())
     sys.stdout.flush()
     assert capfdbinary.readouterr().out == b'{"schema_version": 1, "cll": 0.0, "path": [0.0, -1.5]}\n'
+
+
+def test_after_five_notes_the_rest_is_counted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    for n in (5, 6, 9):
+        with Console() as console:
+            for i in range(n):
+                console.watch(Note(f"note {i}"))
+                console.watch(Note(f"warning {i}", warning=True))
+            console.summary(["the end"])
+        lines = capfdbinary.readouterr().err.decode().splitlines()
+        assert sum(line.startswith("Note: ") for line in lines) == 5
+        assert sum(line.startswith("Warning: ") for line in lines) == n
+        hidden = {5: [], 6: ["... and 1 more note: bncli describe shows them by column"]}
+        more = hidden.get(n, ["... and 4 more notes: bncli describe shows them by column"])
+        assert lines[-1 - len(more) :] == [*more, "the end"]

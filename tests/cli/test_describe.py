@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from bncli.cli.main import run
 from tests import started
@@ -30,7 +32,7 @@ def test_a_line_a_column(bncli: Bncli) -> None:
     assert lines[-1] == "Recommended: bncli fit iris.csv"
 
 
-UNUSUAL = {"prefer not to say", "n.d.", "k. A.", "<5"}
+UNUSUAL = {"prefer not to say", "n.d.", "<5"}
 """What nobody can know to be no number."""
 
 
@@ -143,3 +145,52 @@ def test_settings_reach_it(monkeypatch: pytest.MonkeyPatch, bncli: Bncli) -> Non
     monkeypatch.setenv("BNCLI_CLASS", "petal_width")
     assert json.loads(bncli("describe", "iris.csv", "--json").out)["class"] == "petal_width"
     assert run(["help", "describe"]) == 0
+
+
+def test_a_header_without_rows_recommends_nothing(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("a,b,y\n")
+    report = json.loads(bncli("describe", "h.csv", "--json").out)
+    assert (report["rows"], report["recommended"]) == (0, "")
+    assert report["notes"] == ["the table has a header and no rows"]
+    assert [(one["use"], one["reason"]) for one in report["columns"]] == [(False, "there are no rows")] * 3
+    ran = bncli("describe", "h.csv", "--report", "h.html")
+    assert ran.code == 0
+    assert "Recommended" not in ran.out
+    assert "bncli fit" not in (tmp_path / "h.html").read_text()
+
+
+def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: Path) -> None:
+    n = 60
+    table = pa.table(
+        {
+            "x": [float(i % 17) for i in range(n)],
+            "s": pa.array([{"a": i} for i in range(n)]),
+            "class": ["u" if i % 17 < 6 else "v" for i in range(n)],
+            "l": pa.array([[1, i] for i in range(n)]),
+            "m": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pa.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as file:
+        file.write_table(table)
+    models = []
+    for name in ("t.parquet", "t.arrow"):
+        ran = bncli("fit", name, "--structure", "nb", "--param", "map", "-o", f"{name}.bnc")
+        assert ran.code == 0
+        for column, word in (("s", "struct"), ("l", "list"), ("m", "map")):
+            assert f"Note: left out: {column} holds {word} values; flatten it or --ignore\n" in ran.err
+        models.append((tmp_path / f"{name}.bnc").read_bytes())
+        assert bncli("score", f"{name}.bnc", name, "-q").out.count("\n") == n + 1
+        report = json.loads(bncli("describe", name, "--json").out)
+        columns = {one["name"]: one for one in report["columns"]}
+        assert list(columns) == list(table.schema.names)
+        assert columns["s"]["type"] == "nested"
+        assert columns["s"]["reason"] == "holds struct values; flatten it or --ignore s"
+        assert "--ignore s --ignore l --ignore m" in report["recommended"]
+        quiet = bncli(*shlex.split(report["recommended"])[1:], "--structure", "nb", "--param", "map", "-o", "n.bnc")
+        assert "holds" not in quiet.err
+        models.append((tmp_path / "n.bnc").read_bytes())
+    assert len(set(models)) == 1
+    assert "which have no text" in bncli("fit", "t.parquet", "--categorical", "s").err
+    parquet.write_table(table.drop_columns(["class"]), tmp_path / "u.parquet")
+    assert json.loads(bncli("describe", "u.parquet", "--json").out)["class"] == "x"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -143,7 +145,11 @@ def test_a_scorecard(bncli: Bncli, tmp_path: Path) -> None:
     assert "rounding    costs on them: max |dP| " in ran.err
     text = (tmp_path / "x.csv").read_text()
     assert "(score - 100.0) / 57.7" in text
-    assert bncli("export", "m.bnc", "--to", "scorecard", "-q").out.startswith("# scorecard of the model")
+    header, *rows = csv.reader(io.StringIO(bncli("export", "m.bnc", "--to", "scorecard", "-q").out))
+    assert header == ["attribute", "value", "points", "below_best"]
+    assert all(float(points) + float(below) for _, _, points, below in rows[:-1] if points != "0")
+    assert rows[-1][0] == "(probability)"
+    assert rows[-1][2:] == ["", ""]
     report = json.loads(bncli("export", "m.bnc", "--to", "scorecard", "-o", "x.json", "--json").out)
     assert set(report["rounding"]) == {"max_dp", "log_loss"}
     card = json.loads((tmp_path / "x.json").read_text())

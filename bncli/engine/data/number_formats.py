@@ -8,19 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-DateOrder = Literal["ymd", "dmy", "mdy", "time"]
+DateOrder = Literal["ymd", "dmy", "mdy", "yymd", "time"]
 DatePart = Literal["year", "month", "day", "weekday", "hour", "days"]
-DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "time")
+DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "yymd", "time")
 DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "days")
 """In the order in which a date column is replaced by them."""
 
 
 @dataclass(frozen=True)
 class NumberForm:
-    """A number with the decimal mark `decimal`, perhaps thousands marks, and perhaps a currency or percent sign."""
+    """A number with the decimal mark `decimal`, perhaps thousands marks, and perhaps a currency or percent sign.
+
+    words: texts of the column that are no numbers, such as "k.A."; they are read as missing values.
+    """
 
     decimal: str
     affix: str = ""
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class DateForm:
     """A part of the date, or the time of the day, in the column `source`, by the clock that the text shows.
 
     order: day or month first where a date is written in three numbers and the year last; `ymd` where no such date was
-    seen, `time` for times of the day. weekday: 1 is Monday. days: since `origin` (days since 1970-01-01).
+    seen, `yymd` where the year comes first and has two digits, `time` for times of the day. weekday: 1 is Monday.
+    days: since `origin` (days since 1970-01-01).
     """
 
     source: str

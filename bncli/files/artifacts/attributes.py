@@ -3,10 +3,11 @@
 {"name": "age", "type": "numeric", "cuts": [27.5, 41.0]}
 {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}
 
-A number that is no plain one says how tables write it: by its decimal mark and perhaps a sign beside it, or as a part
-of the date in a column, whose order of year, month and day is given (`days` counts from `origin`):
+A number that is no plain one says how tables write it: by its decimal mark, perhaps a sign beside it and words that
+stand for a missing value, or as a part of the date in a column, whose order of year, month and day is given (`days`
+counts from `origin`):
 
-{"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR"}}
+{"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR", "words": ["n/a"]}}
 {"name": "signup.month", "type": "numeric", "cuts": [6.5], "form": {"date": "signup", "part": "month", "order": "dmy"}}
 
 Where values were pooled, `groups` says for each level which of them it stands for; one that stands for itself is listed
@@ -39,7 +40,8 @@ OPTIONAL_KEYS = {"numeric": ("holes", "form", "direction"), "categorical": ("hol
 def form_json(form: Form) -> dict[str, Any]:
     """Return what `read_form` reads."""
     if isinstance(form, NumberForm):
-        return {"decimal": form.decimal} | ({"sign": form.affix} if form.affix else {})
+        optional = {"sign": form.affix, "words": list(form.words)}
+        return {"decimal": form.decimal} | {key: value for key, value in optional.items() if value}
     origin = {"origin": _day(form.origin)} if form.part == "days" else {}
     return {"date": form.source, "part": form.part, "order": form.order} | origin
 
@@ -53,10 +55,13 @@ def _day(number: int) -> str | int:
 def read_form(node: Node) -> Form:
     """Return the form in an attribute's member, checked."""
     if "decimal" in node.members():
-        fields = node.fields(("decimal",), ("sign",))
+        fields = node.fields(("decimal",), ("sign", "words"))
         if fields["decimal"].text() not in (".", ","):
             fields["decimal"].fail("the decimal mark is '.' or ','")
-        return NumberForm(fields["decimal"].text(), fields["sign"].text() if "sign" in fields else "")
+        words = fields["words"].texts() if "words" in fields else ()
+        if "" in words:
+            fields["words"].fail("a word is empty", hint="an empty field always means a missing value")
+        return NumberForm(fields["decimal"].text(), fields["sign"].text() if "sign" in fields else "", words)
     fields = node.fields(("date", "part", "order"), ("origin",))
     part, order = fields["part"].text(), fields["order"].text()
     for key, word, words in (("part", part, DATE_PARTS), ("order", order, DATE_ORDERS)):

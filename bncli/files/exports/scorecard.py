@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 MISSING, UNSEEN = "(missing)", "(unseen)"
+PROBABILITY = "(probability)"
+"""Stands for an attribute in the last row of a CSV file, whose value is the formula. Names that begin so are quoted."""
 MOST_ROWS = 100_000
 PDO, BASE, ODDS = 20.0, 600.0, 50.0
 _MISLEADING = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
@@ -89,8 +91,7 @@ def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
     chosen = target.options
     scale = _Scale(chosen.get("pdo", PDO), chosen.get("base", BASE), chosen.get("odds", ODDS), chosen.get("digits", 0))
     tables = list(_tables(scorer, target, scale))
-    write = _json_text if chosen.get("json") else _csv_text
-    return write(scorer, target, scale, tables)
+    return _json_text(scorer, target, scale, tables) if chosen.get("json") else _csv_text(scorer, scale, tables)
 
 
 def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> Iterator[_Table]:
@@ -142,13 +143,10 @@ def plain(text: str) -> str:
     return text_of(text) if _MISLEADING.search(text) or not text.isprintable() else text
 
 
-def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Return three lines of comment, a heading, a line per row."""
+def _csv_text(scorer: PortableScorer, scale: _Scale, tables: list[_Table]) -> str:
+    """Return a heading, a line per row, and a last line without points that says what the score means."""
     label, name = text_of(scorer.labels[1]), text_of(scorer.class_name)
     lines = io.StringIO()
-    lines.write(f"# scorecard of the model {text_of(target.name)}: points count towards {name} = {label}\n")
-    lines.write("# score = sum of the points of every attribute, pair of attributes and larger set below\n")
-    lines.write(f"# P({name} = {label}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))\n")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("attribute", "value", "points", "below_best"))
     for table in tables:
@@ -156,6 +154,8 @@ def _csv_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tabl
         for row in table.rows:
             below = scale.rounded(table.best - row.points)
             writer.writerow((attribute, " & ".join(row.values), repr(row.points), repr(below)))
+    formula = f"P({name} = {label}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))"
+    writer.writerow((PROBABILITY, formula, "", ""))
     return lines.getvalue()
 
 

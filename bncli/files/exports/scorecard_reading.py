@@ -114,13 +114,13 @@ def _axes(text: str) -> list[list[str]]:
 
 def _of_csv(text: str) -> tuple[float, float, _Listed]:
     """Offset, factor, and the rows: attributes, the values of each of them, points."""
-    lines = text.split("\n", 3)
-    formula = _FORMULA.search(lines[2])
+    *rows, last = csv.DictReader(text.splitlines(keepends=True))
+    formula = _FORMULA.search(last["value"])
     if formula is None:
-        raise ValueError("the third line is no formula")
+        raise ValueError("the last row is no formula")
     listed = [
         (tuple(_text(name) for (name,) in _axes(row["attribute"])), _axes(row["value"]), float(row["points"]))
-        for row in csv.DictReader(lines[3].splitlines(keepends=True))
+        for row in rows
     ]
     return float(formula[1]), float(formula[2]), listed
 

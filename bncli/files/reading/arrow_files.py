@@ -70,6 +70,9 @@ class ColumnarFile:
         self.names: tuple[str, ...] = self._guarded(lambda: _names(self._schema))
         if not self.names:
             raise BncliError("the file has no columns", where=path)
+        kinds = zip(self.names, self._schema.types, strict=True)
+        self.nested = {name: _nested_word(kind) for name, kind in kinds if pa.types.is_nested(kind)}
+        """What the columns hold whose values are neither numbers nor text: struct, map, list."""
 
     def want(self, name: str) -> ColumnRequest:
         """Return how the column's values are best asked for."""
@@ -211,6 +214,10 @@ def _texts(array: pa.Array) -> list[str]:
         return list(array.cast(pa.string()).fill_null("").to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, bytes that are no text: as Arrow prints them
         return [array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))]
+
+
+def _nested_word(kind: pa.DataType) -> str:
+    return "struct" if pa.types.is_struct(kind) else "map" if pa.types.is_map(kind) else str(kind).partition("<")[0]
 
 
 def type_word(kind: pa.DataType) -> str | None:

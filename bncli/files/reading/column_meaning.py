@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,13 +30,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Column, NumericColumn
-from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form
+from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form, NumberForm
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, more_than_two, suspected_numbers
 from bncli.files.reading.column_roles import ColumnRoles, missing_column
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
-from bncli.files.reading.numbers import are_codes, find_form, fitting_forms, nearest_fit, to_numbers
+from bncli.files.reading.numbers import (
+    are_codes,
+    find_form,
+    fitting_forms,
+    has_leading_zeros,
+    nearest_fit,
+    to_numbers,
+)
 from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source, ValueKind
 from bncli.files.reading.values import parts_of_dates, read_distinct
@@ -61,7 +69,16 @@ class SuspectedFormat(NamedTuple):
 
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
 _RECOGNITION_N_TRIED = 64
-_FIRST_WORDS: dict[str, tuple[str, ...]] = {"dmy": ("day", "month", "year"), "mdy": ("month", "day", "year")}
+_PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
+    "dmy": ("day", "month", "year"),
+    "mdy": ("month", "day", "year"),
+    "ymd": ("year", "month", "day"),
+    "yymd": ("year", "month", "day"),
+}
+MOST_WORDS = 3
+"""Different texts among numbers that are taken for words of missing values."""
+_FEWEST_SHORT_DATES = 6
+"""Different dates with years of two digits: fewer may be any numbers with dots."""
 
 
 class RecognizedFormat(NamedTuple):
@@ -93,6 +110,7 @@ class ColumnNotes:
         self._left_out: dict[str, list[str]] = {}
         self._marks: dict[str, list[str]] = {}
         self._spoilt: dict[str, list[str]] = {}
+        self._words: dict[str, list[str]] = {}
         self._integers: list[str] = []
 
     def look_for_codes(self, name: str, values: NDArray[Any]) -> None:
@@ -107,12 +125,17 @@ class ColumnNotes:
         if meant:
             self._spoilt.setdefault(meant, []).append(name)
 
+    def missing_words(self, name: str, words: Sequence[str]) -> None:
+        """Record the words of a column of numbers that are read as missing values."""
+        for word in words:
+            self._words.setdefault(word, []).append(name)
+
     def leave_out(self, name: str, why: str) -> None:
         self._left_out.setdefault(why, []).append(name)
 
     def number(self, name: str, meaning: RecognizedFormat) -> None:
-        instead = f"; {meaning.instead} reads the marks the other way" if meaning.instead else ""
-        self._numbers.setdefault(f"({meaning.words}{instead})", []).append(name)
+        instead = f" ({meaning.instead} reads the marks the other way)" if meaning.instead else ""
+        self._numbers.setdefault(f"{meaning.words}{instead}", []).append(name)
 
     def date(self, name: str, meaning: RecognizedFormat, parts: Sequence[str], taken: Sequence[str]) -> None:
         """Record that a date column was expanded into these parts, and which names were already taken."""
@@ -121,30 +144,38 @@ class ColumnNotes:
         if not parts:
             self.dates_without_parts.append(name)
             return
-        instead = f"; the other way round fits too: {meaning.instead}" if meaning.instead else ""
+        instead = f"; {meaning.instead} fits too" if meaning.instead else ""
         endings = ", ".join(part.removeprefix(name) for part in parts)
-        self._dates.setdefault(f"({meaning.words}{instead}) becomes {endings}", []).append(name)
+        self._dates.setdefault(f"{endings} (read as {meaning.words}{instead})", []).append(name)
 
     def lines(self) -> list[Note]:
         """Return the notes, those of most columns first."""
-        found = [f"dates: {_named(names)} {what}" for what, names in self._dates.items()]
+        found = [
+            f"left out as {why}: {_named(names)} (--categorical NAME keeps one)"
+            for why, names in self._left_out.items()
+        ]
+        if self._words:
+            places = "; ".join(f"'{_shortened(word)}' in {_named(names)}" for word, names in self._words.items())
+            found.append(f"words among numbers are read as missing: {places} (--categorical NAME keeps them as names)")
+        found += self._about_marks()
+        found += self.doubts
+        for what, names in self._dates.items():
+            column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
+            found.append(f"date {column} {_named(names)} {was} expanded into {what}")
         if self._taken:
-            found.append(f"parts of dates whose names are taken by columns, so left out: {_named(self._taken)}")
+            found.append(f"parts of dates left out because columns have their names: {_named(self._taken)}")
         if self.dates_without_parts:
             found.append(f"left out as dates that do not vary: {_named(self.dates_without_parts)}")
-        found += [f"numbers: {_named(names)} {what}" for what, names in self._numbers.items()]
+        found += [f"read as numbers with {what}: {_named(names)}" for what, names in self._numbers.items()]
         if self.codes:
-            found.append(f"codes, not numbers, by their leading zeros: {_named(self.codes)} (else --numeric NAME)")
+            found.append(f"read as codes because of leading zeros: {_named(self.codes)} (else --numeric NAME)")
         if self.padded:
-            what = "numbers, though some have leading zeros, for most are 0 or some not digits alone"
+            what = "read as numbers although some have leading zeros"
             found.append(f"{what}: {_named(self.padded)} (if they are codes: --categorical NAME)")
-        for why, names in self._left_out.items():
-            found.append(f"left out as {why}: {', '.join(names)} (--categorical NAME keeps one)")
-        found += self._about_marks()
         if self._integers:
-            text = f"integers of at most {_MAX_CODES} values taken as numbers: {', '.join(self._integers)}"
-            found.append(f"{text} (if they are codes: --categorical NAME)")
-        return [Note(line) for line in (*found, *self.doubts)]
+            what = f"integers with at most {_MAX_CODES} different values are read as numbers"
+            found.append(f"{what}: {_named(self._integers)} (if they are codes: --categorical NAME)")
+        return [Note(line) for line in found]
 
     def _about_marks(self) -> list[str]:
         """Return one note for all columns, with the option that makes the marks missing."""
@@ -153,7 +184,7 @@ class ColumnNotes:
         places = "; ".join(f"'{mark}' in {_named(names)}" for mark, names in self._marks.items())
         options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self._marks)
         then = "".join(f", and {_named(names)} {what}" for what, names in self._spoilt.items())
-        return [f"values that may mean missing ones: {places} ({options} makes them missing{then})"]
+        return [f"values that may mean missing: {places} ({options} makes them missing{then})"]
 
 
 _MIN_IDENTIFIER_LEVELS = 20
@@ -195,7 +226,7 @@ class _Finder:
     def take(self, name: str, column: ColumnBuilder) -> None:
         form = self.form = column.want.form
         if isinstance(form, DateForm):
-            self._take_dates(name, column.numeric().values, RecognizedFormat(form, "as stored"))
+            self._take_dates(name, column.numeric().values, RecognizedFormat(form, "stored"))
         elif column.want.kind is not ValueKind.TEXT or form is not None:
             self._take_numbers(name, column.numeric().values, form)
         elif name in self._roles.categorical:
@@ -214,6 +245,8 @@ class _Finder:
             self._take_codes(name, column)
             return
         meaning = meaning_of(name, column.texts(), self._tokens, self._source, self._table.delimiter)
+        if meaning is None and self._table.delimiter is not None:
+            meaning = numbers_with_words(column, self._tokens, self._source, self._table.delimiter)
         if meaning is None:
             if column.difference is not None and not column.leading_zeros:
                 raise column.difference
@@ -229,7 +262,9 @@ class _Finder:
         if isinstance(form, DateForm):
             self._take_dates(name, values, meaning)
         else:
-            self.notes.number(name, meaning)
+            self.notes.missing_words(name, form.words)
+            if meaning.words:
+                self.notes.number(name, meaning)
             self._take_numbers(name, values, form)
 
     def _take_codes(self, name: str, column: ColumnBuilder) -> None:
@@ -308,6 +343,47 @@ class _Finder:
         return self.attributes
 
 
+def numbers_with_words(
+    column: ColumnBuilder, tokens: MissingTokens, source: Source, delimiter: str
+) -> RecognizedFormat | None:
+    """Return the form of a column of numbers in which a few words stand, such as "k.A." or "<5"; None if it is none.
+
+    Conventions: at most three different words, in at most 10 % of the rows with a value; more than two different
+    numbers, which are no codes with leading zeros. A number or a date written in another way than the rest is no word.
+    """
+    start = distinct_levels(column.texts().slice(0, _RECOGNITION_N_TRIED), tokens.number)
+    if not any(int((~fits).sum()) <= MOST_WORDS for fits in _numbers_among(start, source)):
+        return None  # most columns of text end here
+    texts, counts = column.count(tokens.number)
+    for fits in _numbers_among(texts, source):
+        n_words = int((~fits).sum())
+        if not 0 < n_words <= MOST_WORDS or counts[fits].sum() < _LEAST_SHARE * counts.sum():
+            continue
+        words, numbers = texts.filter(pa.array(~fits)), texts.filter(pa.array(fits))
+        if not _are_words(words) or (has_leading_zeros(numbers) and are_codes(numbers, counts[fits])):
+            return None
+        is_plain = to_numbers(numbers, ())[1] is None and source.decimal != ","
+        found = RecognizedFormat(NumberForm("."), "") if is_plain else _numbers(numbers, source.decimal, delimiter)
+        if found is None or not more_than_two([read_distinct(found.form, numbers, ())[0]]):
+            continue
+        assert isinstance(found.form, NumberForm)
+        return found._replace(form=replace(found.form, words=tuple(sorted(words.to_pylist()))))
+    return None
+
+
+def _numbers_among(texts: pa.Array, source: Source) -> list[Mask]:
+    """Return which texts are plain numbers, and which are numbers in a national form."""
+    plain = [] if source.decimal == "," else [~np.isnan(to_numbers(texts, ())[0])]
+    return [*plain, nearest_fit(texts)[-1][1]]
+
+
+def _are_words(texts: pa.Array) -> bool:
+    """Return whether none of the texts is a number or a date in any form, beside any sign."""
+    if any(to_seconds(texts, order)[1].any() for order in DATE_ORDERS):
+        return False
+    return not any(nearest_fit(texts.slice(i, 1))[-1][1].any() for i in range(len(texts)))
+
+
 def marks_among(levels: pa.Array) -> list[str]:
     """Return the values that usually mean a missing one; a hyphen beside a plus is a sign."""
     found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
@@ -333,8 +409,7 @@ def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> Su
             return None
     others = levels.filter(pa.array(~fitting))
     if len(others):
-        text = others[0].as_py()
-        other = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
+        other = _shortened(others[0].as_py())
         note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
         return SuspectedFormat(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
     return _whole_miss(name, what, levels.to_pylist(), dates)
@@ -392,6 +467,8 @@ def _orders(texts: pa.Array, asked: str) -> tuple[DateOrder, ...]:
         return ("dmy",) if asked == "dmy" else ("mdy",)
     if shape is None or not are_of_shape(texts, shape):
         return ()
+    if shape == "two-digit year":
+        return ("dmy", "mdy", "yymd")
     return ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
 
 
@@ -402,7 +479,7 @@ def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognized
     form = found.form
     mark = {".": "point", ",": "comma"}[form.decimal]
     other = {".": ",", ",": "."}[form.decimal]
-    words = f"decimal {mark}" + (f", {form.affix}" if form.affix else "")
+    words = f"a decimal {mark}" + (f" and the sign {form.affix}" if form.affix else "")
     return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
 
 
@@ -410,7 +487,9 @@ def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
     orders = _fitting_orders(texts, asked)
     if not orders:
         return None
-    instead = f"--dates {orders[1]}" if len(orders) > 1 else ""
+    if asked == "auto" and len(texts) < _FEWEST_SHORT_DATES and shape_of(texts[0].as_py()) == "two-digit year":
+        return None
+    instead = f"--dates {orders[1]}" if "mdy" in orders[1:] else ""
     return RecognizedFormat(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
 
 
@@ -420,10 +499,11 @@ def _in_words(texts: pa.Array, order: DateOrder) -> str:
         return "times of the day"
     first = texts[0].as_py()
     shape = shape_of(first)
-    words = {"ymd": ("year", "month", "day"), "three numbers": _FIRST_WORDS.get(order)}.get(str(shape))
     mark = next((c for c in first if not c.isdigit()), "")
     clock = " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
-    return (mark.join((*words,)) if words else "with names of months") + clock
+    years = ", years 1970 to 2069" if shape == "two-digit year" else ""
+    words = "with names of months" if "name" in str(shape) else mark.join(_PARTS_IN_ORDER[order])
+    return f"{words}{clock}{years}"
 
 
 def find_attributes(
@@ -450,6 +530,10 @@ def find_one(
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
     return ", ".join(names[:_N_NAMED]) + more
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
 
 
 def _few_integers(values: NDArray[Any]) -> bool:

@@ -13,6 +13,7 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from bncli.engine.data.columns import Columns
@@ -60,6 +61,8 @@ class ColumnRoles:
     """Columns that given cuts read in a form, each with the attributes that it becomes."""
     ignored_parts: frozenset[str] = frozenset()
     """Parts of dates that are not wanted."""
+    nested: Mapping[str, str] = field(default_factory=dict)
+    """Columns that nobody has named and that hold structs, lists or maps, so left out; what they hold."""
 
 
 _FLAGS = {
@@ -79,9 +82,15 @@ _FLAGS = {
 }
 
 
-def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> ColumnRoles:
+def assign_roles(
+    source: Source,
+    names: tuple[str, ...],
+    where: str,
+    given: Cuts | None,
+    nested: Mapping[str, str] = MappingProxyType({}),
+) -> ColumnRoles:
     """Return every column's role, for learning; an error names a column that does not exist or that has two roles."""
-    roles = roles_of(source, names, where, given)
+    roles = roles_of(source, names, where, given, nested)
     if given is None and not roles.attributes:
         hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
         raise BncliError(f"there is no column besides the class '{roles.class_name}'", where=where, hint=hint)
@@ -89,32 +98,45 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
 
 
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
-    """Report the columns that the supplied cuts do not name."""
+    """Report the columns that hold no plain values, and those that the supplied cuts do not name."""
+    for word in dict.fromkeys(roles.nested.values()):
+        listed = [name for name, held in roles.nested.items() if held == word]
+        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+        holds, it = ("hold", "them") if len(listed) > 1 else ("holds", "it")
+        watch(Note(f"left out: {', '.join(listed[:_NAMED])}{more} {holds} {word} values; flatten {it} or --ignore"))
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
-def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> ColumnRoles:
-    """Return every column's role; there need be no attribute."""
+def roles_of(
+    source: Source,
+    names: tuple[str, ...],
+    where: str,
+    given: Cuts | None = None,
+    nested: Mapping[str, str] = MappingProxyType({}),
+) -> ColumnRoles:
+    """Return every column's role; there need be no attribute. nested: the columns of structs, lists and maps."""
     flags = DeclaredRoles(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
     file = read_schema_file(source)
     for said in (flags, file):
         _check(said, names, where)
     said = _merged(flags, file)
-    class_name = _class_name(said, names, given)
+    named = {said.class_name, said.weights, *said.categorical, *said.numeric, *said.ignore}
+    nested = {name: word for name, word in nested.items() if name not in named}
+    class_name = _class_name(said, tuple(name for name in names if name not in nested) or names, given)
     if class_name not in names:
         raise _lacking(class_name, names, where)
     for role, columns in (("ignore", said.ignore), ("numeric", said.numeric), ("weights", (said.weights,))):
         if class_name in columns:
             raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
-    without = {class_name, said.weights, *said.ignore} - {*source.carried}
+    without = {class_name, said.weights, *said.ignore, *nested} - {*source.carried}
     attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
     if given is not None:
         return _declared(given, flags, said, class_name, attributes, where)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
-    return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
+    return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts, nested=nested)
 
 
 def _check(said: DeclaredRoles, names: tuple[str, ...], where: str) -> None:

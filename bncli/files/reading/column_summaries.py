@@ -27,7 +27,7 @@ the values that were not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,11 +38,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
-from bncli.engine.data.number_formats import DateForm, Form
+from bncli.engine.data.number_formats import DateForm, Form, NumberForm
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBuilder, SignedCodes
 from bncli.files.reading.column_meaning import (
     MARKS,
+    MOST_WORDS,
     ColumnDecision,
     RecognizedFormat,
     find_one,
@@ -322,12 +323,17 @@ class ColumnReader:
             self._witness(values)
             return
         numbers, wrong = read_distinct(self._form, values, self.tokens.number)
-        if wrong is None:
-            self._note_extremes(numbers)
-        else:
-            self._witness(values.filter(pa.array(wrong)))
-            self._form = None
-            self._low, self._high = np.inf, -np.inf
+        if wrong is not None:
+            others = values.filter(pa.array(wrong))
+            self._witness(others)
+            known = self._form.words if isinstance(self._form, NumberForm) else ()
+            if isinstance(self._form, NumberForm) and len(known) + len(others) <= MOST_WORDS:
+                self._form = replace(self._form, words=(*known, *others.to_pylist()))
+            else:
+                self._form = None
+                self._low, self._high = np.inf, -np.inf
+                return
+        self._note_extremes(numbers)
 
     def _form_of(self, values: pa.Array) -> Form | None:
         """Return the form of the first values, or else of the last."""
@@ -335,6 +341,8 @@ class ColumnReader:
             meaning = self._meaning(self.want.name, part)
             if meaning is not None:
                 return meaning.form
+            if plain_numbers(part):
+                return NumberForm(".")
         return None
 
     def _witness(self, values: pa.Array) -> None:
@@ -351,7 +359,9 @@ class ColumnReader:
         for values in self.tally.dropped:
             self._let_go(values)
         finding, column = self._found(counted, n_rows, is_class=is_class)
-        if self._is_text and finding.form != self._form:  # the extremes so far were read in another way
+        if self._is_text and _without_words(finding.form) != _without_words(
+            self._form
+        ):  # the extremes so far were read in another way
             self._low, self._high = np.inf, -np.inf
         if isinstance(column, NumericColumn):
             self._note_extremes(column.values.astype(np.float64))
@@ -416,6 +426,13 @@ class ColumnReader:
         return self._growing.label(as_text=as_text)
 
 
+def _without_words(form: Form | None) -> Form | None:
+    """Return how the numbers themselves are written; None if plainly."""
+    if not isinstance(form, NumberForm):
+        return form
+    return None if (form.decimal, form.affix) == (".", "") else replace(form, words=())
+
+
 MAX_LABELS = 256
 MAX_VALUES = 1 << 14
 """Distinct values of a column up to which all is exact, in a table of up to 128 columns and a class of few labels."""
@@ -428,7 +445,8 @@ _LEAST_CELLS, _LEAST_TEXT = 1 << 11, 1 << 12
 class Summary:
     """The columns in file order, the class among them.
 
-    labels: what each counted class is read as; None where there is no class, or one of too many labels.
+    labels: what each counted class is read as; None where there is no class, or one of too many labels. names: all
+    columns of the table, those of structs, lists and maps too, which are not read.
     """
 
     n_rows: int
@@ -437,6 +455,8 @@ class Summary:
     ignored: frozenset[str]
     columns: dict[str, ColumnSummary]
     labels: CategoricalColumn | None
+    names: tuple[str, ...]
+    nested: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -487,7 +507,7 @@ class _Reading:
         numbers: NDArray[np.int64] = np.array([self._labels[label] for label in found], np.int64)[encoded.codes]
         return numbers
 
-    def finish(self, roles: ColumnRoles, class_name: str | None) -> Summary:
+    def finish(self, roles: ColumnRoles, class_name: str | None, table: Table) -> Summary:
         n_labels = max(len(self._labels or ()), 1)
         columns = {
             name: reader.finish(self._n_rows, n_labels, is_class=name == class_name)
@@ -500,7 +520,8 @@ class _Reading:
             labels = reader.label(texts, as_text=class_name in roles.categorical)
         used = {*roles.attributes, roles.class_name, roles.weights}
         ignored = frozenset(name for name in columns if name not in used)
-        return Summary(self._n_rows, roles, class_name, ignored, columns, labels)
+        nested = {name: word for name, word in table.nested.items() if name not in columns}
+        return Summary(self._n_rows, roles, class_name, ignored, columns, labels, table.names, nested)
 
 
 def hashes_of(values: pa.Array) -> Hashes:
@@ -550,24 +571,26 @@ def encode_column(values: Values) -> DistinctValues:
 def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
     """Return the whole table in one pass; it needs no attribute, and no class."""
     with Table(source, keep=False, block_size=block_size) as table:
-        roles = roles_of(source, table.names, table.name)
+        roles = roles_of(source, table.names, table.name, nested=table.nested)
         alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
         class_name = None if alone else roles.class_name
         # Every column, with the type that is said, or that of a columnar file; in a text file types are open.
-        attributes = tuple(name for name in table.names if name not in (class_name, roles.weights))
+        not_read = table.nested.keys() - {roles.class_name, roles.weights, *roles.categorical, *roles.numeric}
+        names = tuple(name for name in table.names if name not in not_read)
+        attributes = tuple(name for name in names if name not in (class_name, roles.weights))
         columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
         budget = _budget(len(table.names))
         find = partial(find_one, roles=roles, table=table, source=source)
         tokens = MissingTokens.of(source.missing_tokens)
         meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
-        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in table.names}
+        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in names}
         reading = _Reading(readers, class_name, roles.weights)
         with BadRows(source.on_bad_row, watch) as bad:
             tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
             for block in in_order(tasks, threads):
                 bad.take(block.bad)
                 reading.take(block)
-        return reading.finish(roles, class_name)
+        return reading.finish(roles, class_name, table)
 
 
 def _budget(n_columns: int) -> ColumnBudget:

@@ -2,6 +2,7 @@
 
     2024-03-01  2024/3/1  2024.03.01                     year first
     01.03.2024  1/3/2024  01-03-2024                     day or month first, as is said
+    01.03.24  3/1/24  24-03-01                           the same, or year first, with years of two digits: 1970 to 2069
     1 March 2024  01-Mar-2024  1. Mar 2024  March 1, 2024     English names of months, three letters or all
 
 each perhaps followed by a time of the day: a blank, `T` or comma, then 9:30, 09:30:00, 09:30:00.25, 9:30 PM, and
@@ -32,6 +33,7 @@ _NUMBERS = r"(?P<a>[0-9]{%s})(?P<s>[-./])(?P<b>[0-9]{1,2})(?P<t>[-./])(?P<c>[0-9
 _SHAPES = {
     "ymd": _NUMBERS % ("4", "1,2"),
     "three numbers": _NUMBERS % ("1,2", "4"),
+    "two-digit year": _NUMBERS % ("1,2", "1,2"),
     "day name year": r"(?P<a>[0-9]{1,2})(?:st|nd|rd|th|\.)?[-/ ]?(?P<b>[A-Za-z]{3,9})\.?,?[-/ ]?(?P<c>[0-9]{4})",
     "name day year": r"(?P<b>[A-Za-z]{3,9})\.? (?P<a>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<c>[0-9]{4})",
 }
@@ -42,6 +44,8 @@ _MONTHS = [
 ]
 _MONTH_NAMES = pa.array([name[:3] for name in _MONTHS] + _MONTHS + ["sept"])
 _MONTH_NUMBERS = np.array([*range(1, 13), *range(1, 13), 9])
+_FIRST_OF_TWO_DIGITS = 1970
+"""The year that 70 stands for; 69 is 2069."""
 _FIRST_YEAR = -62135596800
 """Seconds from 1970 back to the year 1."""
 
@@ -55,7 +59,9 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
         return simple, np.ones(len(simple), np.bool_)
     seconds = np.full(len(texts), np.nan)
     for shape in ("time",) if order == "time" else _SHAPES:
-        if shape == "three numbers" and order == "ymd":
+        if (order == "ymd" and shape in ("three numbers", "two-digit year")) or (
+            order == "yymd" and shape != "two-digit year"
+        ):
             continue
         rest = np.flatnonzero(np.isnan(seconds))
         if len(rest):
@@ -87,10 +93,16 @@ def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
         # Days since 1970, NaN for a day that does not exist, as 30 February.
         first, last = _whole(parts["a"]), _whole(parts["c"])
         middle = _months(parts["b"]) if "name" in shape else _whole(parts["b"])
-        year, month, day = (first, middle, last) if shape == "ymd" else (last, middle, first)
-        if shape == "three numbers" and order == "mdy":
+        year_first = shape == "ymd" or order == "yymd"
+        year, month, day = (first, middle, last) if year_first else (last, middle, first)
+        if order == "mdy" and shape in ("three numbers", "two-digit year"):
             month, day = day, month
         exists = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1)
+        if shape == "two-digit year":
+            year_text = parts["a" if order == "yymd" else "c"]
+            exists = (month >= 1) & (month <= 12) & (day >= 1)
+            exists &= pc.equal(pc.utf8_length(year_text), 2).to_numpy(zero_copy_only=False)
+            year = _FIRST_OF_TWO_DIGITS + (year - _FIRST_OF_TWO_DIGITS) % 100
         months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
         start, after = _first_days(months), _first_days(months + 1)
         exists &= day <= after - start

@@ -61,7 +61,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
         values, is_number, is_missing = _examine_few(texts.to_pylist(), missing)
         bad = ~(is_number | is_missing)
         return values, bad if bad.any() else None
-    quickly = _all_numbers(texts, missing)
+    quickly = all_numbers(texts, missing)
     if quickly is not None:
         return quickly, None
     encoded = texts.dictionary_encode()  # the slow way looks at every text once, not at every row
@@ -79,7 +79,7 @@ def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, M
     return values, ~np.isnan(values), np.array([t in missing for t in trimmed], np.bool_)
 
 
-def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
+def all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
     """Return the quick way, for plain numbers and plain missing tokens only."""
     is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
     if pc.any(is_missing).as_py():

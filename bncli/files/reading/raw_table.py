@@ -25,9 +25,9 @@ import itertools
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -119,6 +119,7 @@ class ArrowFile:
         self._file = ColumnarFile(file, kind, path, memory)
         self._whole = whole
         self.names = self._file.names
+        self.nested = self._file.nested
         check_distinct(self.names, path)
 
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
@@ -157,6 +158,8 @@ class Table:
         self.names = self._first.names
         self.delimiter = self._first.delimiter if isinstance(self._first, TextFile) else None
         """What separates the fields of the first file; None where that is columnar."""
+        self.nested: Mapping[str, str] = self._first.nested if isinstance(self._first, ArrowFile) else {}
+        """Columns whose values are structs, lists or maps, and what they hold."""
 
     @property
     def name(self) -> str:
@@ -256,6 +259,7 @@ class TableHead:
     rows: int
     exact: bool
     n_bytes: int
+    nested: Mapping[str, str] = field(default_factory=dict)
 
 
 T = TypeVar("T")
@@ -450,14 +454,15 @@ def read_head(source: Source) -> TableHead:
         if not one.is_regular:
             raise UsageError(f"{one.name} has no head to look at: it can be read only once", hint="save it first")
     with Table(source, keep=True, block_size=_HEAD) as table:
-        names, first = table.names, table.hint()
+        names, nested, first = table.names, table.nested, table.hint()
     # the first rows tell how long a row is
     width = None
     if isinstance(first, TextBlock):
         width = max(len(first.data), 1) / max(first.data.count(b"\n"), 1)
     counted = [_rows(one, width) for one in inputs]
     rows = sum(n for n, _ in counted)
-    return TableHead(names, rows, all(exact for _, exact in counted), sum(os.stat(one.path).st_size for one in inputs))
+    n_bytes = sum(os.stat(one.path).st_size for one in inputs)
+    return TableHead(names, rows, all(exact for _, exact in counted), n_bytes, nested)
 
 
 def _rows(one: Input, width: float | None) -> tuple[int, bool]:

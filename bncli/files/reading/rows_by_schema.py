@@ -280,7 +280,7 @@ class CodedBatches:
         self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
             names = self._table.names
-            self._roles = assign_roles(source, names, self._table.name, cuts)
+            self._roles = assign_roles(source, names, self._table.name, cuts, self._table.nested)
             report_left_out(self._roles, run.watch)
             self._attributes = tuple(replace(_in_form(a, source), missing=True) for a in cuts.attributes)
             self._coded = EncodedSource.all_of(self._attributes, set(names), self._tokens)

@@ -310,7 +310,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Reading
     tokens = MissingTokens.of(source.missing_tokens)
     watch = run.watch
     with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, given)
+        roles = assign_roles(source, table.names, table.name, given, table.nested)
         report_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
@@ -588,7 +588,7 @@ def _error(name: str, first: str, before: str, found: str, where: str) -> BncliE
 
 def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
     with Table(source, keep=False, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, cuts)
+        roles = assign_roles(source, table.names, table.name, cuts, table.nested)
     if run.each_file is None:
         yield from code_file(source, 0, run, cuts, labels, roles)
         return

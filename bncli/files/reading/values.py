@@ -17,7 +17,7 @@ from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.column_builder import narrow_numbers, strip
 from bncli.files.reading.dates import DAY, part_of, to_seconds
-from bncli.files.reading.numbers import to_numbers, to_numbers_by
+from bncli.files.reading.numbers import all_numbers, to_numbers, to_numbers_by
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
 
 _N_SHOWN = 40
@@ -30,6 +30,10 @@ def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array,
 
     A mask of the texts that are neither that nor missing.
     """
+    if isinstance(form, NumberForm) and form.decimal == ".":  # most such columns are plain numbers and a few words
+        numbers = all_numbers(texts, (*missing, *form.words))
+        if numbers is not None:
+            return numbers.astype(np.float64), None
     encoded = texts.dictionary_encode()
     distinct, wrong = read_distinct(form, encoded.dictionary, missing)
     codes = encoded.indices.to_numpy()
@@ -38,6 +42,8 @@ def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array,
 
 def read_distinct(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
     """As `read_by`, looking at every text."""
+    if isinstance(form, NumberForm):
+        missing = (*missing, *form.words)
     trimmed, is_missing = strip(texts, missing)
     values, fits = to_numbers_by(trimmed, form) if isinstance(form, NumberForm) else to_seconds(trimmed, form.order)
     values[is_missing] = np.nan
@@ -54,6 +60,7 @@ def form_in_words(form: Form) -> str:
         "ymd": "a date, the year first",
         "dmy": "a date, the day first",
         "mdy": "a date, the month first",
+        "yymd": "a date, the year first, of two digits",
     }[form.order]
 
 

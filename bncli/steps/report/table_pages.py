@@ -22,10 +22,11 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
     """Of a table: its class, its columns, and the command line to begin with."""
     names = ", ".join(os.path.basename(one) for one in data)
     size = f"{count(report.rows, 'row')}, {count(len(report.columns), 'column')}"
+    recommended = [Listing([report.recommended])] if report.recommended else []
     sections = (
         Section("class", "What is to be told?", tuple(_class(report))),
         Section("columns", "What tells it?", tuple(_columns(report))),
-        Section("begin", "How do I begin?", (*map(Paragraph, report.notes), Listing([report.recommended]))),
+        Section("begin", "How do I begin?", (*map(Paragraph, report.notes), *recommended)),
         evaluation_provenance(data, None),
     )
     return Page(f"A first look at {names}", size, sections)
@@ -33,7 +34,7 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
 
 def _class(report: DescribeReport) -> Iterator[Block]:
     known = report.of_class
-    if known is None:
+    if known is None or not known.labels:
         yield Paragraph("There is no column that can be the class as it is.")
         return
     total = max(sum(known.rows), 1)

@@ -20,7 +20,8 @@ from bncli.files.documents import Node
 ORIGINS = st.one_of(st.integers(-719162, 2932896), st.integers(-(10**12), 10**12))
 FORMS = st.one_of(
     st.builds(NumberForm, st.sampled_from(".,"), st.sampled_from(["", "€", "%", "US$", " a"])),
-    st.builds(DateForm, st.just("d"), st.sampled_from(DATE_PARTS[:-1]), st.sampled_from(["ymd", "mdy"])),
+    st.builds(NumberForm, st.just("."), st.just(""), st.lists(st.text(min_size=1), unique=True).map(tuple)),
+    st.builds(DateForm, st.just("d"), st.sampled_from(DATE_PARTS[:-1]), st.sampled_from(["ymd", "mdy", "yymd"])),
     st.builds(lambda origin: DateForm("é", "days", "dmy", origin), ORIGINS),
     st.just(DateForm("t", "hour", "time")),
 )
@@ -52,6 +53,9 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
     [
         ({"decimal": ";"}, "the decimal mark is '.' or ','"),
         ({"decimal": 1}, "expected a text"),
+        ({"decimal": ".", "words": ["n/a", ""]}, "a word is empty"),
+        ({"decimal": ".", "words": ["n/a", "n/a"]}, "'n/a' is listed twice"),
+        ({"decimal": ".", "words": "n/a"}, "expected a list"),
         ({"decimal": ",", "date": "d"}, "unknown key"),
         ({"date": "d", "part": "month"}, "order"),
         (

@@ -87,7 +87,19 @@ def test_parts_are_those_of_the_calendar(moments: list[dt.datetime], origin: dt.
 NO_DATES = (
     *("2024-02-30", "2023-02-29", "30.02.2024", "2024-13-01", "0000-01-01", "00.01.2024", "1.0.2024", "2024-1/2"),
     *("10000-01-01", "2024-03-01 24:00", "2024-03-01 23:60", "2024-03-01 23:59:60", "2024-03-01 13:00 PM"),
-    *("2024-03-01 0:30 AM", "01.03.24", "1 Foo 2024", "2024-03", "2024", "12:00", "", "-", "2024-03-01 12"),
+    *(
+        "2024-03-01 0:30 AM",
+        "1.3.4",
+        "31.02.24",
+        "1.3/24",
+        "1 Foo 2024",
+        "2024-03",
+        "2024",
+        "12:00",
+        "",
+        "-",
+        "2024-03-01 12",
+    ),
     "\u0661.\u0663.2024",
 )
 
@@ -166,3 +178,21 @@ def test_other_temporal_types() -> None:
 def test_years_beyond_the_calendar_of_python() -> None:
     found = seconds_of(pa.array([8_000_000_000_000, -80_000_000_000_000], pa.timestamp("s")))
     assert part_of(found, "year").tolist() == [255479, -2533130]
+
+
+SHORT = {"dmy": "%d.%m.%y", "mdy": "%m/%d/%y", "yymd": "%y-%m-%d"}
+
+
+@given(
+    st.lists(st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2069, 12, 31, 23, 59)), min_size=1, max_size=9),
+    st.sampled_from(sorted(SHORT)),
+)
+def test_years_of_two_digits_are_those_from_1970_to_2069(moments: list[dt.datetime], order: str) -> None:
+    """Python writes them; what is read is the same moment."""
+    texts = pa.array([f"{moment:{SHORT[order]} %H:%M}" for moment in moments])
+    found, fits = to_seconds(texts, order)  # type: ignore[arg-type]
+    assert fits.all()
+    since = dt.datetime(1970, 1, 1)
+    assert found.tolist() == [(m.replace(second=0, microsecond=0) - since).total_seconds() for m in moments]
+    assert not to_seconds(texts, "ymd")[1].any()
+    assert not to_seconds(texts, "time")[1].any()

@@ -47,8 +47,8 @@ def columnar(folder: Path, *parts: pa.Array) -> tuple[str, ...]:
     [
         ((NUMBERS, NAMES), "column 'x' has numbers in {0}, but 'low' here", "{1}"),
         ((NAMES, NUMBERS), "column 'x' has names in {0}, but numbers here", "{1}"),
-        ((NUMBERS, NUMBERS, [*NUMBERS, "1.2x"]), "column 'x' has numbers in {0}, but '1.2x' here", "{2} line 42"),
-        ((NUMBERS[:12], [*range(9), "a", *range(2)]), "column 'x' has numbers in {0}, but 'a' here", "{1} line 11"),
+        ((NUMBERS, NUMBERS, [*NUMBERS, *"wxyz"]), "column 'x' has numbers in {0}, but 'w' here", "{2} line 42"),
+        ((NUMBERS[:9], [*range(40), *"abcd"]), "column 'x' has numbers in {0}, but 'a' here", "{1} line 42"),
         ((["", "?"] * 4, NAMES, ["1"] * 4, NAMES, NUMBERS), "column 'x' has names in {1}, but numbers here", "{4}"),
         ((["1", "2"] * 4, NUMBERS, NAMES), "column 'x' has numbers in {1}, but 'low' here", "{2}"),
     ],
@@ -71,6 +71,8 @@ def test_a_file_with_another_type_is_named(
     "parts",
     [
         (list(range(40)), NUMBERS),
+        (NUMBERS, NUMBERS, [*NUMBERS, "1.2x"]),
+        (NUMBERS[:12], [*range(9), "a", *range(2)]),
         (NUMBERS, [""] * 8, NUMBERS),
         (NUMBERS, ["NA", "?"] * 4),
         ([1, 2] * 8, NUMBERS),

@@ -204,14 +204,14 @@ def test_a_sample_depends_on_the_rows_alone() -> None:
 def test_columns_that_turn_out_to_be_text_are_read_again(tmp_path: Path) -> None:
     """Numbers in all but the last rows."""
     lines = [f"{i % 7},{i % 5}.5,{'ab'[i % 2]}" for i in range(40_000)]
-    lines += [f"{text},1.5,a" for text in ("x", "y", "z")]
+    lines += [f"{text},1.5,a" for text in ("w", "x", "y", "z")]
     (tmp_path / "t.csv").write_text("c,n,class\n" + "\n".join(lines) + "\n")
     source = Source((str(tmp_path / "t.csv"),))
     columns = SuppliedFiles().read(source, Run(), Recipe())
     assert isinstance(columns, Columns)
-    assert columns.n_rows == 40_003
+    assert columns.n_rows == 40_004
     data = learn_dataset(columns)
-    assert len(data.schema.attributes[0].levels) == 10  # type: ignore[union-attr]
+    assert len(data.schema.attributes[0].levels) == 11  # type: ignore[union-attr]
 
 
 @pytest.mark.usefixtures("tight")

@@ -114,12 +114,13 @@ def test_blanks_around_values_and_names_are_not_part_of_them(tmp_path: Path) -> 
 
 def test_types_are_found_over_all_rows(tmp_path: Path) -> None:
     rows = "".join(f"{i % 50},{i % 7},{i / 2},{i % 2},y{i % 2}\n" for i in range(5000))
-    content = "a,b,c,d,class\n" + rows + "text,1.5,,0,y1\n"
+    words = ["four", "different", "words", "here"]
+    content = "a,b,c,d,class\n" + rows + "".join(f"{word},1.5,,0,y1\n" for word in words)
     columns = table(tmp_path, content, block_size=1000)
-    assert values(columns, "a") == [str(i % 50) for i in range(5000)] + ["text"]
-    assert values(columns, "b") == [i % 7 for i in range(5000)] + [1.5]
-    assert values(columns, "c") == [i / 2 for i in range(5000)] + [None]
-    assert values(columns, "d") == [str(i % 2) for i in range(5000)] + ["0"]
+    assert values(columns, "a") == [str(i % 50) for i in range(5000)] + words
+    assert values(columns, "b") == [i % 7 for i in range(5000)] + [1.5] * 4
+    assert values(columns, "c") == [i / 2 for i in range(5000)] + [None] * 4
+    assert values(columns, "d") == [str(i % 2) for i in range(5000)] + ["0"] * 4
 
 
 def test_a_column_that_is_empty_or_constant_at_first(tmp_path: Path) -> None:
@@ -368,7 +369,7 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
     notes: list[Event] = []
     table(tmp_path, content, watch=notes.append)
     assert [note.text for note in notes if isinstance(note, Note)] == [
-        "integers of at most 10 values taken as numbers: a, c (if they are codes: --categorical NAME)"
+        "integers with at most 10 different values are read as numbers: a, c (if they are codes: --categorical NAME)"
     ]
     notes.clear()
     table(tmp_path, content, watch=notes.append, numeric=("a",), categorical=("c",))

@@ -64,7 +64,7 @@ def test_a_column_of_dates_becomes_its_parts(tmp_path: Path, form: str, order: s
     days = columns.attributes["d.days"]
     assert isinstance(days, NumericColumn)
     assert days.form == DateForm("d", "days", order, (DAYS[0] - dt.date(1970, 1, 1)).days)  # type: ignore[arg-type]
-    assert f"dates: d ({words}) becomes .year, .month, .day, .weekday, .days" in notes
+    assert f"date column d was expanded into .year, .month, .day, .weekday, .days (read as {words})" in notes
 
 
 def test_only_parts_that_vary_are_kept(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_day_or_month_first_is_decided_over_all_values(tmp_path: Path, mark: str
     either = [f"{i % 12 + 1}/{(i * 5 + i // 12) % 12 + 1}/2024".replace("/", mark) for i in range(30)]
     columns, notes = noted(tmp_path, rows_of(either))
     assert values(columns, "d.day")[:3] == [1, 2, 3]
-    assert f"(day{mark}month{mark}year; the other way round fits too: --dates mdy)" in notes[0]
+    assert f"(read as day{mark}month{mark}year; --dates mdy fits too)" in notes[0]
     assert values(noted(tmp_path, rows_of(either), dates="mdy")[0], "d.month")[:3] == [1, 2, 3]
     for last, part in (("1/13/2024", "d.month"), ("13/1/2024", "d.day")):
         columns, notes = noted(tmp_path, rows_of([*either, last.replace("/", mark)]), block_size=64)
@@ -141,7 +141,7 @@ def test_a_part_whose_name_is_taken_is_left_out(tmp_path: Path) -> None:
     content = rows_of([f"{day.isoformat()},{i}" for i, day in enumerate(DAYS)], "d,d.month,class")
     columns, notes = noted(tmp_path, content)
     assert values(columns, "d.month") == list(range(40))
-    assert "parts of dates whose names are taken by columns, so left out: d.month" in notes
+    assert "parts of dates left out because columns have their names: d.month" in notes
 
 
 def test_the_origin_is_that_of_the_rows_that_count(tmp_path: Path) -> None:
@@ -160,18 +160,18 @@ def test_leading_zeros_make_codes(tmp_path: Path, block_size: int, before: str, 
     columns, notes = noted(tmp_path, content, block_size=block_size)
     assert values(columns, "a")[-3:] == ["49", "50", "007"]
     assert values(columns, "b")[-2:] == [299, 5]
-    assert notes == ["codes, not numbers, by their leading zeros: a (else --numeric NAME)"]
+    assert notes == ["read as codes because of leading zeros: a (else --numeric NAME)"]
     assert values(noted(tmp_path, content, numeric=("a",), block_size=block_size)[0], "a")[-1] == 7
     for other in ("8.5", "-8", "1e1"):
         columns, notes = noted(tmp_path, content + f"{other},1,u\n", block_size=block_size)
         assert values(columns, "a")[-2:] == [7, float(other)]
-        assert "numbers, though some have leading zeros" in notes[0]
+        assert "read as numbers although some have leading zeros" in notes[0]
 
 
 def test_numbers_padded_with_zeros_that_are_mostly_zero_stay_numbers(tmp_path: Path) -> None:
     columns, notes = noted(tmp_path, rows_of([f"{i if i % 3 else 0:04}" for i in range(60)]))
     assert values(columns, "d")[:4] == [0, 1, 2, 0]
-    assert "for most are 0" in notes[0]
+    assert "read as numbers although some have leading zeros" in notes[0]
     columns, _ = noted(tmp_path, rows_of([f"{i % 9:04}" for i in range(60)]))
     assert values(columns, "d")[:2] == ["0000", "0001"]
 
@@ -193,10 +193,10 @@ def test_national_numbers_of_a_semicolon_file(tmp_path: Path) -> None:
     assert values(columns, "c")[:2] == [1, 2]
     assert values(columns, "d")[:2] == [1001, 1002]
     assert notes == [
-        "numbers: a (decimal comma)",
-        "numbers: b (decimal comma, €)",
-        "numbers: c (decimal point, %)",
-        "numbers: d (decimal point)",
+        "read as numbers with a decimal comma: a",
+        "read as numbers with a decimal comma and the sign €: b",
+        "read as numbers with a decimal point and the sign %: c",
+        "read as numbers with a decimal point: d",
     ]
 
 
@@ -229,7 +229,7 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     assert list(columns.attributes) == ["a", "c", "d"]
     assert notes == [
         "left out as numbers but for marks of missing values: b (--categorical NAME keeps one)",
-        "values that may mean missing ones: 'n/a' in b; '-' in c "
+        "values that may mean missing: 'n/a' in b; '-' in c "
         "(--missing +n/a --missing +- makes them missing, and b numbers)",
     ]
     columns, notes = noted(tmp_path, content, missing_tokens=("+n/a", "+-"))
@@ -262,8 +262,8 @@ def test_a_plus_adds_a_token(tmp_path: Path, tokens: tuple[str, ...], missing: s
         ([f"C{i}" for i in range(40)], "identifiers"),
         ([f"C{i % 25}" for i in range(40)], "names of too many values"),
         ([f"the customer {i} was not amused" for i in range(40)], "free text"),
-        ([f"{i}.5" if i else "x" for i in range(40)], "numbers but for a few values"),
-        ([f"{i},5" if i else "x" for i in range(40)], "numbers with a decimal comma but for a few values"),
+        ([f"{i}.5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers but for a few values"),
+        ([f"{i},5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers with a decimal comma but for a few values"),
         ([f"{i},5" if i % 2 else f"{i}.5" for i in range(40)], "numbers with contradictory marks"),
         ([f"2024-01-{i:02}" if i < 22 else f"{i}.01.2024" for i in range(1, 32)] * 2, "dates in several forms"),
     ],
@@ -453,3 +453,29 @@ def test_other_encodings_on_request(tmp_path: Path) -> None:
 def test_an_encoding_is_of_no_effect_on_a_columnar_file(tmp_path: Path) -> None:
     path = parquet(tmp_path, {"x": np.arange(6), "k": ["u", "v"] * 3})
     assert values(read(path, encoding="utf-16"), "x") == list(range(6))
+
+
+# Years of two digits
+
+
+@pytest.mark.parametrize(
+    ("form", "words"), [("%d.%m.%y", "day.month.year"), ("%m/%d/%y", "month/day/year"), ("%y-%m-%d", "year-month-day")]
+)
+def test_a_column_of_dates_with_short_years(tmp_path: Path, form: str, words: str) -> None:
+    days = [dt.date(1989, 12, 30) + dt.timedelta(days=409 * i) for i in range(40)]
+    columns, notes = noted(tmp_path, rows_of([f"{day:{form}}" for day in days]))
+    assert values(columns, "d.year") == [day.year for day in days]
+    assert values(columns, "d.day") == [day.day for day in days]
+    assert f"(read as {words}, years 1970 to 2069)" in notes[0]
+    again = read_labelled(Source((str(tmp_path / "t.csv"),)), learnt(columns))
+    assert values(again, "d.days") == values(columns, "d.days")
+
+
+def test_few_short_dates_are_names(tmp_path: Path) -> None:
+    few = ["1.2.10", "1.3.10", "1.4.11", "2.4.11", "3.4.12"]
+    assert values(noted(tmp_path, rows_of(few * 4))[0], "d")[:2] == ["1.2.10", "1.3.10"]
+    assert values(noted(tmp_path, rows_of(few * 4), dates="mdy")[0], "d.day")[:2] == [2, 3]
+    more = [*few, "13.4.12"]
+    assert values(noted(tmp_path, rows_of(more * 4))[0], "d.month")[:2] == [2, 3]
+    _, notes = noted(tmp_path, rows_of([*few, "5.6.12"] * 4))
+    assert "--dates mdy fits too" in notes[0]

@@ -195,10 +195,12 @@ def test_a_column_read_again_keeps_the_rows_that_were_kept(tmp_path: Path) -> No
     columns = table(tmp_path, content, numeric=("b",), categorical=("a",), on_bad_row="skip", block_size=500)
     assert values(columns, "a") == [str(i) for i in range(1000) if i % 10 != 3] + ["text"]
     content = (
-        "a,b,class\n" + "".join(f"{i % 9},{'bad' if i % 10 == 3 else i},{i % 2}\n" for i in range(1000)) + "text,1,0\n"
+        "a,b,class\n"
+        + "".join(f"{i % 9},{'bad' if i % 10 == 3 else i},{i % 2}\n" for i in range(1000))
+        + "".join(f"{word},1,0\n" for word in "wxyz")
     )
     columns = table(tmp_path, content, numeric=("b",), on_bad_row="skip", block_size=500)
-    assert values(columns, "a") == [str(i % 9) for i in range(1000) if i % 10 != 3] + ["text"]
+    assert values(columns, "a") == [str(i % 9) for i in range(1000) if i % 10 != 3] + [*"wxyz"]
 
 
 def test_every_row_malformed(tmp_path: Path) -> None:
@@ -286,9 +288,9 @@ def from_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes, **options: Any) -> 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_stdin_may_be_read_twice(monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
-    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "text,1\n"
+    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "".join(f"{word},1\n" for word in "wxyz")
     columns = from_stdin(monkeypatch, pack(b"a,class\n" + rows.encode()), block_size=1000)
-    assert values(columns, "a") == [str(i % 50) for i in range(5000)] + ["text"]
+    assert values(columns, "a") == [str(i % 50) for i in range(5000)] + [*"wxyz"]
 
 
 def test_stdin_alone_and_named_in_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -304,10 +306,10 @@ def test_stdin_alone_and_named_in_errors(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_named_pipe_is_read_like_stdin(tmp_path: Path) -> None:
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
-    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "text,1\n"
+    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "".join(f"{word},1\n" for word in "wxyz")
     feeder = threading.Thread(target=lambda: Path(pipe).write_text("a,class\n" + rows))
     feeder.start()
-    assert len(values(read(pipe, block_size=1000), "a")) == 5001
+    assert len(values(read(pipe, block_size=1000), "a")) == 5004
     feeder.join()
 
 

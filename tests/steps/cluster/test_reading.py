@@ -112,7 +112,12 @@ def test_the_bytes_are_those_of_one_process(
     ("spoilt", "said"),
     [
         ("x,n,z,w,class\n1,u,3,1,a\n1,u\n", "malformed row"),
-        ("x,n,z,w,class\n1,u,0.5,1,a\n" + "2,u,2,1,b\n" * 30 + "1,u,low,1,b\n", "has numbers in"),
+        (
+            "x,n,z,w,class\n1,u,0.5,1,a\n"
+            + "2,u,2,1,b\n" * 30
+            + "".join(f"1,u,{word},1,b\n" for word in ("low", "mid", "high", "top")),
+            "has numbers in",
+        ),
         ("x,n,w,class\n1,u,1,a\n", "different columns: 'z'"),
         ("x,n,z,w,class\n1,u,3,1,\n", "the class is missing in 1 row"),
         ('x,n,z,w,class\n1,u,3,1,a\n1,"u,3,1,b\n', "malformed row"),
