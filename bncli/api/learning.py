@@ -39,9 +39,10 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
     `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
     predict; else one called `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights`
     (a column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
-    `on_bad_row`, and of a file `format`, `delimiter`, `encoding`. unseen: what `bncli score` does about values that
-    training never saw, `average` or `error`. The same rows and options give the same bytes as the command, on any
-    number of threads.
+    `drop_incomplete`, `use` (the only columns to learn from), `positive` (the label that is the event), `on_bad_row`,
+    and of a file `format`, `delimiter`, `encoding`, `names` (of its columns, where it has no header). unseen: what
+    `bncli score` does about values that training never saw, `average` or `error`. The same rows and options give the
+    same bytes as the command, on any number of threads.
 
     `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;

@@ -41,9 +41,12 @@ COLUMNS = (
     "schema",
     "drop_unlabelled",
     "on_bad_row",
+    "use",
+    "positive",
+    "drop_incomplete",
 )
 """What can be said of the columns and rows of a table, besides the options of learning."""
-FILES = ("format", "delimiter", "encoding")
+FILES = ("format", "delimiter", "encoding", "names")
 """What can be said of a file that is a table."""
 _OTHERS = (
     "unseen",

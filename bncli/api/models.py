@@ -274,12 +274,13 @@ class Model:
         """Return how well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
 
         `by`, `reliability`: as in `bncli.evaluate`. Of the table can be said `class_`, `weights`, `missing`,
-        `drop_unlabelled`, `on_bad_row` and of a file how to read it, as to `fit`; of decisions what `decide` takes
-        instead of those of the model. Raises BncliError.
+        `drop_unlabelled`, `on_bad_row`, `positive` and of a file how to read it, as to `fit`; of decisions what
+        `decide` takes instead of those of the model. Raises BncliError.
         """
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_learnt
 
-        of_source = source_options({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
+        words = (*LABELLED, "positive")
+        of_source = source_options({key: said.pop(key) for key in words if key in said}, words)
         of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
         outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
         wanted = decision_options_of(said)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from bncli.api.messages import COLUMNS, FILES
 from bncli.cli.options import decimal_of, delimiter_of, words_of_data
 from bncli.errors import BncliError, UsageError
+from bncli.files.reading.column_roles import split_names
 from bncli.files.reading.source import Source
 
 NAME = "the table"
@@ -63,7 +64,7 @@ def _field(key: str, value: Any) -> Any:
 
 def _is_name(key: str, value: Any) -> bool:
     """Return one name where a list of them is wanted."""
-    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing", "use", "names")
 
 
 def one_of(key: str, value: Any) -> Any:
@@ -102,7 +103,8 @@ def _names(value: Any) -> Any:
 
 def _categories(table: pa.Table, source: Source) -> list[str]:
     """Return columns of categories of which nothing else is said."""
-    known = {*source.categorical, *source.numeric, *source.ignore, source.weights}
+    said = (*source.categorical, *source.numeric, *source.ignore)
+    known = {*split_names(said, table.schema.names), source.weights}
     return [f.name for f in table.schema if pa.types.is_dictionary(f.type) and f.name not in known]
 
 

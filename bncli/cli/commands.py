@@ -21,7 +21,7 @@ COMMANDS = (
     Command("merge", "Add up counts files."),
     Command("fit", "Learn a classifier from a table; write a model file."),
     Command("score", "Stream a table through a model; write one row of predictions a row."),
-    Command("monitor", "Show what scoring counted, week after week: which attributes drift."),
+    Command("monitor", "Show which attributes drift from those of training: of a table, or week after week."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
     Command("calibrate", "Correct the probabilities of a model by rows that it was not learnt from."),
     Command("compare", "Compare several learners over several tables, with tests of significance."),

@@ -112,7 +112,7 @@ FIGURES = (
     (options.data,),
     PROTOCOL,
     learning.ALL,
-    options.TABLE,
+    (*options.TABLE, options.POSITIVE),
     options.UNSEEN,
     options.MISSING_COLUMNS,
     (options.BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, pages.BESIDE, options.SCORES),
@@ -129,7 +129,9 @@ def command(**typed: Any) -> None:
     decisions = _decisions_of_model(typed)
     chosen = learning.learning(typed if decisions is None else typed | dict.fromkeys(DECISION_KEYS))
     if typed["model"]:
-        typed |= dict.fromkeys(("categorical", "numeric", "ignore"), ())  # what is set of these is for learning
+        typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use"), ()) | {
+            "drop_incomplete": False
+        }  # what is set of these is for learning
     source = options.source(typed, typed["data"])
     test = _test_source(typed)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -180,14 +182,15 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
     from bncli.cli.settings import settings_of_run
 
     settings = settings_of_run()
-    names = ("--folds", "--repeats", "--test", "--train-rows", "--csv", "--categorical", "--numeric", "--ignore")
+    of_protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
+    names = (*of_protocol, "--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete")
     keys = {name: name[2:].replace("-", "_") for name in names}
     given = [name for name, key in keys.items() if typed[key] and key not in settings]
     if typed["scores"] and (typed["model"] or typed["test"]):
         why = "a model file keeps no rows to score" if typed["model"] else "--test has no folds"
         hint = "leave one of them out; learn-structure --scores tells them of one table"
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
-    protocol, columns = [name for name in given if name in names[:5]], [name for name in given if name in names[5:]]
+    protocol, columns = ([name for name in given if (name in of_protocol) is wanted] for wanted in (True, False))
     if typed["model"]:
         learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
         idle, why = [*learnt, *protocol, *columns], "--model: nothing is learnt"

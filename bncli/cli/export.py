@@ -95,6 +95,7 @@ OPTIONS = {
         DIALECT,
         TABLE,
         KEY,
+        options.POSITIVE,
         options.output("Where the text goes [standard output]."),
         options.JSON,
         options.QUIET,
@@ -120,7 +121,15 @@ def command(**typed: Any) -> None:
     from bncli.steps.export import export
 
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
-    report = export(typed["model"], form, output=output, options=chosen, seed=typed["seed"], watch=console.watch)
+    report = export(
+        typed["model"],
+        form,
+        output=output,
+        options=chosen,
+        seed=typed["seed"],
+        positive=typed["positive"],
+        watch=console.watch,
+    )
     console.summary(summary(report))
     if console.as_json:
         console.json(report)

@@ -69,7 +69,7 @@ _NAMED = 8
     EXAMPLES,
     (options.data_or_counts,),
     learning.ALL,
-    (*options.TABLE, learning.FROM_COUNTS),
+    (*options.TABLE, options.POSITIVE, learning.FROM_COUNTS),
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), pages.REPORT, TRACE, QUANTILES, DRY_RUN),
     (options.CLUSTER,),

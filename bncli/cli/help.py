@@ -25,6 +25,7 @@ EXAMPLES = """\
 bncli help                   the topics
 bncli help quick-start       one of them
 bncli help kdb               what a word means, and the topics that tell more
+bncli help imbalanced        where the manual speaks of it
 bncli help files | less      Markdown, as it stands
 """
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "manual")
@@ -32,6 +33,9 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "manual")
 _WIDEST = 120
 """Columns of a page; longer lines are hard to read."""
 _MOST = 5
+_FEWEST_LETTERS = 2
+_MOST_TOPICS, _MOST_LINES = 8, 3
+"""Of what is found by a search."""
 
 
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -41,14 +45,15 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
 @declare(
     "help",
     EXAMPLES,
-    (click.argument("topic", metavar="[TOPIC]", required=False, shell_complete=_complete),),
+    (click.argument("topic", metavar="[TOPIC|WORD...]", nargs=-1, shell_complete=_complete),),
     (options.DEBUG,),
-    more="TOPIC may also be a command or a method; without it the topics are listed.",
+    more="TOPIC may also be a command or a method; without it the topics are listed. Other words are searched for in "
+    "the manual.",
 )
 def command(**typed: Any) -> None:
     """Show a topic, or which there are."""
-    word = typed["topic"]
-    if word is None:
+    word = " ".join(typed["topic"])
+    if not typed["topic"]:
         Console().text(_contents())
     else:
         _show(_page(word))
@@ -80,15 +85,48 @@ def _read(topic: str) -> str:
 
 def _page(word: str) -> str:
     """Markdown about a word: its topic, else what it is and the topics about it."""
-    if word in TOPICS:
-        return _read(word)
+    if word.lower() in TOPICS:
+        return _read(word.lower())
     if command := next((command for command in COMMANDS if command.word == word), None):
         lines = [command.summary, "", f"`bncli {word} --help` shows how to use it, `--help-all` every option. Topics:"]
         return _pointers(f"bncli {word}", lines, OF_COMMANDS[word])
     if methods := [(choice.flag, m) for choice in CHOICES for m in choice.methods if m.word == word]:
         lines = [f"- `{flag} {word}`: {m.summary}{_taking(m.options)}" for flag, m in methods]
         return _pointers(word, [*lines, "", "Topics:"], _mentioning(word))
+    if found := _search(word):
+        return found
     raise _unknown(word)
+
+
+def _search(word: str) -> str:
+    """Return the lines of the manual that hold the word, in any case, by topic, those with most of them first.
+
+    Empty where there is none. A line is shown with the heading above it.
+    """
+    wanted = word.strip().lower()
+    if len(re.findall(r"\w", wanted)) < _FEWEST_LETTERS:
+        return ""
+    found: dict[str, list[str]] = {}
+    for topic in TOPICS:
+        heading, lines = "", list[str]()
+        for line in _read(topic).splitlines():
+            heading = line.lstrip("# ") if line.startswith("#") else heading
+            if wanted in line.lower():
+                lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
+        if lines:
+            found[topic] = lines
+    if not found:
+        return ""
+    parts = [f"# {word} in the manual", ""]
+    order = sorted(found, key=lambda topic: -len(found[topic]))
+    for topic in order[:_MOST_TOPICS]:
+        parts += [f"`bncli help {topic}`: {_about(topic)}", ""]
+        parts += [f"- {line}" for line in found[topic][:_MOST_LINES]]
+        more = len(found[topic]) - _MOST_LINES
+        parts += [*([f"- and {more} more line{'s' * (more > 1)}"] if more > 0 else []), ""]
+    if len(order) > _MOST_TOPICS:
+        parts += [f"Also in: {', '.join(order[_MOST_TOPICS:])}", ""]
+    return "\n".join(parts)
 
 
 def _taking(flags: Iterable[str]) -> str:

@@ -1,7 +1,8 @@
-"""`bncli monitor`: what `score --monitor` wrote, week after week, side by side."""
+"""`bncli monitor`: a table beside the training rows of a model; what was counted so, week after week, side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,8 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag
 from bncli.cli.pages import REPORT, check_page, write_page
+from bncli.cli.score import refuse_terminal
+from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,18 +23,33 @@ if TYPE_CHECKING:
     from bncli.steps.monitor import MonitorReport
 
 EXAMPLES = """\
+bncli monitor data.bnc new.csv                            have these rows drifted from those of training?
+bncli monitor data.bnc week1.csv -o week1.json --fail-on-drift
 bncli monitor week1.json week2.json week3.json
 bncli monitor weeks/*.json --svg drift.svg --json > drift.json
 bncli monitor weeks/*.json --report weeks.html            one page to look at
 """
 
-MONITORS = click.argument("monitors", nargs=-1, required=True, metavar="MONITOR.json...", cls=Paths)
+FILES = click.argument("files", nargs=-1, required=True, metavar="MODEL [DATA...]|MONITOR.json...", cls=Paths)
 SVG = flag(
     "--svg",
     group="Output",
     metavar="FILE.svg",
     setting=False,
     help="Draw the PSI of the attributes that drifted farthest, a curve each.",
+)
+ROWS = (
+    *options.MISSING,
+    *options.UNSEEN,
+    *options.MISSING_COLUMNS,
+    *options.FORMAT,
+    *options.BAD_ROWS,
+)
+FAIL = flag(
+    "--fail-on-drift",
+    group="Output",
+    is_flag=True,
+    help="Exit with code 4 where values have drifted from those of training.",
 )
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL = 0.25
@@ -41,19 +59,38 @@ _FULL = 0.25
 @declare(
     "monitor",
     EXAMPLES,
-    (MONITORS,),
+    (FILES,),
+    ROWS,
+    (options.output("Where what was counted goes, to be joined with that of other rows."), FAIL),
     (SVG, REPORT, options.JSON, options.QUIET),
-    (options.CONFIG, options.DEBUG),
-    more="The files are of one model, and their order is that of time. The exit code is 0 whether anything has drifted "
-    "or not.",
+    (options.THREADS, options.CONFIG, options.DEBUG),
+    more="After a MODEL come rows (or the standard input), which are counted beside those of training; no score is "
+    "written. MONITOR.json are such counts, of one model, and their order is that of time. The exit code is 0 whether "
+    "anything has drifted or not, unless --fail-on-drift is typed.",
 )
 def command(**typed: Any) -> None:
-    """Join monitors, and shows each attribute over them."""
-    from bncli.steps.monitor import monitor
-
-    check_page(typed, *typed["monitors"], typed["svg"])
+    """Count rows beside those of training, or join what was counted; show each attribute."""
+    first, *data = typed["files"]
+    of_rows = is_model(first)
+    _refuse_idle(typed, of_rows)
+    check_page(typed, *typed["files"], typed["svg"], typed["output"])
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        report = monitor(typed["monitors"], typed["svg"])
+        if of_rows:
+            from bncli.steps.monitor import monitor_rows
+            from bncli.watch import Run
+
+            report = monitor_rows(
+                first,
+                options.source(typed, tuple(data) or ("-",)),
+                output=options.output_path(typed),
+                svg=typed["svg"],
+                unseen=typed["unseen"],
+                run=Run(options.threads(typed), watch=console.watch),
+            )
+        else:
+            from bncli.steps.monitor import monitor
+
+            report = monitor(typed["files"], typed["svg"])
         write_page(typed, lambda: _page(report))
         if console.as_json:
             console.json(report)
@@ -68,6 +105,38 @@ def command(**typed: Any) -> None:
             if len(report.files) > 1:
                 add_row(table, "all", *_figures(report.whole))
             console.tables(table, _attributes(report))
+        if of_rows:
+            from bncli.cli.score_tables import monitor_lines
+            from bncli.steps.score import MonitorSummary
+
+            summary = MonitorSummary(report.files[0], report.whole)
+            console.summary(monitor_lines(summary, typed["fail_on_drift"]))
+            if typed["fail_on_drift"]:
+                summary.refuse_drift()
+
+
+def is_model(path: str) -> bool:
+    """Return whether a file is a model, and no monitor; a file that cannot be read is neither."""
+    from bncli.files.artifacts.recognition import HEAD, recognise
+
+    try:
+        with open(path, "rb") as file:
+            return recognise(file.read(HEAD)).kind == "model"
+    except OSError:
+        return False
+
+
+def _refuse_idle(typed: Mapping[str, Any], of_rows: bool) -> None:
+    """Raise UsageError for what has no effect on monitors, and where there are no rows to count."""
+    if of_rows:
+        refuse_terminal(typed["files"][1:])
+        return
+    for word in ("missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding", "names", "output"):
+        if typed[word]:
+            what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, and no rows"
+            raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
+    if typed["fail_on_drift"]:
+        raise UsageError("--fail-on-drift goes with rows, not with monitors", hint="bncli monitor MODEL DATA")
 
 
 def _page(report: MonitorReport) -> Page:

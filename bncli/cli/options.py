@@ -67,7 +67,7 @@ class Flag(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Return what was typed as the option's type; nothing is no value, unless it may be the name of a column."""
-        if value == "" and self.metavar != "COLUMN":
+        if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
         found = super().type_cast_value(ctx, value)
         if not self.once:
@@ -100,8 +100,10 @@ class Flag(click.Option):
         """Return the words of a method, the columns of the table that is typed already, or files."""
         from click.shell_completion import CompletionItem
 
-        if self.metavar == "COLUMN":
-            return [CompletionItem(name) for name in columns_typed(ctx) if name.startswith(incomplete)]
+        if self.metavar in ("COLUMN", "COLUMN,..."):
+            before, comma, last = incomplete.rpartition(",") if "," in (self.metavar or "") else ("", "", incomplete)
+            names = columns_typed(ctx)
+            return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
         told = [] if self.metavar == "N" else [word for word, _ in self.words]  # those of a number are no values
         words = told or (self.metavar or "").split("|")
         items = [CompletionItem(word) for word in words if word.islower() and word.startswith(incomplete)]
@@ -261,6 +263,15 @@ FORMAT = (
         stands_for="UTF-8, or as a byte-order mark says",
         help="How text is encoded: latin-1, cp1252, utf-16, ...",
     ),
+    flag(
+        "--names",
+        group=_DATA,
+        everyday=False,
+        metavar="NAME,...",
+        stands_for="the first row",
+        setting=False,
+        help="The columns of a text file that has no header row, in order; a name with a comma in double quotes.",
+    ),
 )
 BAD_ROWS = (
     flag(
@@ -316,15 +327,36 @@ _DROP_UNLABELLED = flag(
 )
 COLUMNS = (
     _CLASS,
-    flag("--ignore", group=_DATA, multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."),
+    flag(
+        "--ignore",
+        group=_DATA,
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Leave these columns out.",
+    ),
+    flag(
+        "--use",
+        group=_DATA,
+        multiple=True,
+        everyday=False,
+        metavar="COLUMN,...",
+        stands_for="all",
+        help="Learn from these columns alone; may be repeated.",
+    ),
     flag(
         "--categorical",
         group=_DATA,
         multiple=True,
-        metavar="COLUMN",
-        help="Numbers in this column are names; may be repeated.",
+        metavar="COLUMN,...",
+        help="Numbers in these columns are names.",
     ),
-    flag("--numeric", group=_DATA, multiple=True, metavar="COLUMN", help="This column holds numbers; may be repeated."),
+    flag(
+        "--numeric",
+        group=_DATA,
+        multiple=True,
+        metavar="COLUMN,...",
+        help="These columns hold numbers.",
+    ),
     flag(
         "--dates",
         group=_DATA,
@@ -357,6 +389,21 @@ COLUMNS = (
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
     _DROP_UNLABELLED,
+    flag(
+        "--drop-incomplete",
+        group=_DATA,
+        everyday=False,
+        is_flag=True,
+        help="Leave out rows that lack a value of any attribute.",
+    ),
+)
+POSITIVE = flag(
+    "--positive",
+    group=_DATA,
+    everyday=False,
+    metavar="LABEL",
+    stands_for="the second of two, stored in the model",
+    help="The label that is the event: thresholds, rates, effects and points count towards it.",
 )
 OF_LABELLED = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
 """Of a labelled table whose columns a model knows."""
@@ -459,7 +506,23 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         decimal=decimal_of(typed.get("decimal")),
         encoding=typed.get("encoding"),
         allow_missing_columns=typed.get("allow_missing_columns", False),
+        use=typed.get("use", ()),
+        positive=typed.get("positive"),
+        drop_incomplete=typed.get("drop_incomplete", False),
+        names=names_of(typed.get("names")),
     )
+
+
+def names_of(text: str | None) -> tuple[str, ...] | None:
+    """Return a list of names with commas between them; one that holds a comma is in double quotes."""
+    if text is None:
+        return None
+    import csv
+
+    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+    if not all(names):
+        raise UsageError(f"--names: a name is empty in {text!r}", hint="give every column a name")
+    return names
 
 
 def delimiter_of(text: str | None) -> str | None:

@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli report data.bnc --data test.csv -o report.html     all of it, in one file that opens in any browser
 bncli report data.bnc -o report.html                     what needs no data
-bncli report data.bnc --data test.csv -o report.html --svg pictures
-bncli report data.bnc --data test.csv --by sex -o report.html      and for whom it is good
-bncli report data.bnc --data test.csv --beside nb.bnc -o report.html     beside another model
+bncli report data.bnc test.csv -o report.html --svg pictures
+bncli report data.bnc test.csv --by sex -o report.html             and for whom it is good
+bncli report data.bnc test.csv --beside nb.bnc -o report.html      beside another model
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+TESTED = click.argument("tested", nargs=-1, metavar="[DATA...]", cls=Paths)
 DATA = flag(
     "--data",
     group="Data",
     multiple=True,
     metavar="FILE",
     setting=False,
-    help="Labelled rows that the model has not seen; may be repeated. Without them the page says what needs no data.",
+    help="The same as DATA, the labelled rows that the model has not seen; may be repeated.",
 )
 PICTURES = flag("--svg", group="Output", metavar="DIR", help="Every picture as a file of its own too, in this folder.")
 
@@ -38,15 +39,16 @@ PICTURES = flag("--svg", group="Output", metavar="DIR", help="Every picture as a
 @declare(
     "report",
     EXAMPLES,
-    (MODEL,),
-    (DATA, *options.MISSING, *options.FORMAT, *options.BAD_ROWS),
+    (MODEL, TESTED),
+    (DATA, *options.MISSING, options.POSITIVE, *options.FORMAT, *options.BAD_ROWS),
     options.UNSEEN,
     options.MISSING_COLUMNS,
     (options.BY,),
     (pages.BESIDE,),
     (options.output("The page [MODEL with the ending .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="The page holds figures, curves and tables, never rows; it loads nothing and opens offline.",
+    more="DATA are labelled rows that the model has not seen; without them the page says what needs no data. It holds "
+    "figures, curves and tables, never rows; it loads nothing and opens offline.",
 )
 def command(**typed: Any) -> None:
     """Gathers, writes, and says what was written."""
@@ -56,16 +58,26 @@ def command(**typed: Any) -> None:
     from bncli.steps.report.report import Comparisons, report
     from bncli.watch import Run
 
-    idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not typed["data"] else []
+    data = (*typed["tested"], *typed["data"])
+    idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not data else []
     if idle:
-        raise UsageError(f"{idle[0]} has no effect without --data", hint="name labelled rows: --data TEST.csv")
+        raise UsageError(
+            f"{idle[0]} has no effect without --data", hint="name labelled rows: bncli report MODEL TEST.csv"
+        )
     output = options.output_path(typed) or path_beside_data((typed["model"],), ".html")
-    source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
+    source = options.source(typed, data) if data else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
         others = Comparisons(typed["by"], typed["beside"])
         found = report(
-            typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], others=others, run=run
+            typed["model"],
+            source,
+            output=output,
+            svg=typed["svg"],
+            unseen=typed["unseen"],
+            positive=typed["positive"],
+            others=others,
+            run=run,
         )
         console.summary(summary(found))
         if console.as_json:

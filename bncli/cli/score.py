@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,7 +46,20 @@ WRITING = (
         stands_for=f"by the ending of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
-    flag("--keep", group="Output", multiple=True, metavar="COLUMN", help="Carry this column through; may be repeated."),
+    flag(
+        "--keep",
+        group="Output",
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Carry these columns through; may be repeated.",
+    ),
+    flag(
+        "--row",
+        group="Output",
+        metavar="N|A-B",
+        setting=False,
+        help="Score this row alone, or those from A to B; the first below the header is 1.",
+    ),
     flag("--keep-all", group="Output", is_flag=True, help="Carry all columns through."),
     flag("--labels-only", group="Output", is_flag=True, help="No probabilities."),
     flag("--log-proba", group="Output", is_flag=True, help="Natural logs of the probabilities."),
@@ -86,7 +99,14 @@ WRITING = (
     "score",
     EXAMPLES,
     (MODEL, DATA),
-    (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
+    (
+        *options.MISSING,
+        *options.UNSEEN,
+        *options.MISSING_COLUMNS,
+        options.POSITIVE,
+        *options.FORMAT,
+        *options.BAD_ROWS,
+    ),
     WRITING,
     learning.DECISIONS,
     MONITORING,
@@ -107,17 +127,19 @@ def command(**typed: Any) -> None:
             raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
     refuse_idle_monitor(typed)
     refuse_idle_questions(typed)
-    # Nobody types a table, and nobody reads Parquet.
+    refuse_terminal(typed["data"])
     import sys
 
-    if not typed["data"] and sys.stdin is not None and sys.stdin.isatty():
-        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
+    # Nobody reads Parquet.
     to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
     if to_stdout and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
         what = f"--output-format {typed['output_format']} is nothing for a terminal"
         raise UsageError(what, hint="name a file with -o, or pipe it on")
     source = options.source(typed, typed["data"] or ("-",))
-    prior = _prior(typed["prior"])
+    prior, rows = _prior(typed["prior"]), rows_of(typed["row"])
+    if rows is not None:
+        settings.refuse_cluster(typed, "--row: a few rows have no work to share out")
+    cluster = None if rows is not None else settings.cluster_of_files(typed, source)
     from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.steps.score import Output, score
     from bncli.watch import Run
@@ -138,16 +160,39 @@ def command(**typed: Any) -> None:
                 prior=prior,
                 decisions=decisions,
                 questions=questions(typed),
+                positive=typed["positive"],
+                rows=rows,
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
-            run=Run(options.threads(typed), watch=console.watch, cluster=settings.cluster_of_files(typed, source)),
+            run=Run(options.threads(typed), watch=console.watch, cluster=cluster),
         )
         console.summary([closing_line(report), *monitor_lines(report.monitor, typed["fail_on_drift"])])
         if console.as_json:
             console.json(report)
     if typed["fail_on_drift"] and report.monitor is not None:
         report.monitor.refuse_drift()
+
+
+def refuse_terminal(data: Sequence[str]) -> None:
+    """Raise UsageError where a table would have to be typed."""
+    import sys
+
+    if not data and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
+
+
+def rows_of(typed: str | None) -> tuple[int, int] | None:
+    """Return the first and the last row typed as N or A-B, from 1; None where nothing was typed."""
+    if typed is None:
+        return None
+    first, hyphen, last = typed.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
+        raise UsageError(f"--row {typed}: say a row, as 17, or the first and the last, as 10-20")
+    rows = int(first), int(last if hyphen else first)
+    if not 1 <= rows[0] <= rows[1]:
+        raise UsageError(f"--row {typed}: rows are numbered from 1, and the first comes before the last")
+    return rows
 
 
 def _prior(typed: str | None) -> Mapping[str, float] | str | None:

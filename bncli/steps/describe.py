@@ -15,7 +15,13 @@ import numpy as np
 from bncli.engine.data.number_formats import NumberForm
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_assembly import are_measured, are_too_many_labels
-from bncli.files.reading.column_roles import DeclaredRoles, read_schema_file, write_schema_file
+from bncli.files.reading.column_roles import (
+    DeclaredRoles,
+    looks_like_data,
+    read_schema_file,
+    split_names,
+    write_schema_file,
+)
 from bncli.files.reading.column_summaries import Summary, summarise
 from bncli.files.reading.source import Source
 from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, report_duplicate
@@ -25,6 +31,8 @@ from bncli.watch import Run, Stage
 _MOST_LABELS = 20
 """Of a column that is proposed as the class."""
 _N_NAMED = 4
+_LAST = "the last column"
+"""Why it is the class: nothing else says which one is."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     of_class = _class_counts(summary)
     # A column that is the same as an earlier one, or as the class, says so.
     reports = [
-        _describe(name, summary, of_class) if name in summary.columns else _nested(name, summary)
+        _describe(name, summary, of_class, source) if name in summary.columns else _nested(name, summary)
         for name in summary.names
     ]
     first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
@@ -113,19 +121,29 @@ def _class_counts(summary: Summary) -> ClassCounts | None:
     return ClassCounts(summary.class_name, labels, totals, codes, tuple(rows[1:].tolist()), int(rows[0]))
 
 
-def _describe(name: str, summary: Summary, of_class: ClassCounts | None) -> ColumnReport:
+def why_class(source: Source, summary: Summary) -> str:
+    """Return why the class is the column that it is."""
+    said = read_schema_file(source)
+    if source.class_name is not None:
+        return "--class"
+    if said.class_name == summary.class_name:
+        return f"as {said.place} says"
+    return "by its name" if summary.class_name == "class" else _LAST
+
+
+def _describe(name: str, summary: Summary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
     roles = summary.roles
     of_column = None if name in (summary.class_name, roles.weights) else of_class
     report = describe_column(name, summary.columns[name], summary.n_rows, of_column)
     if name == summary.class_name:
         # Whether the class is one, and how much there is to know of it.
-        bits = None if of_class is None else of_class.bits
+        bits, why = None if of_class is None else of_class.bits, why_class(source, summary)
         report = replace(report, bits=bits, advice="")
         if report.type == "constant":
             return replace(report, use=False, reason=f"the class, but {report.reason}")
         if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
             measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
-            return replace(report, use=True, reason=f"the class{measured}")
+            return replace(report, use=True, reason=f"the class ({why}){measured}")
         found = summary.columns[report.name]
         numeric = found.plain or isinstance(found.finding.form, NumberForm)
         what = (
@@ -157,12 +175,16 @@ def recommend(
 ) -> tuple[list[str], str]:
     """Return notes, and the `fit` line with the typed options and those that this table needs."""
     notes: list[str] = []
+    if looks_like_data(summary.names):
+        notes.append("the column names are numbers: is the header missing? --names a,b,c gives one")
     candidates = _candidates(summary, columns)
     proposed = candidates[0] if candidates else None
     if proposed is not None:
         notes.append(f"the class may be {' or '.join(map(repr, candidates[:_N_NAMED]))}; --class NAME names it")
     elif summary.class_name is None or not _class_of(summary, columns).use:
         notes.append("no column looks like a class of a few labels; --class NAME names one")
+    elif why_class(source, summary) == _LAST:
+        notes.append(f"{summary.class_name!r} is taken for the class because it is last; --class NAME names another")
     if of_class is not None and of_class.unlabelled and proposed is None:
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
@@ -203,6 +225,8 @@ def _reading_flags(source: Source) -> list[str]:
     words = ("--format", "--delimiter", "--encoding", "--decimal", "--dates")
     for flag, value in zip(words, (source.format, delimiter, source.encoding, source.decimal, dates), strict=True):
         flags += [] if value is None else [flag, value]
+    if source.names is not None:
+        flags += ["--names", ",".join(f'"{name}"' if "," in name else name for name in source.names)]
     for token in source.missing_tokens or ():
         flags += ["--missing", token]
     if source.on_bad_row != "fail":
@@ -218,11 +242,14 @@ def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str
     flags = [] if class_name is None else ["--class", class_name]
     if written:
         return flags if proposed is not None else []
-    ignored = dict.fromkeys([*source.ignore, *names_of(columns, "ignore")])
-    said = (("--ignore", ignored), ("--categorical", source.categorical), ("--numeric", source.numeric))
-    for flag, names in said:
-        for name in names:
+    all_names = [column.name for column in columns]
+    advised = [name for name in names_of(columns, "ignore") if not source.use or name in source.use]
+    ignored = dict.fromkeys([*split_names(source.ignore, all_names), *advised])
+    lists = [("--ignore", ignored), ("--categorical", source.categorical), ("--numeric", source.numeric)]
+    for flag, typed in (*lists, ("--use", source.use)):
+        for name in split_names([*typed], all_names):
             flags += [flag, name]
+    flags += ["--drop-incomplete"] if source.drop_incomplete else []
     return flags + ([] if source.weights is None else ["--weights", source.weights])
 
 

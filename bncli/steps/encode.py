@@ -99,7 +99,7 @@ def encode(
         if isinstance(found, SampledTable):
             sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
             cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
-            heading = replace(heading, cuts=cuts, rows=found.count())
+            heading = replace(heading, cuts=cuts, rows=found.count(cuts))
             write_codes(path, heading, found.row_blocks(cuts), sample)
         else:
             write_codes(path, heading, _blocks(data), sample)

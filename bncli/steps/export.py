@@ -32,6 +32,7 @@ from bncli.engine.networks.network import equivalent_network, graph_of
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import PortableScorer, ProbeRows, portable, probe_rows
 from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
@@ -99,16 +100,17 @@ def export(
     output: str | None = None,
     options: Mapping[str, Any] = MappingProxyType({}),
     seed: int = 0,
+    positive: str | None = None,
     watch: Watch = silent,
 ) -> ExportReport:
     """Return the model at `model_path` in one of the formats EXPORTS, written to `output` where one is named.
 
-    `options` are those of the format, by their words.
+    `options` are those of the format, by their words. positive: the label that is the event, None: as the model says.
     """
     chosen = export_format(form)
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
-    model = read_model(model_path)
+    model = with_positive_label(read_model(model_path), positive)
     if isinstance(chosen, StructureFormat):
         # Of an ensemble one structure can be written, that of its heaviest component.
         found = model.predictor

@@ -1,4 +1,7 @@
-"""Monitors of one model side by side, in the order given, which is that of time; and all their rows together."""
+"""Monitors of one model side by side, in the order given, which is that of time; and all their rows together.
+
+Or the rows of a table beside those that a model was learnt from, counted as scoring would count them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from bncli.engine.data.schema import Unseen
 from bncli.engine.prediction.monitoring import LEAST_PSI, Drift, Monitor
 from bncli.errors import ModelError
-from bncli.files.artifacts.monitors import monitor_json, read_monitor
+from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.monitors import monitor_json, monitored, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs
 from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
+from bncli.files.reading.rows_by_schema import Batches
+from bncli.files.reading.source import Source
+from bncli.steps.run import limited
+from bncli.steps.score_rows import ScoredRows
+from bncli.watch import Run
 
 _DRAWN = 12
 """Attributes whose curves are told apart at a glance."""
@@ -40,12 +50,12 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes, that with the highest PSI in any monitor first."""
-        highest = {
-            one.name: max(monitor.drifts[i].psi or 0.0 for monitor in self.monitors)
+        """The attributes, those that drifted in any monitor first, the farthest of them in front."""
+        farthest = {
+            one.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, one in enumerate(self.whole.tally.attributes)
         }
-        return tuple(sorted(highest, key=lambda name: -highest[name]))
+        return tuple(sorted(farthest, key=lambda name: farthest[name]))
 
     @cached_property
     def short_names(self) -> list[str]:
@@ -82,6 +92,41 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     for path, one in zip(paths, monitors, strict=True):
         _check_same(monitors[0], one, paths[0], path)
     report = MonitorReport(tuple(paths), tuple(monitors))
+    if svg is not None:
+        write_bytes(svg, _picture(report).encode())
+    return report
+
+
+def monitor_rows(
+    model_path: str,
+    source: Source,
+    *,
+    output: str | None = None,
+    svg: str | None = None,
+    unseen: Unseen | None = None,
+    run: Run = Run(),
+) -> MonitorReport:
+    """Count the rows of a table beside those that the model was learnt from, as `score` would; no score is written.
+
+    output: the file that `score --monitor` would write, which may be joined with others.
+    """
+    check_outputs((output, svg), (*source.paths, model_path))
+    model = read_model(model_path)
+    rows = ScoredRows(model, (unseen or model.schema.unseen) == "error")
+    rows.watch(model)
+    with Batches(source, model.schema, rows.needed, texts=rows.texts_wanted(), run=limited(run)) as batches:
+        rows.absent = batches.absent
+        for batch in batches:
+            if rows.strict:
+                rows.refuse_unseen(batch, batches.kept_names)
+            for _ in rows.score(batch):
+                pass
+    watcher = rows.watcher
+    assert watcher is not None
+    found = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    if output is not None:
+        write_monitor(output, found)
+    report = MonitorReport(("stdin" if source.paths == ("-",) else source.paths[0],), (found,))
     if svg is not None:
         write_bytes(svg, _picture(report).encode())
     return report

@@ -28,9 +28,10 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, Model, Rule
 from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, rule_of
-from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
+from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor, ScoreMonitor
+from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.prior import TRAINING, prior_shift
-from bncli.errors import DriftError
+from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored, write_monitor
 from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
@@ -81,7 +82,7 @@ class MonitorSummary:
     def _named(self) -> str:
         names, drifted = {one.name: one for one in self.monitor.tally.attributes}, self.monitor.drifted
         by_name = dict(zip(names, self.monitor.drifts, strict=True))
-        told = [f"{name} ({_size(by_name[name].psi)})" for name in drifted[:_NAMED]]
+        told = [f"{name} ({_size(by_name[name])})" for name in drifted[:_NAMED]]
         return ", ".join(told) + (", ..." if len(drifted) > _NAMED else "")
 
     def refuse_drift(self) -> None:
@@ -99,6 +100,7 @@ class Output:
     """Where predictions go (None or `-`: standard output) and what is written of a row.
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
+    positive: the label that is the event, None: as the model says. rows: the first and the last row to score, from 1.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
     decisions: what is wanted instead of what the model records of them.
     questions: what is asked beyond the prediction.
@@ -114,6 +116,8 @@ class Output:
     prior: Mapping[str, float] | str | None = None
     decisions: DecisionOptions = DecisionOptions()
     questions: WhatIfQuestions = field(default_factory=WhatIfQuestions)
+    positive: str | None = None
+    rows: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,7 @@ def score(
     check_outputs((path, *others), read)
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
-    model = read_model(model_path)
+    model = with_positive_label(read_model(model_path), output.positive)
     rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
     # What scores; a note where what it tells needs a word.
     strict = (unseen or model.schema.unseen) == "error"
@@ -189,12 +193,12 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
+        kept = batches.carried_names
         wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
         layout = ScoreLayout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
-                _stream(batches, rows, scores, len(layout.kept))
+                _stream(batches, rows, scores, len(layout.kept), output.rows)
             else:
                 plan = _plan(model, source, layout, output, rows)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
@@ -228,8 +232,12 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) -> None:
-    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read."""
+def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int, wanted: tuple[int, int] | None) -> None:
+    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read.
+
+    wanted: the first and the last row to score, from 1, malformed rows not counted; None: all. BncliError where the
+    table ends before.
+    """
 
     def score_batch(batch: Batch) -> None:
         if rows.strict:
@@ -242,8 +250,18 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
         PipelineStage(score_batch) as scoring,
         closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
     ):
+        n_read = 0
         for batch in stream:
-            scoring.put(batch)
+            first, last = (1, n_read + batch.columns.n_rows) if wanted is None else wanted
+            start, stop = max(first - 1 - n_read, 0), min(last - n_read, batch.columns.n_rows)
+            if start < stop:
+                scoring.put(batch.slice(start, stop))
+            n_read += batch.columns.n_rows
+            if wanted is not None and n_read >= last:
+                break
+    if wanted is not None and n_read < wanted[0]:
+        what = f"there is no row {wanted[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
+        raise BncliError(what, hint="rows are numbered from 1, the header and malformed rows not counted")
 
 
 def _plan(model: Model, source: Source, layout: ScoreLayout, output: Output, rows: ScoredRows) -> ScorePlan:
@@ -335,5 +353,11 @@ def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Wa
     return MonitorSummary(path, monitor)
 
 
-def _size(psi: float | None) -> str:
-    return "no value of training" if psi is None else f"PSI {psi:.2f}"
+def _size(drift: Drift) -> str:
+    """Return what made an attribute drift: its PSI, values never seen in training, or both."""
+    if drift.psi is None:
+        return "no value of training"
+    strange = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
+    if drift.psi < LEAST_PSI and strange:
+        return strange
+    return f"PSI {drift.psi:.2f}{', ' if strange else ''}{strange}"

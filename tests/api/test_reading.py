@@ -47,7 +47,7 @@ def flags(*decorators: Any) -> set[str]:
 def test_every_flag_about_data_has_its_keyword() -> None:
     """Another flag of the command is to be given one here too."""
     names = {"class_name": "class_"}
-    said = {names.get(name, name) for name in flags(*options.TABLE)}
+    said = {names.get(name, name) for name in flags(*options.TABLE, options.POSITIVE)}
     assert said == {*COLUMNS, *FILES}
     assert flags(*options.OF_LABELLED, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
         "class_name",
@@ -84,7 +84,7 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
     model = bncli.fit(foreign, **NB, **SAID)
     numbers, names, labels = zip(*ROWS, strict=True)
     table = {"zahl": [float(text.replace(",", ".")) for text in numbers], "farbe": names, "klasse": labels}
-    said = {key: SAID[key] for key in FILES}
+    said = {key: SAID[key] for key in FILES if key in SAID}
     assert np.array_equal(method(model, foreign, **said), method(model, table))
     with pytest.raises(BncliError):
         method(model, foreign, delimiter=";", encoding="utf-16")
@@ -94,7 +94,7 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
 
 def test_measuring_reads_as_is_said(foreign: Path) -> None:
     model = bncli.fit(foreign, **NB, **SAID)
-    said = {key: SAID[key] for key in FILES}
+    said = {key: SAID[key] for key in FILES if key in SAID}
     assert model.evaluate(foreign, **said)["rows"] == 120
     assert model.calibrate(foreign, **said).classes_.tolist() == ["ja", "nein"]
     assert bncli.evaluate(foreign, folds=2, **NB, **SAID)["rows"] == 120
@@ -157,3 +157,25 @@ def test_values_never_seen() -> None:
 def test_what_cannot_be(said: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         bncli.fit({"a": [1, 2] * 9, "class": ["x", "y"] * 9}, **said)
+
+
+def test_columns_rows_and_labels_that_are_named(tmp_path: Path) -> None:
+    """Lists with commas, columns to use, the event, complete rows, a file without a header."""
+    lines = [f"{i % 7},{'' if i % 10 == 3 else i % 5},{'ja' if i % 7 < 4 else 'nein'}" for i in range(120)]
+    path = tmp_path / "bare.csv"
+    path.write_text("\n".join([*lines, ""]))
+    words = ["--structure", "nb", "--param", "map", "-q", "-o", str(tmp_path / "m.bnc")]
+    said = ["--names", "a,b,y", "--use", "a", "--positive", "ja", "--drop-incomplete"]
+    command("fit", str(path), *words, *said)
+    model = bncli.fit(path, **NB, names=["a", "b", "y"], use="a", positive="ja", drop_incomplete=True)
+    model.save(tmp_path / "python.bnc")
+    assert (tmp_path / "python.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
+    assert model.feature_names_in_.tolist() == ["a"]
+    assert model.classes_.tolist() == ["nein", "ja"]
+    other = bncli.fit(path, **NB, names=["a", "b", "y"], ignore="b", positive="nein")
+    assert other.classes_.tolist() == ["ja", "nein"]
+    assert other.report["rows"] == 120
+    both = bncli.fit(path, **NB, names=["a", "b", "y"], positive="ja", drop_incomplete=True)
+    assert both.report["rows"] == 108
+    found = model.evaluate(path, names=["a", "b", "y"], positive="nein")
+    assert [one["label"] for one in found["per_class"]] == ["ja", "nein"]

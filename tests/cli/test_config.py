@@ -77,8 +77,8 @@ def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
         ran = bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc", "--config", "c.toml")
         if ran.code:
             key = line.partition(" = ")[0]
-            columns = ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding")
-            of_labels = ("costs", "threshold", "increasing", "decreasing")
+            columns = ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding", "use")
+            of_labels = ("costs", "threshold", "increasing", "decreasing", "positive")
             assert key in (*columns, *of_labels, "cluster"), (line, ran.err)
             assert ran.err.count("\n") == 1
             assert f"{key} in c.toml" in ran.err or key == "schema", ran.err

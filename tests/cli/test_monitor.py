@@ -118,3 +118,46 @@ def test_what_is_no_monitor(bncli: Bncli, weeks: list[str], path: str, said: str
     done = bncli("monitor", weeks[0], path)
     assert done.code == 1
     assert done.err.startswith(f"Error: {said}"), done.err
+
+
+def test_a_model_and_rows_are_counted_as_scoring_counts_them(bncli: Bncli) -> None:
+    assert bncli("fit", "wine_holes.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
+    assert bncli("score", "m.bnc", "wine_holes.csv", "-q", "-o", "s.csv", "--monitor", "scored.json").code == 0
+    report = bncli("monitor", "m.bnc", "wine_holes.csv", "-o", "counted.json", "--json")
+    assert (report.code, report.err) == (0, "")
+    assert Path("counted.json").read_bytes() == Path("scored.json").read_bytes()
+    joined = json.loads(bncli("monitor", "scored.json", "--json").out)
+    found = json.loads(report.out)
+    for one in (found, joined):
+        one["mean_confidence"] = round(one["mean_confidence"], 12)
+    assert {**found, "monitors": None} == {**joined, "monitors": None}
+    assert found["monitors"][0]["file"] == "wine_holes.csv"
+    ran = bncli("monitor", "m.bnc", "wine_holes.csv")
+    assert (ran.code, ran.err) == (0, "no drift in 13 attributes\n")
+    assert "wine_holes.csv" in ran.out
+
+
+def test_values_never_seen_are_named_as_what_drifted(bncli: Bncli) -> None:
+    """And such an attribute comes first, however small its PSI."""
+    rows = [f"{'pqr'[i % 3]},{i % 7},{'uv'[i % 7 < 3]}" for i in range(300)]
+    Path("t.csv").write_text("\n".join(["a,b,class", *rows, ""]))
+    Path("new.csv").write_text(
+        "\n".join(["a,b,class", *(f"s{row[1:]}" if i % 4 == 0 else row for i, row in enumerate(rows)), ""])
+    )
+    assert bncli("fit", "t.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
+    ran = bncli("monitor", "m.bnc", "new.csv", "--fail-on-drift")
+    assert ran.code == 4
+    assert "drift in 1 of 2 attributes: a (25 % never seen in training), new.csv" in ran.err
+    lines = ran.out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(" attribute")) + 2
+    assert [line.split()[0] for line in lines[first : first + 2]] == ["a", "b"]
+
+
+def test_what_goes_with_rows_does_not_go_with_monitors(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
+    assert bncli("monitor", "m.bnc", "iris.csv", "-o", "m.json", "-q").code == 0
+    for words in (("-o", "x.json"), ("--missing", "x"), ("--fail-on-drift",), ("--format", "csv")):
+        ran = bncli("monitor", "m.json", *words)
+        assert (ran.code, "bncli monitor MODEL DATA" in ran.err) == (2, True)
+    assert bncli("monitor", "m.bnc", "nothing.csv").code == 1
+    assert "no column" in bncli("monitor", "m.bnc", "tumours.csv").err

@@ -67,7 +67,8 @@ class Drift(NamedTuple):
     """Of one attribute; None where no new row has a value of training, or training none.
 
     `psi_expected` is the mean of the index under no drift, `psi_limit` what it exceeds with the probability that the
-    tests allow; `unknown_p` is that of so many values that training never had.
+    tests allow; `unknown_p` is that of so many values that training never had, which are the share `unknown` of the
+    rows.
     """
 
     psi: float | None
@@ -76,6 +77,13 @@ class Drift(NamedTuple):
     psi_limit: float | None
     unknown_p: float
     drifted: bool
+    unknown: float = 0.0
+
+    @property
+    def severity(self) -> float:
+        """How far the attribute has drifted, by whichever of PSI and values never seen says more; 1 is the limit."""
+        strange = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
+        return max((self.psi or 0.0) / LEAST_PSI, strange)
 
 
 WIDTH = float(np.log(1.01))
@@ -295,7 +303,7 @@ class Monitor:
     def drifted(self) -> tuple[str, ...]:
         """The attributes that have drifted, the farthest first."""
         pairs = zip(self.tally.attributes, self.drifts, strict=True)
-        found = [(-(drift.psi or 0.0), one.name) for one, drift in pairs if drift.drifted]
+        found = [(-drift.severity, one.name) for one, drift in pairs if drift.drifted]
         return tuple(name for _, name in sorted(found, key=lambda pair: pair[0]))
 
     def predictions(self) -> Iterator[tuple[str, float]]:
@@ -313,14 +321,15 @@ def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drif
 
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
     unknown_p = unknown_probability(unknown, n + unknown, n_training)
+    share = unknown / max(n + unknown, 1.0)
     is_strange = unknown >= LEAST_UNKNOWN * (n + unknown) and unknown > 0 and unknown_p <= level
     if not n or not n_training:
-        return Drift(None, None, None, None, unknown_p, is_strange)
+        return Drift(None, None, None, None, unknown_p, is_strange, share)
     index, p = psi(counts, training), homogeneity(counts, training)
     spread, freedom = 1 / n + 1 / n_training, len(counts) - 1
     limit = spread * float(special.chdtri(freedom, level)) if freedom else 0.0
     drifted = is_strange or (index >= LEAST_PSI and p <= level)
-    return Drift(index, p, spread * freedom, limit, unknown_p, drifted)
+    return Drift(index, p, spread * freedom, limit, unknown_p, drifted, share)
 
 
 def psi(counts: Array, training: Array) -> float:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.data.columns import CategoricalColumn, Column, Columns
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, narrow_codes, sort_levels
 from bncli.files.reading.column_meaning import find_attributes
-from bncli.files.reading.column_roles import ColumnRoles
+from bncli.files.reading.column_roles import ColumnRoles, with_positive
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source
@@ -50,11 +50,33 @@ def assemble(
     whole = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
         whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
+    if source.drop_incomplete:
+        whole = _without_unused(_complete_rows(whole, where, watch), attributes_too=given is None)
     labels = () if whole.label is None else whole.label.levels
     check_labels(whole.class_name, labels, whole.n_rows, where)
     if roles.class_name not in roles.categorical:
         warn_about_numeric_labels(whole.class_name, labels, whole.n_rows, watch)
-    return whole
+    return with_positive(whole, source.positive)
+
+
+def _complete_rows(table: Columns, where: str, watch: Watch) -> Columns:
+    """Return the rows that have a value of every attribute; BncliError if there is none."""
+    complete = np.ones(table.n_rows, np.bool_)
+    for column in table.attributes.values():
+        if isinstance(column, CategoricalColumn):
+            complete &= column.codes >= 0
+        elif isinstance(column, NumericColumn) and column.values.dtype.kind == "f":
+            complete &= ~np.isnan(column.values)
+    n_dropped = table.n_rows - int(complete.sum())
+    if not n_dropped:
+        return table
+    if n_dropped == table.n_rows:
+        raise BncliError(
+            "every row lacks a value", where=where, hint="--ignore a column, or leave out --drop-incomplete"
+        )
+    rows = f"{n_dropped:,} of {table.n_rows:,} rows lack" if n_dropped > 1 else "1 row lacks"
+    watch(Note(f"{rows} a value and {'are' if n_dropped > 1 else 'is'} left out (--drop-incomplete)"))
+    return table.take(np.flatnonzero(complete))
 
 
 def _attributes_of_cuts(

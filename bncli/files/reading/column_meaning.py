@@ -34,7 +34,7 @@ from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, F
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, more_than_two, suspected_numbers
-from bncli.files.reading.column_roles import ColumnRoles, missing_column
+from bncli.files.reading.column_roles import ColumnRoles, missing_column, split_names
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import (
     are_codes,
@@ -325,7 +325,7 @@ class _Finder:
         """Raise BncliError for a part of dates that is ignored or declared numeric in a column without dates."""
         said = self._roles.ignored_parts | self._roles.numeric
         for name in sorted(said.difference(self._table.names)):
-            if name.rpartition(".")[0] not in self._dates | set(self._source.ignore):
+            if name.rpartition(".")[0] not in self._dates | {*split_names(self._source.ignore, self._table.names)}:
                 raise missing_column(name, self._table.names, where)
 
     def told(self, where: str, watch: Watch) -> dict[str, Column]:

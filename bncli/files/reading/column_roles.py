@@ -10,15 +10,19 @@ A `.codes` file as a table: whatever else can be said of how a table is read was
 from __future__ import annotations
 
 import difflib
+import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from bncli.engine.data.columns import Columns
+import numpy as np
+
+from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.number_formats import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
+from bncli.engine.prediction.positive_label import check_positive
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.atomic import cannot_read, write_bytes
@@ -79,6 +83,9 @@ _FLAGS = {
     "dates": "--dates",
     "decimal": "--decimal",
     "encoding": "--encoding",
+    "use": "--use",
+    "drop_incomplete": "--drop-incomplete",
+    "names": "--names",
 }
 
 
@@ -98,7 +105,9 @@ def assign_roles(
 
 
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
-    """Report the columns that hold no plain values, and those that the supplied cuts do not name."""
+    """Report the columns that hold no plain values, those that the supplied cuts do not name, and odd names."""
+    if looks_like_data((*roles.attributes, roles.class_name)):
+        watch(Note("the column names are numbers: is the header missing? --names a,b,c gives one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
         listed = [name for name, held in roles.nested.items() if held == word]
         more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
@@ -109,6 +118,20 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Return whether half of the names are numbers, and not those that number the columns."""
+    numbers = [name for name in names if _is_number(name)]
+    counted = {str(i) for i in range(len(names) + 2)}
+    return len(numbers) >= 2 and 2 * len(numbers) >= len(names) and not counted.issuperset(numbers)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
+
+
 def roles_of(
     source: Source,
     names: tuple[str, ...],
@@ -117,26 +140,56 @@ def roles_of(
     nested: Mapping[str, str] = MappingProxyType({}),
 ) -> ColumnRoles:
     """Return every column's role; there need be no attribute. nested: the columns of structs, lists and maps."""
-    flags = DeclaredRoles(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
+    lists = (split_names(columns, names) for columns in (source.categorical, source.numeric, source.ignore))
+    flags = DeclaredRoles(None, source.class_name, source.weights, *lists)
     file = read_schema_file(source)
     for said in (flags, file):
         _check(said, names, where)
     said = _merged(flags, file)
     named = {said.class_name, said.weights, *said.categorical, *said.numeric, *said.ignore}
     nested = {name: word for name, word in nested.items() if name not in named}
+    use, unused_parts = _used_columns(source, said, names, where)
     class_name = _class_name(said, tuple(name for name in names if name not in nested) or names, given)
     if class_name not in names:
         raise _lacking(class_name, names, where)
     for role, columns in (("ignore", said.ignore), ("numeric", said.numeric), ("weights", (said.weights,))):
         if class_name in columns:
             raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
-    without = {class_name, said.weights, *said.ignore, *nested} - {*source.carried}
+    not_used = set() if use is None else {name for name in names if name not in use}
+    without = {class_name, said.weights, *said.ignore, *nested, *not_used} - {*source.carried}
     attributes = tuple(name for name in names if name not in without)
-    parts = frozenset(said.ignore).difference(names)
+    parts = frozenset(said.ignore).difference(names) | unused_parts
     if given is not None:
         return _declared(given, flags, said, class_name, attributes, where)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
     return ColumnRoles(class_name, attributes, *said_types, said.weights, ignored_parts=parts, nested=nested)
+
+
+def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
+    """Return the columns of a list in which a text that is no column stands for several, parted by commas."""
+    return tuple(
+        dict.fromkeys(name for text in typed for name in ([text] if text in names else map(str.strip, text.split(","))))
+    )
+
+
+def _used_columns(
+    source: Source, said: DeclaredRoles, names: tuple[str, ...], where: str
+) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Return the columns that alone may be attributes, None where all may be; and parts of dates that may not.
+
+    Where a part is named, as `signup.month`, its column is one of them, and the other parts are not wanted.
+    """
+    if not source.use:
+        return None, frozenset()
+    use = split_names(source.use, names)
+    for name in use:
+        if name not in names and not _may_be_part(name, names, "numeric"):
+            raise _lacking(name, names, where)
+        if name in said.ignore:
+            raise UsageError(f"column '{name}' is named both in --use and as ignore")
+    named = {name: name.rpartition(".")[0] for name in use if name not in names}
+    parts = {f"{column}.{part}" for column in named.values() if column not in use for part in DATE_PARTS}
+    return frozenset((*use, *named.values())), frozenset(parts.difference(named))
 
 
 def _check(said: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
@@ -245,6 +298,21 @@ def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAtt
     return found
 
 
+def with_positive(table: Columns, positive: str | None) -> Columns:
+    """Return the table with the two labels in the order that makes `positive` the second; None: as they are.
+
+    UsageError for a label that is none, and for a class of more than two.
+    """
+    if positive is None or table.label is None:
+        return table
+    levels, codes = table.label.levels, table.label.codes
+    check_positive(positive, table.class_name, levels)
+    if levels[1] == positive:
+        return table
+    swapped = np.where(codes < 0, codes, 1 - codes).astype(codes.dtype)
+    return replace(table, label=CategoricalColumn(swapped, levels[::-1]))
+
+
 def read_schema_file(source: Source) -> DeclaredRoles:
     """Return what the schema file says; nothing if there is none."""
     path = source.schema_file or _next_to(source.paths)
@@ -317,4 +385,4 @@ def read_coded(source: Source) -> Columns:
     if source.class_name not in (None, found.heading.cuts.class_name):
         what = f"the class of {found.path} is '{found.heading.cuts.class_name}'"
         raise UsageError(what, hint=f"encode the table again with --class '{source.class_name}'")
-    return found.columns()
+    return with_positive(found.columns(), source.positive)

@@ -295,8 +295,8 @@ def _blank_out(text: NDArray[np.uint8], sections: Sections) -> NDArray[np.uint8]
     return np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
 
 
-def read_header(stream: Stream, delimiter: bytes | None) -> Header:
-    """Read up to the end of the first row that is not empty."""
+def read_header(stream: Stream, delimiter: bytes | None, given: tuple[str, ...] | None = None) -> Header:
+    """Read up to the end of the first row that is not empty; `given` names make that row the first of the data."""
     name = stream.owner.name
     data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
     _check_width(data[:4], name)
@@ -327,6 +327,12 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     except UnicodeDecodeError as error:
         raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
     fields = read_texts(row, _count_outside_quotes(row, chosen) + 1, chosen)
+    if given is not None:
+        if len(given) != len(fields):
+            what = f"the first row has {len(fields)} field{'s' * (len(fields) != 1)}, and --names gives {len(given)}"
+            raise UsageError(what, where=where, hint="give every column a name; is the delimiter right? --delimiter")
+        check_distinct(given, "--names")
+        return Header(TextLayout(name, given, chosen), text + more, line)
     names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
     check_distinct(names, where)
     layout = TextLayout(name, names, chosen)
@@ -400,7 +406,11 @@ def check_distinct(names: tuple[str, ...], where: str) -> None:
     for name in names:
         if name in seen:
             shown = name if len(name) <= _N_SHOWN else name[:_N_SHOWN] + "..."
-            raise BncliError(f"the column name '{shown}' appears twice", where=where, hint="rename one of the two")
+            raise BncliError(
+                f"the column name '{shown}' appears twice",
+                where=where,
+                hint="rename one of the two; or is the header missing? --names a,b,c gives one",
+            )
         seen.add(name)
 
 

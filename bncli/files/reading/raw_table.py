@@ -94,8 +94,8 @@ _ZIP = b"PK\x03\x04"
 class TextFile:
     """An opened text file: its header read, its blocks to come."""
 
-    def __init__(self, stream: Stream, delimiter: bytes | None, block_size: int) -> None:
-        header = read_header(stream, delimiter)
+    def __init__(self, stream: Stream, delimiter: bytes | None, block_size: int, names: tuple[str, ...] | None) -> None:
+        header = read_header(stream, delimiter, names)
         self.names = header.layout.names
         self.delimiter = header.layout.delimiter.decode()
         self._blocks: Iterator[TextBlock] = cut(stream, header, block_size)
@@ -143,6 +143,7 @@ class Table:
         self._keeps_bad_rows = source.bad_rows_file is not None
         self._delimiter = parse_delimiter(source.delimiter, source.format)
         self._encoding = checked_encoding(source.encoding)
+        self._names = source.names
         self._block_size = block_size
         self._memory = memory
         self._inputs = find_inputs(source.paths, keep=keep)
@@ -228,7 +229,10 @@ class Table:
             raise BncliError(f"the file is not in {self._format} format", where=file.name)
         if kind is None:
             stream.decode(self._encoding)
-            return TextFile(stream, self._delimiter, self._block_size)
+            return TextFile(stream, self._delimiter, self._block_size, self._names)
+        if self._names is not None:
+            what = f"--names has no effect on {_describe(kind)}, which names its columns"
+            raise UsageError(what, where=file.name, hint="leave it out")
         if self._format in ("csv", "tsv"):
             raise BncliError(f"the file is not text but {_describe(kind)}", where=file.name, hint="leave out --format")
         if stream.compression is None and file.is_regular:

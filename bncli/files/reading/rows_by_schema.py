@@ -41,7 +41,7 @@ from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.reading.column_assembly import rows_that_count
 from bncli.files.reading.column_builder import SignedCodes, codes_of, distinct_levels, narrow_codes, sort_levels, strip
-from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, report_left_out
+from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, report_left_out, split_names
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
@@ -139,12 +139,21 @@ class Batch:
     kept: tuple[pa.Array, ...]
     locate: Callable[[int], str]
 
+    def slice(self, start: int, stop: int) -> Batch:
+        """Return the rows from `start` to before `stop`."""
+        if (start, stop) == (0, self.columns.n_rows):
+            return self
+        kept = tuple(texts.slice(start, stop - start) for texts in self.kept)
+        return Batch(self.columns.take(np.arange(start, stop)), kept, lambda row: self.locate(start + row))
+
 
 _Parsed = tuple[Batch, tuple[BadRow, ...]]
 
 
 class Batches:
-    """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`.
+    """An opened table whose header fits the model; iterate once.
+
+    `kept_names` belong to `Batch.kept`; the first of them are those to keep, `carried_names`.
 
     bad_rows: what takes the malformed rows.
 
@@ -184,6 +193,7 @@ class Batches:
             there = {attribute.name for attribute in read}
             kept = self._kept_names(keep)
             more = there - set(kept)
+            self.carried_names = kept
             self.kept_names = (*kept, *(name for name in texts if name in more))
         except BaseException:
             self.close()
@@ -193,11 +203,11 @@ class Batches:
         names = self._table.names
         if keep == "all":
             return names
-        known = set(names)
-        for name in keep:
+        known, kept = set(names), split_names(keep, names)
+        for name in kept:
             if name not in known:
                 raise missing_column(name, names, self._table.name)
-        return tuple(keep)
+        return kept
 
     @property
     def n_skipped(self) -> int:
@@ -274,6 +284,7 @@ class CodedBatches:
         self.missing_tokens = source.missing_tokens
         self._tokens = MissingTokens.of(source.missing_tokens)
         self._drops, self._run = source.drop_unlabelled, run
+        self._drops_incomplete = source.drop_incomplete
         self._numbers: dict[str, int] = {}
         self._n_unlabelled = 0
         self._bad = BadRows(source.on_bad_row, run.watch)
@@ -330,6 +341,9 @@ class CodedBatches:
         which = encoded.indices.to_numpy()
         weights = np.asarray(part.block.values[n_coded + 1], np.float64) if self.weighted else None
         exists = np.ones(part.block.n_rows, np.bool_) if weights is None else weights > 0
+        if self._drops_incomplete:
+            for codes, attribute in zip(part.codes, self._attributes, strict=True):
+                exists &= codes < attribute.n_values
         has_class = ~is_missing[which]
         self._n_unlabelled += int(np.count_nonzero(exists & ~has_class))
         kept = np.flatnonzero(exists & has_class)

@@ -35,6 +35,11 @@ class Source:
     decimal mark, a point or a comma, None = found in each column. encoding: of text, None = UTF-8 or as a mark says.
     allow_missing_columns: columns that a model uses and these rows lack are unknown, and no error.
     carried: columns that are read beside the others, those to be ignored or unknown to a model included.
+    use: the only columns that may be attributes, none = all. Where a list of columns holds a text that is no column, it
+    is taken for several, with commas between them.
+    positive: the label that counts as the event, which comes second of the two; None = the second in sorted order.
+    drop_incomplete: rows that lack a value of any attribute are left out of learning.
+    names: those of the columns of a text file without a header row.
     """
 
     paths: tuple[str, ...]
@@ -54,6 +59,10 @@ class Source:
     encoding: str | None = None
     allow_missing_columns: bool = False
     carried: tuple[str, ...] = ()
+    use: tuple[str, ...] = ()
+    positive: str | None = None
+    drop_incomplete: bool = False
+    names: tuple[str, ...] | None = None
 
     @property
     def bad_rows_file(self) -> str | None:

@@ -219,18 +219,19 @@ class SampledTable:
             what = f"the class is missing in {unlabelled} row{'s' if unlabelled > 1 else ''}"
             raise BncliError(what, where=self.files[0][0], hint="--drop-unlabelled")
 
-    def count(self) -> int:
-        """Return how many rows count: all, or those with a class and a weight, for which these columns are read."""
-        if self.rows.weights is None and not self.source.drop_unlabelled:
+    def count(self, cuts: Cuts) -> int:
+        """Return how many rows count: all, or those with a class, a weight and what else they need."""
+        incomplete = self.source.drop_incomplete
+        if self.rows.weights is None and not self.source.drop_unlabelled and not incomplete:
             return self.n_rows
-        bare = Cuts(self.rows.class_name, ())
+        bare = cuts if incomplete else Cuts(self.rows.class_name, ())
         return sum(len(rows.labels) for _, _, rows in _coded_blocks(self.source, bare, self.labels, self.run))
 
     def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
         """Yield the second round in row blocks."""
         waiting: list[CodedRows] = []
         blocks = self.blocks(cuts)
-        for start, stop in block_bounds(self.count()):
+        for start, stop in block_bounds(self.count(cuts)):
             while (have := sum(len(rows.labels) for rows in waiting)) < stop - start:
                 found = next(blocks, None)
                 if found is None:
@@ -522,7 +523,9 @@ def code_file(
         coded.append(EncodedSource(want, None, (roles.weights,)))
     with Table(source, keep=False, memory=run.memory) as table:
         coded += EncodedSource.all_of(cuts.attributes, set(table.names), tokens)
-        task = partial(_code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights)
+        task = partial(
+            _code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights, whole=source.drop_incomplete
+        )
         names = [one.want.name for one in coded]
         tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch, begin))
         for block, unlabelled, rows in in_order(tasks, run.threads):
@@ -532,8 +535,15 @@ def code_file(
 
 
 def _code(
-    raw: RawBlock, *, coded: Sequence[EncodedSource], cuts: Cuts, tokens: MissingTokens, weights: str | None
+    raw: RawBlock,
+    *,
+    coded: Sequence[EncodedSource],
+    cuts: Cuts,
+    tokens: MissingTokens,
+    weights: str | None,
+    whole: bool = False,
 ) -> tuple[RowBlock, int, CodedRows]:
+    """Return the rows that count, in codes; `whole`: those without missing values alone."""
     block = parse(raw, [one.want for one in coded], tokens)
     label = coded[0].columns(block.values[0])[cuts.class_name]
     assert isinstance(label, CategoricalColumn)
@@ -555,6 +565,10 @@ def _code(
         columns = {name: column.take(rows) for name, column in columns.items()}
         label, weight = label.take(rows), None if weight is None else weight[rows]
     codes = [_codes(columns[a.name], a, block) for a in cuts.attributes]
+    if whole and codes:
+        rows = np.flatnonzero(np.all([own < a.n_values for own, a in zip(codes, cuts.attributes, strict=True)], axis=0))
+        codes = [own[rows] for own in codes]
+        label, weight = label.take(rows), None if weight is None else weight[rows]
     return block, unlabelled, CodedRows(codes, label.codes.astype(code_dtype(len(label.levels))), weight)
 
 

@@ -22,7 +22,7 @@ from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_gro
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.errors import BncliError, UsageError
-from bncli.files.reading.column_roles import are_codes, missing_column, read_schema_file
+from bncli.files.reading.column_roles import are_codes, missing_column, read_schema_file, split_names
 from bncli.files.reading.raw_table import column_names
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -61,7 +61,10 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
     """Return the table without the columns that are carried for their groups alone."""
     if not source.carried or are_codes(source.paths):
         return columns
-    ignored = {*source.ignore, *read_schema_file(source).ignore}.intersection(source.carried)
+    ignored = {*split_names(source.ignore, source.carried), *read_schema_file(source).ignore}
+    if source.use:
+        ignored |= {*source.carried}.difference(split_names(source.use, source.carried))
+    ignored &= {*source.carried}
     kept = {name: column for name, column in columns.attributes.items() if name not in ignored}
     if not kept:
         raise BncliError("there is no column to learn from besides those to be ignored", where=source.paths[0])

@@ -30,6 +30,7 @@ from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
+from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, write_predictions
@@ -326,6 +327,7 @@ def evaluate_learnt(
     run: Run = Run(),
 ) -> EvaluateReport:
     """Test a model on `source`, deciding as it says or as is wanted instead."""
+    model = with_positive_label(model, source.positive)
     watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
     model = replace(model, rule=rule_to_score(model, decisions, False, watch))

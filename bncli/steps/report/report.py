@@ -14,6 +14,7 @@ from typing import Any
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.metrics import class_frequencies
 from bncli.engine.model import HeldOut, Model
+from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import check_target, write_bytes
@@ -85,12 +86,14 @@ def report(
     output: str,
     svg: str | None = None,
     unseen: Unseen | None = None,
+    positive: str | None = None,
     others: Comparisons = Comparisons(),
     run: Run = Run(),
 ) -> ReportReport:
     """Return the page on the model at `path`.
 
-    Without a `source` it tells what needs no data. `svg`: a folder of pictures.
+    Without a `source` it tells what needs no data. `svg`: a folder of pictures. `positive`: the label that is the
+    event, None: as the model says.
 
     `others`: what is measured on the same rows beside the model as a whole.
     """
@@ -101,7 +104,7 @@ def report(
     if svg is not None:
         check_folder(svg)
     watch = Stopwatch(run.watch)
-    model = read_model(path)
+    model = with_positive_label(read_model(path), positive)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
     told = ReportInputs() if source is None else _collect_inputs(model, source, others, run._replace(watch=watch))
