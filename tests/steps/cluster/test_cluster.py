@@ -150,7 +150,7 @@ def test_fit_of_a_large_table_makes_the_same_bytes(cluster: Processes, codes: Pa
 def test_a_part_that_is_wrong_leaves_no_codes(cluster: Processes, tmp_path: Path) -> None:
     parts(tmp_path / "wine")
     with (tmp_path / "wine" / "b.csv").open("a") as file:
-        file.write("much" + ",1" * 13 + "\n")
+        file.write("".join(f"{word}{',1' * 13}\n" for word in ("much", "more", "some", "few")))  # too many for missing
     options = ("--structure", "nb", "--param", "map", "-o", "x.bnc", "--cluster", cluster.address)
     ended = run("fit", "wine", *options, cwd=tmp_path)
     assert ended.code == 1
@@ -183,7 +183,7 @@ def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> Non
         assert ended.code == 0, ended.err
     assert (tmp_path / "wine" / "here.codes").read_bytes() == (tmp_path / "wine" / "there.codes").read_bytes()
     with (tmp_path / "wine" / "b.csv").open("a") as file:
-        file.write("much" + ",1" * 13 + "\n")
+        file.write("".join(f"{word}{',1' * 13}\n" for word in ("much", "more", "some", "few")))  # too many for missing
     words = ("encode", "a.csv", "b.csv", "-o", "no.codes", "--cluster", cluster.address)
     ended = run(*words, cwd=tmp_path / "wine")
     assert ended.code == 1
