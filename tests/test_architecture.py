@@ -27,8 +27,8 @@ FLOORS = (
     ("files.reading",),
     ("files.artifacts", "files.label_numbers"),
     ("files.exports",),
-    ("files.documents", "files.pictures", "files.paths"),
-    ("files.atomic",),
+    ("files.atomic", "files.documents", "files.pictures"),
+    ("files.paths",),
     ("engine.evaluation",),
     ("engine.learn",),
     ("engine.coding",),
@@ -105,7 +105,7 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def room_of(name: str) -> str:
-    """`bncli.files.reading.raw_table` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
+    """`bncli.files.reading.table` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
     parts = name.split(".")[1:]
     return ".".join(parts[:2] if parts[:1] in (["engine"], ["files"]) else parts[:1])
 

@@ -24,7 +24,7 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.label_numbers import costs_stated, numbers_stated
+from bncli.files.label_numbers import resolve_costs, resolve_label_numbers
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
 from bncli.steps.compare import compare as comparing
@@ -83,9 +83,9 @@ def _learning(words: Mapping[str, Any]) -> Learning:
             raise TypeError(f"there is no option {word!r}; {hint}")
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
     if words.get("class_weights") is not None:
-        files["class_weights"] = numbers_stated(words["class_weights"])
+        files["class_weights"] = resolve_label_numbers(words["class_weights"])
     if words.get("costs") is not None:
-        files["costs"] = costs_stated(words["costs"])
+        files["costs"] = resolve_costs(words["costs"])
     return learning({**known, "seed": 0, **words, **files}, settings={})
 
 

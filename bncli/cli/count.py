@@ -43,9 +43,9 @@ _PAIRS = "pairs"
 )
 def command(**typed: Any) -> None:
     """Count a table and says how much was counted."""
-    from bncli.files.reading.column_roles import are_codes
+    from bncli.files.reading.column_roles import is_codes_table
 
-    coded = are_codes(typed["data"])
+    coded = is_codes_table(typed["data"])
     if coded and typed["cuts"] is not None:
         what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
         raise UsageError(what, hint="leave --cuts out")

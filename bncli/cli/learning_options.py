@@ -157,9 +157,9 @@ def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
     cuts, paths = typed.get("cuts"), typed.get("data")
     if not isinstance(paths, tuple) or "data" not in typed:
         return cuts
-    from bncli.files.reading.column_roles import are_codes
+    from bncli.files.reading.column_roles import is_codes_table
 
-    if not are_codes(paths):
+    if not is_codes_table(paths):
         return cuts
     if cuts is not None:
         raise UsageError(f"--cuts has no effect on {paths[0]}, whose rows are codes", hint="leave --cuts out")
@@ -224,9 +224,9 @@ def _is_file(structure: str) -> bool:
     if os.path.exists(structure):
         return True
     if os.sep in structure or structure.endswith(".json"):
-        from bncli.files.atomic import why_missing
+        from bncli.files.paths import explain_missing
 
-        reason, hint = why_missing(structure)
+        reason, hint = explain_missing(structure)
         more = reason.removeprefix("no such file").removeprefix(": ")
         raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
     from bncli.recipe.defaults import near

@@ -129,11 +129,11 @@ def columns_typed(ctx: click.Context) -> Sequence[str]:
     if not paths or not all(os.path.isfile(path) or os.path.isdir(path) for path in paths):
         return ()  # a pipe would wait, and lose what is read from it
     try:
-        from bncli.files.reading.raw_table import column_names
         from bncli.files.reading.source import Source
+        from bncli.files.reading.table import read_column_names
 
         typed: dict[str, Any] = {name: ctx.params.get(name) for name in ("format", "delimiter", "encoding")}
-        return column_names(Source(paths, **typed))
+        return read_column_names(Source(paths, **typed))
     except (BncliError, OSError, ValueError):
         return ()
 
@@ -160,13 +160,13 @@ class KindType(_ParamType):
         """Return the value that was typed; a default that is one already stays. A file stands for what it holds."""
         try:
             if isinstance(self.kind, ClassNumbers):
-                from bncli.files.label_numbers import numbers_stated
+                from bncli.files.label_numbers import resolve_label_numbers
 
-                value = numbers_stated(value)
+                value = resolve_label_numbers(value)
             if isinstance(self.kind, CostNumbers):
-                from bncli.files.label_numbers import costs_stated
+                from bncli.files.label_numbers import resolve_costs
 
-                value = costs_stated(value)
+                value = resolve_costs(value)
             return self.kind.read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)

@@ -239,9 +239,9 @@ def typed_options(options: str = "") -> dict[str, Any]:
 
 def idle_notes(compared: Iterable[Learner], sources: Iterable[Source]) -> list[str]:
     """Return a note for each learner whose cut options cannot apply to a `.codes` file."""
-    from bncli.files.reading.column_roles import are_codes
+    from bncli.files.reading.column_roles import is_codes_table
 
-    coded = [source.paths[0] for source in sources if are_codes(source.paths)]
+    coded = [source.paths[0] for source in sources if is_codes_table(source.paths)]
     keys = [key_of(entry.flag) for entry in catalogue.LEARNING if entry.group == catalogue.CUTTING]
     notes = []
     for one in compared if coded else ():

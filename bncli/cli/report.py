@@ -54,7 +54,7 @@ def command(**typed: Any) -> None:
     """Gathers, writes, and says what was written."""
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
-    from bncli.files.paths import path_beside_data
+    from bncli.files.paths import default_output_path
     from bncli.steps.report.report import Comparisons, report
     from bncli.watch import Run
 
@@ -64,7 +64,7 @@ def command(**typed: Any) -> None:
         raise UsageError(
             f"{idle[0]} has no effect without --data", hint="name labelled rows: bncli report MODEL TEST.csv"
         )
-    output = options.output_path(typed) or path_beside_data((typed["model"],), ".html")
+    output = options.output_path(typed) or default_output_path((typed["model"],), ".html")
     source = options.source(typed, data) if data else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)

@@ -200,10 +200,10 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
     if typed in (None, "training"):
         return typed
     from bncli.catalogue.option_kinds import label_numbers
-    from bncli.files.label_numbers import numbers_stated
+    from bncli.files.label_numbers import resolve_label_numbers
 
     try:
-        return label_numbers(numbers_stated(typed), ("training",))
+        return label_numbers(resolve_label_numbers(typed), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
 

@@ -1,10 +1,14 @@
 """Everything that touches the disk: tables are read; models, structures, predictions and pictures are written.
 
-    reading/        tables to learn from, to test on and to score, as `Columns`
-    artifacts/      the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
-    exports/        formats for other programs, and predictions; one module per format, named by its word
-    pictures/       SVG drawings and the report page
-    documents, atomic, paths        JSON read strictly, files that appear whole or not at all, where to write
+    reading/         tables to learn from, to test on and to score, as `Columns`
+    artifacts/       the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
+    exports/         formats for other programs, and predictions; one module per format, named by its word
+    pictures/        SVG drawings and the report page
+    simulated_rows   tables of simulated rows, as CSV or Parquet
+    label_numbers    files with one number per label (weights) or a table of costs
+    documents        JSON files, read strictly
+    atomic           output files that appear complete or not at all
+    paths            paths that users type: default outputs, checks, errors with a hint
 
-A reader checks everything that the engine will trust, and its error names the place (file, line or key).
+Readers check everything that the engine relies on, and their errors name the place (file, line or key).
 """

@@ -124,9 +124,9 @@ class _TooLongError(ValueError):
     """A number that is JSON, but more than anything here could mean."""
 
 
-def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
+def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
     """Return the JSON document in `data`."""
-    text = decode(data, source, kind)
+    text = decode_utf8(data, source, kind)
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
         if b"\\u" in data:  # only an escape can hold half a surrogate pair, and no file or terminal takes one
@@ -166,7 +166,7 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
+def decode_utf8(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
     """Return the text in `data`, UTF-8 with or without a byte-order mark."""
     try:
         return data.decode("utf-8-sig")
@@ -175,7 +175,7 @@ def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str
         raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
 
 
-def dump(members: Mapping[str, Any]) -> str:
+def dump_json(members: Mapping[str, Any]) -> str:
     """Return a JSON object as text: a member a line; in a member that holds lists or objects, an element a line."""
     lines = [f"  {_compact(key)}: {_lay_out(value)}" for key, value in members.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"

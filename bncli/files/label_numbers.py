@@ -12,8 +12,8 @@ from typing import Any
 
 from bncli.catalogue.option_kinds import decimal, written_numbers
 from bncli.errors import BncliError
-from bncli.files.atomic import cannot_read
-from bncli.files.documents import Node, decode, parse
+from bncli.files.documents import Node, decode_utf8, parse_json
+from bncli.files.paths import cannot_read
 
 _MOST_BYTES = 1 << 24
 
@@ -22,7 +22,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
     """Return the numbers by label; BncliError with the line for what is no such file."""
     text = small_text(path)
     if text.lstrip().startswith("{"):
-        return _from_json(parse(text.encode(), path))
+        return _from_json(parse_json(text.encode(), path))
     rows = csv_rows(text, path)
     if rows and len(rows[0][1]) == 2 and decimal(rows[0][1][1]) is None:
         del rows[0]
@@ -47,14 +47,14 @@ def _from_json(document: Node) -> dict[str, float]:
     return found
 
 
-def numbers_stated(value: Any) -> Any:
+def resolve_label_numbers(value: Any) -> Any:
     """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     return written_numbers(read_label_numbers(os.fspath(value)))
 
 
-def costs_stated(value: Any) -> Any:
+def resolve_costs(value: Any) -> Any:
     """Return what was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
@@ -96,7 +96,7 @@ def small_text(path: str) -> str:
         raise cannot_read(path, error) from error
     if len(content) > _MOST_BYTES:
         raise BncliError(f"the file has more than {_MOST_BYTES:,} bytes: it is no such list", where=path)
-    return decode(content, path)
+    return decode_utf8(content, path)
 
 
 def csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:

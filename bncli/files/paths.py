@@ -1,18 +1,30 @@
-"""Where a command writes when it is not told, and whether it can and may write where it is told."""
+"""Paths that users type: default outputs, checks before any work begins, and errors that say what to do.
+
+`check_outputs` refuses an output that would replace an input or another output, or that cannot be written.
+`cannot_read` and `cannot_write` turn an OSError into a BncliError of one line. A path that does not exist often has
+a simple cause (a URL, a `~` that the shell did not expand, a misspelt folder), and the error names it.
+"""
 
 from __future__ import annotations
 
+import difflib
+import errno
 import os
+import re
+import shlex
+import stat
 from collections.abc import Iterable
 
-from bncli.errors import UsageError
-from bncli.files.atomic import check_target
+from bncli.errors import BncliError, UsageError
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+.")
+DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
+"""Paths that name an open file of this process."""
 
 
-def path_beside_data(paths: tuple[str, ...], suffix: str) -> str:
-    """Return the file beside the data with another ending: data/x.csv.gz -> data/x.bnc, the folder d/ -> d.bnc."""
+def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
+    """Return the output path beside the data: `data/x.csv.gz` gives `data/x.bnc`, the folder `d/` gives `d.bnc`."""
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
         raise UsageError(f"data from {what} needs -o FILE", hint=f"for example -o data{suffix}")
@@ -28,18 +40,27 @@ def path_beside_data(paths: tuple[str, ...], suffix: str) -> str:
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
-    """Before any work: an error when an output is one of the inputs or of the others, or cannot be written there."""
-    outputs = [path for path in outputs if path not in (None, "-")]
-    refuse_overwriting(outputs, inputs)
-    for path in outputs:
-        if path is not None:
-            check_target(path)
+    """Raise UsageError if two outputs, or an output and an input, are one file; BncliError if one is not writable.
+
+    None and `-` (the standard streams) are ignored.
+    """
+    targets = [path for path in outputs if path is not None and path != "-"]
+    taken = {_file_identity(path): f"is read from {path!r}" for path in inputs if path and path != "-"}
+    for path in targets:
+        if is_special(path):
+            continue
+        identity = _file_identity(path)
+        if identity in taken:
+            raise UsageError(f"cannot write {path!r}: it {taken[identity]}", hint="choose another name")
+        taken[identity] = f"is written as {path!r}"
+    for path in targets:
+        check_target(path)
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """Raise UsageError when the ending of an output asks for something else than `what`.
+    """Raise UsageError if the ending of an output path names a compression or one of the unsupported `endings`.
 
-    Compression, another format.
+    `what` begins the message: it says which formats are written.
     """
     if path is None or path == "-" or is_special(path):
         return
@@ -50,26 +71,122 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
         raise UsageError(f"cannot write {path!r}: {what}", hint="choose another ending")
 
 
-def refuse_overwriting(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
-    """Raise UsageError when an output is one of the inputs or one of the other outputs."""
-    taken = {_identity(path): f"is read from {path!r}" for path in inputs if path and path != "-"}
-    for path in outputs:
-        if path is None or is_special(path):
-            continue
-        if _identity(path) in taken:
-            raise UsageError(f"cannot write {path!r}: it {taken[_identity(path)]}", hint="choose another name")
-        taken[_identity(path)] = f"is written as {path!r}"
+def is_special(path: str) -> bool:
+    """Return whether writing to the path replaces no file, because it is a pipe, a terminal or /dev/null."""
+    return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
-def _identity(path: str) -> object:
-    """Equal for two names of one file."""
+def _file_identity(path: str) -> object:
+    """Return a key that is equal for two paths of one file."""
     try:
         status = os.stat(path)
-    except OSError:  # not there yet
+    except OSError:  # the file does not exist yet
         return os.path.realpath(path)
-    return status.st_dev, status.st_ino  # hard links, and names that differ in case alone where the system ignores it
+    # Device and inode also match hard links, and names that differ only in case if the file system ignores it.
+    return status.st_dev, status.st_ino
 
 
-def is_special(path: str) -> bool:
-    """Return whether writing to it replaces nothing: a pipe, a terminal, /dev/null."""
-    return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
+def check_data(path: str) -> None:
+    """Raise BncliError if there is no file at `path`; `-`, the standard input, is always accepted."""
+    if path == "-":
+        return
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise cannot_read(path, error, is_data=True) from error
+
+
+def cannot_read(
+    path: str, error: OSError, kind: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
+) -> BncliError:
+    """Return the error of class `kind` for a failure to open `path`.
+
+    `what` names the thing that was to be read, with a space before it. With `is_data` the hint for a URL shows how to
+    pipe the table into bncli.
+    """
+    if not isinstance(error, FileNotFoundError):
+        return kind(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
+    reason, hint = explain_missing(path, is_data=is_data)
+    return kind(reason, where=path, hint=hint)
+
+
+def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
+    """Return why there is no file at `path`, and a hint, which is empty if there is nothing to suggest."""
+    if url := _URL.match(path):
+        scheme = url[1].lower()
+        reading = " | bncli fit - -o m.bnc" if is_data else ""
+        hint = "copy it to a folder of this machine first"
+        if scheme == "file":
+            hint = f"name it as {re.sub('^[a-zA-Z]+:/+', '/', path)}"
+        elif scheme in ("http", "https", "ftp"):
+            hint = f"download it first, e.g. curl -L{'' if is_data else 'O'} {shlex.quote(path)}{reading}"
+        elif scheme == "s3":
+            hint = f"download it first, e.g. aws s3 cp {shlex.quote(path)} {'-' if is_data else '.'}{reading}"
+        return "this is a URL, and only files are read", hint
+    if (home := os.path.expanduser(path)) != path:
+        return "no such file: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+    folder, name = os.path.split(path)
+    if not folder or os.path.isdir(folder):
+        return "no such file", _suggest_name(folder, name)
+    while (parent := os.path.dirname(folder)) and parent != folder and not os.path.isdir(parent):
+        folder = parent
+    return f"there is no folder '{folder}'", _suggest_name(*os.path.split(folder))
+
+
+def _suggest_name(folder: str, name: str) -> str:
+    try:
+        similar = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
+    except OSError:
+        similar = []
+    return f"did you mean {os.path.join(folder, similar[0])}?" if similar else ""
+
+
+def check_target(path: str) -> None:
+    """Raise the error that writing to `path` would raise, as far as it can be known before anything is written."""
+    target, mode = inspect_target(path)
+    if mode is None or stat.S_ISREG(mode):
+        folder = os.path.dirname(target)
+        if not os.path.isdir(folder):
+            raise cannot_write(path, FileNotFoundError())
+        # `atomic_writer` renames a new file, so the folder must be writable, whatever the permissions of the old file.
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise BncliError(f"cannot write: no permission to write in the folder '{folder}'", where=path)
+
+
+def inspect_target(path: str) -> tuple[str, int | None]:
+    """Return the path to write, with links resolved, and the mode of the file there (None: there is no file)."""
+    if path.endswith("/"):
+        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+    if DESCRIPTOR.fullmatch(path):
+        return path, stat.S_IFCHR
+    target = os.path.realpath(path)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return target, None
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+    if stat.S_ISREG(mode) and not os.access(target, os.W_OK):
+        raise BncliError("cannot write: the file is read-only", where=path, hint="choose another name with -o")
+    return target, mode
+
+
+def cannot_write(path: str, error: OSError) -> BncliError:
+    """Return the error for a failure to write to `path`."""
+    if not isinstance(error, FileNotFoundError):
+        reason = (error.strerror or str(error)).lower()
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room or choose another place" if is_full else ""
+        return BncliError(f"cannot write: {reason}", where=path, hint=hint)
+    folder = os.path.dirname(os.path.realpath(path))
+    if _URL.match(path):
+        what, hint = "cannot write to a URL", "write a file, then copy it there"
+    elif (home := os.path.expanduser(path)) != path:
+        what, hint = "cannot write: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+    elif os.path.isdir(folder):  # file systems such as /proc accept no new files
+        what, hint = f"cannot write in the folder '{folder}'", "choose another one"
+    else:
+        what, hint = f"cannot write: there is no folder '{folder}'", "create it first"
+    return BncliError(what, where=path, hint=hint)

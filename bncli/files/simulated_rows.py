@@ -19,15 +19,15 @@ import pyarrow.compute as pc
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.number_formats import NumberForm
 from bncli.errors import UsageError
-from bncli.files.atomic import AbandonableStream, output_stream, write_faults
+from bncli.files.atomic import AbandonableStream, open_output, report_write_errors
 from bncli.files.exports.csv import CsvLines
 from bncli.files.reading.column_builder import more_than_two
 from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")
-NOT_WRITTEN = (".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".xlsx")
+UNSUPPORTED_ENDINGS = (".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".xlsx")
 """Endings of tables in formats that rows are not written in."""
-WRITTEN = "rows are written as CSV or Parquet (.parquet)"
+SUPPORTED_FORMATS = "rows are written as CSV or Parquet (.parquet)"
 _ROWS_PER_GROUP = 1 << 17
 _VALUES_PER_GROUP = 1 << 23
 
@@ -61,7 +61,7 @@ class _CsvRows:
                 if isinstance(c, CategoricalColumn)
             }
         fields = [self._fields(name, column) for name, column in named.items()]
-        with write_faults():
+        with report_write_errors():
             if first:
                 self._file.write(self._lines.header(list(named)))
             self._file.write(self._lines.lines(list(named), fields))
@@ -111,7 +111,7 @@ class _ParquetRows:
 
         if not self._waiting:
             return
-        with write_faults():
+        with report_write_errors():
             if self._writer is None:
                 self._writer = parquet.ParquetWriter(self._stream, self._waiting[0].schema)
             self._writer.write_table(pa.Table.from_batches(self._waiting))
@@ -126,18 +126,18 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile
     chosen = output_format or by_ending
     if chosen not in FORMATS:
         raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    with output_stream(path) as file:
+    with open_output(path) as file:
         rows: RowFile = _ParquetRows(file) if chosen == "parquet" else _CsvRows(file)
         try:
             yield rows
-            with write_faults():
+            with report_write_errors():
                 rows.finish()
         except BaseException:
             rows.abandon()
             raise
 
 
-def read_as_numbers(levels: Sequence[str]) -> bool:
+def would_read_as_numbers(levels: Sequence[str]) -> bool:
     """Return whether a column of these levels would be taken for numbers by whoever reads it."""
     numbers, other = to_numbers(pa.array(levels, pa.string()), [])
     return other is None and more_than_two([numbers])

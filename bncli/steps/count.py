@@ -19,11 +19,10 @@ from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.counts import figures, write_counts
-from bncli.files.atomic import check_data
-from bncli.files.paths import check_outputs, path_beside_data
+from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_builder import sorted_texts
-from bncli.files.reading.column_roles import are_codes
-from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, EncodedBatches
+from bncli.files.reading.column_roles import is_codes_table
+from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, CodesFileBatches
 from bncli.files.reading.source import Source
 from bncli.steps.inputs import SuppliedFiles, class_named_by
 from bncli.steps.run import Stopwatch, limited
@@ -60,7 +59,7 @@ class _Parts:
     Conventions: from the MOST_PARTS-th file on all the rest is one part.
     """
 
-    def __init__(self, batches: CodedBatches | EncodedBatches, cuts: Cuts) -> None:
+    def __init__(self, batches: CodedBatches | CodesFileBatches, cuts: Cuts) -> None:
         self._batches, self._cuts = batches, cuts
         self._found: dict[str, _Fingerprint] = {}
 
@@ -122,7 +121,7 @@ def count(
 
     Without rows the counts are all 0, and a note says so.
     """
-    path = path_beside_data(source.paths, ".counts") if output is None else output
+    path = default_output_path(source.paths, ".counts") if output is None else output
     for data in source.paths:
         check_data(data)
     check_outputs((path,), (*source.paths, source.schema_file, *supplied.paths))
@@ -139,10 +138,10 @@ def count(
     return CountReport(path, counted, stopwatch.seconds())
 
 
-def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
+def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBatches | CodesFileBatches, Cuts]:
     """Return the rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
-    if are_codes(source.paths):
-        encoded = EncodedBatches(source)
+    if is_codes_table(source.paths):
+        encoded = CodesFileBatches(source)
         return encoded, encoded.cuts
     assert supplied.cuts is not None
     with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
@@ -150,7 +149,7 @@ def _opened(source: Source, supplied: SuppliedFiles, run: Run) -> tuple[CodedBat
 
 
 def _count_all(
-    batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
+    batches: CodedBatches | CodesFileBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
 ) -> CountedRows:
     """Return the counts of all rows, their labels sorted."""
     wanted = required_sets(cuts, structure)

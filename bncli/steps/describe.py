@@ -22,7 +22,7 @@ from bncli.files.reading.column_roles import (
     split_names,
     write_schema_file,
 )
-from bncli.files.reading.column_summaries import Summary, summarise
+from bncli.files.reading.column_summaries import TableSummary, summarise_table
 from bncli.files.reading.source import Source
 from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, report_duplicate
 from bncli.steps.run import Stopwatch
@@ -74,7 +74,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
-    summary = summarise(source, threads=run.threads, watch=stopwatch)
+    summary = summarise_table(source, threads=run.threads, watch=stopwatch)
     stopwatch(Stage("describe"))
     of_class = _class_counts(summary)
     # A column that is the same as an earlier one, or as the class, says so.
@@ -104,7 +104,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
     )
 
 
-def _class_counts(summary: Summary) -> ClassCounts | None:
+def _class_counts(summary: TableSummary) -> ClassCounts | None:
     """Return None where there is no class, or one of too many labels to be counted."""
     if summary.class_name is None or summary.labels is None:
         return None
@@ -121,7 +121,7 @@ def _class_counts(summary: Summary) -> ClassCounts | None:
     return ClassCounts(summary.class_name, labels, totals, codes, tuple(rows[1:].tolist()), int(rows[0]))
 
 
-def why_class(source: Source, summary: Summary) -> str:
+def why_class(source: Source, summary: TableSummary) -> str:
     """Return why the class is the column that it is."""
     said = read_schema_file(source)
     if source.class_name is not None:
@@ -131,7 +131,7 @@ def why_class(source: Source, summary: Summary) -> str:
     return "by its name" if summary.class_name == "class" else _LAST
 
 
-def _describe(name: str, summary: Summary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
+def _describe(name: str, summary: TableSummary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
     roles = summary.roles
     of_column = None if name in (summary.class_name, roles.weights) else of_class
     report = describe_column(name, summary.columns[name], summary.n_rows, of_column)
@@ -160,7 +160,7 @@ def _describe(name: str, summary: Summary, of_class: ClassCounts | None, source:
     return report
 
 
-def _nested(name: str, summary: Summary) -> ColumnReport:
+def _nested(name: str, summary: TableSummary) -> ColumnReport:
     """Return the report of a column that is not read, for its values are structs, lists or maps."""
     reason = f"holds {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
     return ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, advice="ignore")
@@ -168,7 +168,7 @@ def _nested(name: str, summary: Summary) -> ColumnReport:
 
 def recommend(
     source: Source,
-    summary: Summary,
+    summary: TableSummary,
     of_class: ClassCounts | None,
     columns: Sequence[ColumnReport],
     schema_out: str | None,
@@ -205,7 +205,7 @@ def recommend(
     return notes, shlex.join(["bncli", "fit", *source.paths, *flags, *output])
 
 
-def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
+def _candidates(summary: TableSummary, columns: Sequence[ColumnReport]) -> list[str]:
     """In place of a class that cannot be learnt: columns of a few names, none of them missing, the last one first."""
     if summary.class_name is None or _class_of(summary, columns).use:
         return []
@@ -213,7 +213,7 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
     return [name for name in reversed(fit) if name != summary.roles.weights and name not in summary.ignored]
 
 
-def _class_of(summary: Summary, columns: Sequence[ColumnReport]) -> ColumnReport:
+def _class_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> ColumnReport:
     return next(column for column in columns if column.name == summary.class_name)
 
 
@@ -253,7 +253,7 @@ def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str
     return flags + ([] if source.weights is None else ["--weights", source.weights])
 
 
-def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> DeclaredRoles:
+def schema_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> DeclaredRoles:
     """Return every column under the role that `fit` would give it, or that is advised.
 
     What is found by its form (dates, national numbers, numbers but for a mark) is left to be found again.

@@ -16,9 +16,9 @@ from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.errors import UsageError
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes
-from bncli.files.paths import check_outputs, path_beside_data, refuse_ending
+from bncli.files.paths import check_outputs, default_output_path, refuse_ending
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, find_inputs
-from bncli.files.reading.column_roles import are_codes, read_schema_file
+from bncli.files.reading.column_roles import is_codes_table, read_schema_file
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import SampledTable
 from bncli.recipe import Recipe
@@ -61,9 +61,9 @@ def encode(
     run: Run = Run(),
 ) -> EncodeReport:
     """Return codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
-    path = path_beside_data(source.paths, ".codes") if output is None else output
+    path = default_output_path(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
-    if are_codes(source.paths):
+    if is_codes_table(source.paths):
         raise UsageError("these rows are codes already", where=source.paths[0])
     check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)

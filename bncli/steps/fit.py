@@ -24,8 +24,7 @@ from bncli.files.artifacts.counts import read_counts
 from bncli.files.artifacts.model import CALIBRATION, calibration_json, summary_json, write_model
 from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.artifacts.predictors import trials_json
-from bncli.files.atomic import check_data
-from bncli.files.paths import check_outputs, path_beside_data
+from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_assembly import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -133,7 +132,7 @@ def fit(
     What is supplied stands in for the recipe's methods, and the model records the methods that made it: cutting,
     structure and parameters one by one give the same file as all at once.
     """
-    model_path = path_beside_data(source.paths, ".bnc") if output is None else output
+    model_path = default_output_path(source.paths, ".bnc") if output is None else output
     for path in source.paths:
         check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs(
@@ -263,7 +262,7 @@ def fit_counts(
 
     That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
     """
-    model_path = path_beside_data((path,), ".bnc") if output is None else output
+    model_path = default_output_path((path,), ".bnc") if output is None else output
     check_outputs((model_path,), (path, *supplied.paths))
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     stopwatch(Stage("read"))

@@ -15,10 +15,10 @@ import numpy as np
 
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.files.artifacts.codes import CodesHeader, read_codes
-from bncli.files.reading.column_roles import are_codes, assign_roles
-from bncli.files.reading.raw_table import TableHead, read_head
+from bncli.files.reading.column_roles import assign_roles, is_codes_table
 from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import TableHead, read_head
 from bncli.recipe import Recipe
 from bncli.steps.inputs import SuppliedFiles
 
@@ -72,7 +72,7 @@ class Forecast:
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
     """Return what `fit` would do with these; nothing but heads and footers is read."""
     recipe = supplied.recipe(recipe)
-    coded = read_codes(source.paths[0]).heading if are_codes(source.paths) else None
+    coded = read_codes(source.paths[0]).heading if is_codes_table(source.paths) else None
     cuts = supplied.cuts if coded is None else coded.cuts
     head = read_head(source) if coded is None else _head_of_codes(coded)
     roles = assign_roles(source, head.names, source.paths[0], cuts, head.nested) if coded is None else None

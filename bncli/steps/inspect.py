@@ -47,9 +47,9 @@ from bncli.files.artifacts.predictors import trials_json
 from bncli.files.artifacts.recipes import recipe_json
 from bncli.files.artifacts.recognition import HEAD, recognise
 from bncli.files.artifacts.structure import read_structure
-from bncli.files.atomic import cannot_read
 from bncli.files.exports import EXPORTS
 from bncli.files.exports.structure_json import graph_json, structure_json
+from bncli.files.paths import cannot_read
 from bncli.recipe import Recipe
 from bncli.steps.model_views import EffectsReport, NamedStep, described, effects_report, steps_of_path, steps_of_search
 

@@ -36,7 +36,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored, write_monitor
 from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.exports.score_layout import ScoreLayout
-from bncli.files.label_numbers import costs_stated
+from bncli.files.label_numbers import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import Batch, Batches
 from bncli.files.reading.source import Source
@@ -308,7 +308,7 @@ def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
-        typed["costs"] = costs_stated(typed["costs"])
+        typed["costs"] = resolve_costs(typed["costs"])
     return DecisionOptions(**{key_of(flag): value for flag, value in read(typed).items()})
 
 

@@ -32,7 +32,7 @@ from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.files.artifacts.structure import write_structure
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.simulated_rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
+from bncli.files.simulated_rows import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, open_rows, would_read_as_numbers
 from bncli.steps.run import PipelineStage, Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 
@@ -128,7 +128,7 @@ def simulate(
     """
     output = None if outputs.rows == "-" else outputs.rows
     model_path = origin if isinstance(origin, str) else None
-    refuse_ending(output, NOT_WRITTEN, WRITTEN)
+    refuse_ending(output, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
     check_outputs((output, outputs.network, outputs.model), (model_path,))
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("network"))
@@ -136,7 +136,7 @@ def simulate(
     network = _network(origin, rng)
     # Whoever learns from the rows must say again which numbers are names.
     levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
-    names = [name for name in levels if read_as_numbers(levels[name])]
+    names = [name for name in levels if would_read_as_numbers(levels[name])]
     if names:
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
         stopwatch(

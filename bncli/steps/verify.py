@@ -25,8 +25,8 @@ from bncli.engine.prediction.portable import ProbeRows, probe_rows
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change, largest_difference, same_nodes
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.atomic import cannot_read
 from bncli.files.exports import NetworkFormat, ProgramFormat, by_ending, export_formats
+from bncli.files.paths import cannot_read
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from scipy import stats
 import bncli as package
 from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_training_log_p, training_log_p_json
-from bncli.files.documents import parse
+from bncli.files.documents import parse_json
 from bncli.watch import silent
 from tests.cli.conftest import Bncli
 
@@ -271,7 +271,7 @@ SHARES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 def test_damaged_quantiles_are_told(change: dict[str, Any], said: str) -> None:
     quantiles = {share: float(share) - 9 for share in SHARES}
     content = {"rows": 5, "mean": -6.0, "quantiles": quantiles}
-    good = parse(json.dumps(content).encode(), "a file", ModelError)
+    good = parse_json(json.dumps(content).encode(), "a file", ModelError)
     assert training_log_p_json(read_training_log_p(good)) == content
     with pytest.raises(ModelError, match=said):
-        read_training_log_p(parse(json.dumps(content | change).encode(), "a file", ModelError))
+        read_training_log_p(parse_json(json.dumps(content | change).encode(), "a file", ModelError))

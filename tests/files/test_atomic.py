@@ -1,6 +1,7 @@
-"""A file appears whole or not at all."""
+"""Output files that appear complete or not at all, and the standard output."""
 
 import errno
+import io
 import os
 import signal
 import stat
@@ -8,12 +9,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bncli.errors import BncliError
 from bncli.files import atomic
-from bncli.files.atomic import atomic_writer, write_bytes
+from bncli.files.atomic import AbandonableStream, atomic_writer, open_output, report_write_errors, write_bytes
 
 
 def test_the_bytes_arrive_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_folder_that_takes_no_files_is_not_said_to_be_missing(
     def refuse(*arguments: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
-    monkeypatch.setattr(atomic, "_unnamed", refuse)
+    monkeypatch.setattr(atomic, "_open_unnamed", refuse)
     with pytest.raises(BncliError, match=r"^cannot write in the folder '.*', .*/a; choose another one$"):
         write_bytes(str(tmp_path / "a"), b"")
 
@@ -271,3 +273,38 @@ def test_a_file_system_without_unnamed_files_gets_a_named_one(
     write_bytes(str(tmp_path / "a"), b"x")
     assert (tmp_path / "a").read_bytes() == b"x"
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_file_or_the_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.BytesIO()
+    monkeypatch.setattr(atomic, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
+    for path in (None, str(tmp_path / "x")):
+        with open_output(path) as file:
+            file.write(b"rows")
+    assert pipe.getvalue() == (tmp_path / "x").read_bytes() == b"rows"
+
+
+def test_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic, "sys", SimpleNamespace(stdout=None))
+    with pytest.raises(BncliError, match="the standard output is closed; name a file with -o"):
+        open_output(None)
+
+
+def test_faults_in_one_line() -> None:
+    with (
+        pytest.raises(BncliError, match="cannot write: no space left on device, standard output"),
+        report_write_errors(),
+    ):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(BrokenPipeError), report_write_errors():
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_an_abandoned_stream() -> None:
+    file = io.BytesIO()
+    stream = AbandonableStream(file)
+    assert stream.write(b"seen") == 4
+    stream.flush()
+    stream.abandoned = True
+    assert stream.write(b"lost") == 4
+    assert file.getvalue() == b"seen"

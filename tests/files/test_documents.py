@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError, ModelError
-from bncli.files.documents import Node, dump, parse
+from bncli.files.documents import Node, dump_json, parse_json
 
 
 @pytest.mark.parametrize(
@@ -31,19 +31,19 @@ from bncli.files.documents import Node, dump, parse
 )
 def test_what_is_no_strict_json_is_refused(text: bytes, message: str) -> None:
     with pytest.raises(BncliError) as caught:
-        parse(text, "f")
+        parse_json(text, "f")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_byte_order_mark_is_not_content() -> None:
-    assert parse(b"\xef\xbb\xbf[1]", "f").value == [1]
+    assert parse_json(b"\xef\xbb\xbf[1]", "f").value == [1]
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_json_or_an_error(data: bytes) -> None:
     try:
-        node = parse(data, "f", ModelError)
+        node = parse_json(data, "f", ModelError)
     except ModelError:
         return
     assert json.loads(data.decode("utf-8-sig")) == node.value
@@ -76,7 +76,7 @@ def test_a_wrong_type_is_named_with_its_key(value: object, reader: str, message:
 
 
 def test_fields_are_all_there_and_no_others() -> None:
-    node = parse(b'{"one": 1, "tow": 2}', "f")
+    node = parse_json(b'{"one": 1, "tow": 2}', "f")
     with pytest.raises(BncliError, match="unknown key 'tow', f; the keys here are one, two"):
         node.fields(["one"], ["two"])
     with pytest.raises(BncliError, match="the key 'three' is missing, f"):
@@ -85,7 +85,7 @@ def test_fields_are_all_there_and_no_others() -> None:
 
 
 def test_keys_are_told_as_a_path() -> None:
-    node = parse(b'{"a": [{"b c": [1, "x"]}]}', "f")
+    node = parse_json(b'{"a": [{"b c": [1, "x"]}]}', "f")
     inner = node.members()["a"].items()[0].members()["b c"].items()[1]
     with pytest.raises(BncliError) as caught:
         inner.number()
@@ -99,12 +99,12 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(T
 
 @given(st.dictionaries(TEXTS, VALUES))
 def test_a_dump_is_the_same_json(members: dict[str, object]) -> None:
-    assert json.loads(dump(members)) == members
+    assert json.loads(dump_json(members)) == members
 
 
 def test_the_layout_has_an_element_a_line() -> None:
     members = {"a": 1, "list": [{"b": [1, 2]}, {}], "flat": [1, 2], "map": {"x": ["y"], "z": []}, "options": {"k": 1}}
-    assert dump(members).splitlines() == [
+    assert dump_json(members).splitlines() == [
         "{",
         '  "a": 1,',
         '  "list": [',
@@ -124,4 +124,4 @@ def test_the_layout_has_an_element_a_line() -> None:
 @pytest.mark.parametrize("digits", [1, 20, 309, 4000])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_other_whole_numbers_are_read_as_they_are(sign: str, digits: int) -> None:
-    assert parse(f"[{sign}{'7' * digits}]".encode(), "f").value == [int(f"{sign}{'7' * digits}")]
+    assert parse_json(f"[{sign}{'7' * digits}]".encode(), "f").value == [int(f"{sign}{'7' * digits}")]

@@ -1,4 +1,4 @@
-"""Default outputs, and outputs that would destroy an input."""
+"""Paths that users type: default outputs, outputs that would replace an input, and errors about missing files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bncli.errors import BncliError, UsageError
-from bncli.files.paths import check_outputs, path_beside_data, refuse_ending, refuse_overwriting
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.paths import (
+    cannot_read,
+    cannot_write,
+    check_data,
+    check_outputs,
+    default_output_path,
+    explain_missing,
+    refuse_ending,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,21 +33,21 @@ from bncli.files.paths import check_outputs, path_beside_data, refuse_ending, re
     ],
 )
 def test_the_output_lies_beside_the_data(path: str, expected: str) -> None:
-    assert path_beside_data((path,), ".bnc") == expected
+    assert default_output_path((path,), ".bnc") == expected
 
 
 def test_a_folder_gives_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "d.2024").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert path_beside_data(("d.2024/",), ".bnc") == "d.2024.bnc"
+    assert default_output_path(("d.2024/",), ".bnc") == "d.2024.bnc"
     monkeypatch.chdir(tmp_path / "d.2024")
-    assert os.path.realpath(path_beside_data((".",), ".bnc")) == str(tmp_path / "d.2024.bnc")
+    assert os.path.realpath(default_output_path((".",), ".bnc")) == str(tmp_path / "d.2024.bnc")
 
 
 @pytest.mark.parametrize("paths", [("-",), ("a.csv", "b.csv"), ("/dev/null",)])
 def test_without_one_name_it_must_be_said(paths: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="needs -o FILE"):
-        path_beside_data(paths, ".bnc")
+        default_output_path(paths, ".bnc")
 
 
 def test_no_input_is_written_over(tmp_path: Path) -> None:
@@ -48,13 +56,13 @@ def test_no_input_is_written_over(tmp_path: Path) -> None:
     link.symlink_to(data)
     for name in (str(data), str(link), f"{tmp_path}/../{tmp_path.name}/x.csv"):
         with pytest.raises(UsageError, match="cannot write"):
-            refuse_overwriting([None, name], ["-", str(data), None])
+            check_outputs([None, name], ["-", str(data), None])
 
 
 def test_no_output_is_written_twice(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        refuse_overwriting([f"{tmp_path}/a", f"{tmp_path}/./a"], [])
-    refuse_overwriting(["/dev/null", "/dev/null", f"{tmp_path}/a"], ["/dev/null", f"{tmp_path}/b"])
+        check_outputs([f"{tmp_path}/a", f"{tmp_path}/./a"], [])
+    check_outputs(["/dev/null", "/dev/null", f"{tmp_path}/a"], ["/dev/null", f"{tmp_path}/b"])
 
 
 def test_where_nothing_can_be_written_is_known_beforehand(tmp_path: Path) -> None:
@@ -82,3 +90,84 @@ def test_no_file_has_a_false_name(name: str) -> None:
 @pytest.mark.parametrize("name", [None, "-", "x.csv", "x", "x.txt", "/dev/stdout"])
 def test_other_names_are_free(name: str | None) -> None:
     refuse_ending(name, (".tsv",), "this is CSV")
+
+
+TILDE = "the shell leaves a '~' in quotes, or behind '=', as it is"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder, and a working folder that holds data/train.csv."""
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.csv").write_text("a,class\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "hint"),
+    [
+        ("data/trian.csv", "no such file", "did you mean data/train.csv?"),
+        ("nothing", "no such file", ""),
+        ("dta/train.csv", "there is no folder 'dta'", "did you mean data?"),
+        ("dta/2024/may/train.csv", "there is no folder 'dta'", "did you mean data?"),
+        ("data/2024/may/train.csv", "there is no folder 'data/2024'", ""),
+        ("/nowhere/at/all.csv", "there is no folder '/nowhere'", ""),
+        ("~/x.csv", f"no such file: {TILDE}", "write /home/someone/x.csv"),
+        ("~nobody-of-that-name/x.csv", "there is no folder '~nobody-of-that-name'", ""),
+        ("file:///data/x.csv", "this is a URL, and only files are read", "name it as /data/x.csv"),
+        ("gs://b/x.csv", "this is a URL, and only files are read", "copy it to a folder of this machine first"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("folder")
+def test_why_a_file_is_missing(path: str, what: str, hint: str) -> None:
+    assert explain_missing(path) == (what, hint)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTPS", "ftp"])
+def test_a_web_address_is_told_how_to_be_read(scheme: str) -> None:
+    url = f"{scheme}://example.org/x.csv"
+    assert explain_missing(url, is_data=True)[1] == f"download it first, e.g. curl -L {url} | bncli fit - -o m.bnc"
+    assert explain_missing(url)[1] == f"download it first, e.g. curl -LO {url}"
+    assert explain_missing(f"{url}?a=1&b=2")[1].endswith(f" '{url}?a=1&b=2'")
+
+
+def test_a_bucket_is_told_how_to_be_read() -> None:
+    way = "download it first, e.g. aws s3 cp s3://b/x.csv - | bncli fit - -o m.bnc"
+    assert explain_missing("s3://b/x.csv", is_data=True)[1] == way
+
+
+def test_a_file_that_looks_like_a_url_is_read(folder: Path) -> None:
+    (folder / "http:").mkdir()
+    (folder / "http:" / "x.csv").write_text("a,class\n")
+    check_data("http://x.csv")
+    check_data("-")
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "hint"),
+    [
+        ("https://a/m.bnc", "cannot write to a URL", "write a file, then copy it there"),
+        ("~/m.bnc", f"cannot write: {TILDE}", "write /home/someone/m.bnc"),
+        ("no/m.bnc", "cannot write: there is no folder '{here}/no'", "create it first"),
+        ("data/m.bnc", "cannot write in the folder '{here}/data'", "choose another one"),
+    ],
+)
+def test_why_a_file_cannot_be_written(folder: Path, path: str, what: str, hint: str) -> None:
+    error = cannot_write(path, FileNotFoundError())
+    assert (error.what, error.hint) == (what.format(here=os.path.realpath(folder)), hint)
+
+
+def test_what_is_there_and_cannot_be_read_is_told_by_the_system(folder: Path) -> None:
+    with pytest.raises(BncliError, match=r"^cannot read: not a directory, data/train\.csv/x$"):
+        check_data("data/train.csv/x")
+    error = cannot_read("m", IsADirectoryError(21, "Is a directory"), ModelError, what=" the model")
+    assert (type(error), str(error)) == (ModelError, "cannot read the model: is a directory, m")
+
+
+@pytest.mark.parametrize("path", ["", "~", "://", "a://", ":", "\n", "/", "x" * 5000, "é/\x1b", "http:/"])
+def test_any_name_gives_a_reason(path: str) -> None:
+    what, _ = explain_missing(path)
+    assert what
+    assert cannot_write("x" + path, FileNotFoundError()).what

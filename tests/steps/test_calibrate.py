@@ -110,14 +110,14 @@ WRONG = [
 @pytest.mark.parametrize(("method", "change", "said"), WRONG)
 def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: dict[str, Any], said: str) -> None:
     from bncli.files.artifacts.model import calibration_json, read_calibration
-    from bncli.files.documents import parse
+    from bncli.files.documents import parse_json
 
     path, _ = calibrated(folder, "wine_holes", method)
     found = read_model(path).calibration
     assert found is not None
     text = json.dumps(calibration_json(found) | change).encode()
     with pytest.raises(ModelError, match=said):
-        read_calibration(parse(text, "a file", ModelError), 3)
+        read_calibration(parse_json(text, "a file", ModelError), 3)
 
 
 def test_rows_that_the_model_was_learnt_from_are_warned_of(folder: Path) -> None:

@@ -233,8 +233,8 @@ def test_beyond_the_cap_figures_are_near_and_said_to_be_estimates(
 @pytest.mark.parametrize("size", [40, 1000, 1 << 20])
 def test_blocks_and_threads_change_nothing(size: int, tmp_path: Path) -> None:
     source = Source((str(SAMPLE / "wine_holes.csv"),))
-    first = summary.summarise(source)
-    other = summary.summarise(source, threads=2, block_size=size)
+    first = summary.summarise_table(source)
+    other = summary.summarise_table(source, threads=2, block_size=size)
     for name, found in first.columns.items():
         again = other.columns[name]
         assert found.digest == again.digest

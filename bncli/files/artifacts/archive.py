@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.recognition import HEAD, recognise
-from bncli.files.atomic import cannot_read
+from bncli.files.paths import cannot_read
 
 _DIGEST = 64
 _ALIGNMENT = 64

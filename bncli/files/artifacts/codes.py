@@ -64,8 +64,9 @@ from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError
 from bncli.files.artifacts.cuts import cuts_json, cuts_of_document
-from bncli.files.atomic import atomic_writer, cannot_read
-from bncli.files.documents import Node, parse
+from bncli.files.atomic import atomic_writer
+from bncli.files.documents import Node, parse_json
+from bncli.files.paths import cannot_read
 
 VERSION = 1
 KEY = b"bncli"
@@ -415,7 +416,7 @@ def _letting_go(mapped: mmap.mmap) -> Callable[[], None] | None:
 
 def read_heading(text: bytes, path: str) -> CodesHeader:
     """Return the heading, checked; BncliError for a newer version or what is not well made."""
-    document = parse(text, f"{path}, heading")
+    document = parse_json(text, f"{path}, heading")
     document.check_format("codes", VERSION)
     fields = document.fields(_FIELDS)
     cuts = cuts_of_document(fields["cuts"])

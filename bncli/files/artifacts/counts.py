@@ -40,7 +40,7 @@ from bncli.files.artifacts.archive import (
 from bncli.files.artifacts.cuts import VERSION as CUTS_VERSION
 from bncli.files.artifacts.cuts import cuts_json, cuts_of_document
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, parse
+from bncli.files.documents import Node, parse_json
 
 VERSION = 1
 _DESCRIPTION, _TABLES = "counts.json", "tables.npy"
@@ -57,7 +57,7 @@ def read_counts(path: str) -> CountedRows:
     with open_archive(path, COUNTS) as archive:
         if archive.names != [_DESCRIPTION, _TABLES]:
             archive.fail(f"its members are not {_DESCRIPTION} and {_TABLES}")
-        document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}")
+        document = parse_json(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}")
         document.check_format("counts", VERSION)
         keys = ("labels", "rows", "missing", "cuts", "missing_tokens", "tables", "decayed", "parts")
         fields = document.fields(("format", "version", *keys))

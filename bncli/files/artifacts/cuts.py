@@ -21,7 +21,7 @@ from bncli.files.artifacts.attributes import attribute_json, check_unique_names,
 from bncli.files.artifacts.recipes import read_value
 from bncli.files.artifacts.recognition import read_document
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, dump
+from bncli.files.documents import Node, dump_json
 
 VERSION = 1
 SAMPLED = "sampled_rows"
@@ -55,7 +55,7 @@ def cuts_of_document(document: Node) -> Cuts:
 
 def dump_cuts(cuts: Cuts) -> str:
     """Return the text of the cuts file."""
-    return dump(cuts_json(cuts))
+    return dump_json(cuts_json(cuts))
 
 
 def cuts_json(cuts: Cuts) -> dict[str, Any]:

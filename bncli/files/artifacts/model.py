@@ -86,7 +86,7 @@ from bncli.files.artifacts.predictors import (
 )
 from bncli.files.artifacts.recipes import read_recipe, recipe_json
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, parse
+from bncli.files.documents import Node, parse_json
 from bncli.files.exports.structure_json import graph_json, read_graph
 
 CALIBRATION = "calibration"
@@ -198,7 +198,7 @@ def read_model(path: str) -> Model:
 
 def _description(archive: Archive, path: str) -> Node:
     archive.size(_DESCRIPTION)
-    document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
+    document = parse_json(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
     document.check_format("model", VERSION)
     return document
 

@@ -33,7 +33,7 @@ from bncli.engine.prediction.monitoring import (
 from bncli.files.artifacts.model import TRAINING_LOG_P, dump_model, read_training_log_p, training_log_p_json
 from bncli.files.artifacts.recognition import read_document
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, dump
+from bncli.files.documents import Node, dump_json
 
 VERSION = 1
 _TOLD = ("rows", "drift", "drifted", "attributes", "predictions", "mean_confidence", "mean_log_p", "no_log_p")
@@ -141,7 +141,7 @@ def _whole(counts: Array) -> list[int]:
 
 def write_monitor(path: str, monitor: Monitor) -> None:
     """Write the monitor file, whole or not at all."""
-    write_bytes(path, dump(monitor_json(monitor)).encode())
+    write_bytes(path, dump_json(monitor_json(monitor)).encode())
 
 
 def read_monitor(path: str) -> Monitor:

@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from bncli.errors import BncliError
-from bncli.files.atomic import cannot_read
-from bncli.files.documents import Node, parse
+from bncli.files.documents import Node, parse_json
 from bncli.files.exports import export_formats
+from bncli.files.paths import cannot_read
 
 HEAD = 1 << 16
 """So many first bytes are enough to tell."""
@@ -81,7 +81,7 @@ def read_document(path: str, name: str, version: int) -> Node:
             found = recognise(head)
             if found.kind not in (name, "json"):
                 raise BncliError(f"this is {found.description}, not a bncli {name} file", where=path)
-            document = parse(head + file.read(), path)
+            document = parse_json(head + file.read(), path)
     except OSError as error:
         raise cannot_read(path, error) from error
     document.check_format(name, version)

@@ -25,9 +25,10 @@ from dataclasses import replace
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.errors import BncliError
 from bncli.files.artifacts.recognition import HEAD, FileKind, recognise
-from bncli.files.atomic import cannot_read, write_bytes
+from bncli.files.atomic import write_bytes
 from bncli.files.exports import EXPORTS, NetworkFormat, export_format, export_formats
 from bncli.files.exports.structure_json import dump_structure, parse_structure
+from bncli.files.paths import cannot_read
 
 
 def read_structure(path: str) -> NamedStructure:

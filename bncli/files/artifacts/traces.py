@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TextIO
 
 from bncli.errors import BncliError
-from bncli.files.atomic import cannot_read
+from bncli.files.paths import cannot_read
 
 _LIKELIHOODS = ("cll", "ll")
 _EVALUATIONS = ("cll_evaluations", "gradient_evaluations")

@@ -97,9 +97,9 @@ def _rows(node: EscapedNode, states: Mapping[str, tuple[str, ...]]) -> Iterator[
 
 
 def _read(data: bytes, where: str) -> NamedNetwork:
-    from bncli.files.documents import decode
+    from bncli.files.documents import decode_utf8
 
-    return read_bif(decode(data, where), where)
+    return read_bif(decode_utf8(data, where), where)
 
 
 FORMAT = NetworkFormat(

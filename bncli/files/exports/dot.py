@@ -81,9 +81,9 @@ def _write_regions(regions: NamedRegions) -> str:
 
 
 def _read(data: bytes, where: str) -> NamedDag:
-    from bncli.files.documents import decode
+    from bncli.files.documents import decode_utf8
 
-    return read_dot(decode(data, where), where)
+    return read_dot(decode_utf8(data, where), where)
 
 
 FORMAT = StructureFormat(

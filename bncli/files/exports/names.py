@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.documents import parse
+from bncli.files.documents import parse_json
 from bncli.files.exports.legal_names import Legal, decoded, distinct, encoded
 
 
@@ -133,7 +133,7 @@ def origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, in
     method = _decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:
         return method, {}
-    document = parse(_decode(properties["bncli_options"]).encode(), f"{where}, property bncli_options")
+    document = parse_json(_decode(properties["bncli_options"]).encode(), f"{where}, property bncli_options")
     return method, {name: option.scalar() for name, option in document.members().items()}
 
 

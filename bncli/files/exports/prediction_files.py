@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
-from bncli.files.atomic import output_stream, write_faults
+from bncli.files.atomic import open_output, report_write_errors
 from bncli.files.exports import SCORES, ScoreFormat, by_ending, score_format, score_formats
 from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
@@ -37,7 +37,7 @@ class ScoreFile:
 
     def __init__(self, file: BinaryIO, form: ScoreFormat, layout: ScoreLayout, piped: bool) -> None:
         self._layout, self._is_text = layout, form.is_text
-        with write_faults():
+        with report_write_errors():
             self._writer = form.write(file, layout, piped)
 
     def write(
@@ -49,19 +49,19 @@ class ScoreFile:
     ) -> None:
         """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and what else the layout has columns for."""
         predictions = Predictions.of(self._layout, kept, log_probabilities, explanation, added)
-        with write_faults():
+        with report_write_errors():
             self._writer.write(self._writer.piece(predictions))
 
     def write_sent(self, piece: bytes) -> None:
         """Write a piece that a PieceMaker made elsewhere."""
-        with write_faults():
+        with report_write_errors():
             self._writer.write(
                 pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
             )
 
     def finish(self) -> None:
         """After the last batch."""
-        with write_faults():
+        with report_write_errors():
             self._writer.finish()
 
     def abandon(self) -> None:
@@ -98,7 +98,7 @@ def open_scores(output: str | None, output_format: str | None, layout: ScoreLayo
     """
     path = None if output == "-" else output
     chosen = _chosen(path, output_format)
-    with output_stream(path) as file:
+    with open_output(path) as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)
         try:
             yield scores

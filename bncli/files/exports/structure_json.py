@@ -26,7 +26,7 @@ from typing import Any
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
-from bncli.files.documents import Node, dump, parse
+from bncli.files.documents import Node, dump_json, parse_json
 
 VERSION = 1
 ARCS = ("cv", "all")
@@ -42,7 +42,7 @@ def structure_json(structure: NamedStructure) -> dict[str, Any]:
 
 def dump_structure(structure: NamedStructure) -> str:
     """Return the text of the structure file."""
-    return dump(structure_json(structure))
+    return dump_json(structure_json(structure))
 
 
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def posterior_json(value: float) -> float | None:
 
 def parse_structure(data: bytes, path: str) -> NamedStructure:
     """Return the structure in the text of the structure file."""
-    document = parse(data, path)
+    document = parse_json(data, path)
     document.check_format("structure", VERSION)
     found = read_graph(document, besides=("format", "version"), also=("arcs",))
     arcs = document.members().get("arcs")

@@ -7,7 +7,7 @@ numbers, dates, values   what a text means: decimal marks, percentages, dates, m
 column_builder      one column while its rows arrive block by block and its type is still open
 arrow_files         the same blocks out of Parquet and Arrow files
 column_roles        which column is the class, which are attributes, which weigh the rows
-raw_table           several files as one table of parsed blocks; blocks are parsed on several threads, in order
+table               several files as one table of parsed blocks; blocks are parsed on several threads, in order
 column_meaning      columns that are dates, percentages, identifiers or leaks, and the notes about them
 training_rows       a table to learn from: two rounds where it does not fit into memory, types found over all rows
 rows_by_schema      rows to test or to score, read and encoded as a model's schema says

@@ -26,7 +26,7 @@ from typing import BinaryIO, Protocol, cast
 import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
-from bncli.files.atomic import cannot_read, check_data
+from bncli.files.paths import cannot_read, check_data
 
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with

@@ -17,8 +17,8 @@ from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, n
 from bncli.files.reading.column_meaning import find_attributes
 from bncli.files.reading.column_roles import ColumnRoles, with_positive
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source
+from bncli.files.reading.table import Table
 from bncli.files.reading.values import in_form
 from bncli.watch import Note, Watch
 

@@ -37,15 +37,15 @@ from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, m
 from bncli.files.reading.column_roles import ColumnRoles, missing_column, split_names
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import (
-    are_codes,
     find_form,
     fitting_forms,
     has_leading_zeros,
+    look_like_codes,
     nearest_fit,
     to_numbers,
 )
-from bncli.files.reading.raw_table import Table
 from bncli.files.reading.source import MissingTokens, Source, ValueKind
+from bncli.files.reading.table import Table
 from bncli.files.reading.values import parts_of_dates, read_distinct
 from bncli.watch import Note, Watch
 
@@ -271,7 +271,7 @@ class _Finder:
         """Numbers with leading zeros: codes or, if they do not look so, numbers after all."""
         texts, counts = column.count(self._tokens.number)
         is_number = more_than_two([to_numbers(texts, ())[0]])
-        if not is_number or are_codes(texts, counts):
+        if not is_number or look_like_codes(texts, counts):
             self.notes.codes += [name] if is_number else []
             self._keep_names(name, column, "")
         else:
@@ -360,7 +360,7 @@ def numbers_with_words(
         if not 0 < n_words <= MOST_WORDS or counts[fits].sum() < _LEAST_SHARE * counts.sum():
             continue
         words, numbers = texts.filter(pa.array(~fits)), texts.filter(pa.array(fits))
-        if not _are_words(words) or (has_leading_zeros(numbers) and are_codes(numbers, counts[fits])):
+        if not _are_words(words) or (has_leading_zeros(numbers) and look_like_codes(numbers, counts[fits])):
             return None
         is_plain = to_numbers(numbers, ())[1] is None and source.decimal != ","
         found = RecognizedFormat(NumberForm("."), "") if is_plain else _numbers(numbers, source.decimal, delimiter)

@@ -25,8 +25,9 @@ from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.prediction.positive_label import check_positive
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
-from bncli.files.atomic import cannot_read, write_bytes
-from bncli.files.documents import dump, parse
+from bncli.files.atomic import write_bytes
+from bncli.files.documents import dump_json, parse_json
+from bncli.files.paths import cannot_read
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
 from bncli.files.reading.values import column_read
@@ -347,7 +348,7 @@ def _next_to(paths: Sequence[str]) -> str | None:
 def _load(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            content = parse(file.read(), path).value
+            content = parse_json(file.read(), path).value
     except OSError as error:
         raise cannot_read(path, error) from error
     if not isinstance(content, dict):
@@ -360,7 +361,7 @@ def write_schema_file(path: str, said: DeclaredRoles) -> None:
     content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
     content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
     content |= {} if said.weights is None else {"weights": said.weights}
-    write_bytes(path, dump(content).encode())
+    write_bytes(path, dump_json(content).encode())
 
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
@@ -369,7 +370,7 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
     return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
 
 
-def are_codes(paths: Sequence[str]) -> bool:
+def is_codes_table(paths: Sequence[str]) -> bool:
     """Return whether the paths name one file of codes."""
     return len(paths) == 1 and is_codes(paths[0])
 

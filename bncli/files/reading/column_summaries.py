@@ -53,8 +53,8 @@ from bncli.files.reading.column_meaning import (
 from bncli.files.reading.column_roles import ColumnRoles, roles_of
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
 from bncli.files.reading.source import BLANKS, BadRow, MissingTokens, Source, ValueKind, Values, is_text
+from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.training_rows import start_columns
 from bncli.files.reading.values import read_distinct
 from bncli.watch import Watch, silent
@@ -442,7 +442,7 @@ _LEAST_CELLS, _LEAST_TEXT = 1 << 11, 1 << 12
 
 
 @dataclass(frozen=True)
-class Summary:
+class TableSummary:
     """The columns in file order, the class among them.
 
     labels: what each counted class is read as; None where there is no class, or one of too many labels. names: all
@@ -507,7 +507,7 @@ class _Reading:
         numbers: NDArray[np.int64] = np.array([self._labels[label] for label in found], np.int64)[encoded.codes]
         return numbers
 
-    def finish(self, roles: ColumnRoles, class_name: str | None, table: Table) -> Summary:
+    def finish(self, roles: ColumnRoles, class_name: str | None, table: Table) -> TableSummary:
         n_labels = max(len(self._labels or ()), 1)
         columns = {
             name: reader.finish(self._n_rows, n_labels, is_class=name == class_name)
@@ -521,7 +521,7 @@ class _Reading:
         used = {*roles.attributes, roles.class_name, roles.weights}
         ignored = frozenset(name for name in columns if name not in used)
         nested = {name: word for name, word in table.nested.items() if name not in columns}
-        return Summary(self._n_rows, roles, class_name, ignored, columns, labels, table.names, nested)
+        return TableSummary(self._n_rows, roles, class_name, ignored, columns, labels, table.names, nested)
 
 
 def hashes_of(values: pa.Array) -> Hashes:
@@ -568,7 +568,9 @@ def encode_column(values: Values) -> DistinctValues:
     return DistinctValues(distinct, hashes_of(distinct), codes)
 
 
-def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
+def summarise_table(
+    source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE
+) -> TableSummary:
     """Return the whole table in one pass; it needs no attribute, and no class."""
     with Table(source, keep=False, block_size=block_size) as table:
         roles = roles_of(source, table.names, table.name, nested=table.nested)

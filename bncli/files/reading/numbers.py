@@ -165,7 +165,7 @@ def has_leading_zeros(texts: pa.Array) -> bool:
     return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZEROS)).as_py())
 
 
-def are_codes(texts: pa.Array, counts: Integers) -> bool:
+def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
     """Return whether texts that occur so often, blanks around them stripped, are codes: digits only, and not mostly 0.
 
     Where zero, written 0 or 000, is commoner than any other value, it counts something that most often is not there.

@@ -44,8 +44,8 @@ from bncli.files.reading.column_builder import SignedCodes, codes_of, distinct_l
 from bncli.files.reading.column_roles import assign_roles, missing_column, read_coded, report_left_out, split_names
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.raw_table import RawBlock, Table, in_order, parse
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, Values
+from bncli.files.reading.table import RawBlock, Table, in_order, parse
 from bncli.files.reading.values import column_read, in_form, want_in_form
 from bncli.watch import Run, Watch, silent
 
@@ -399,7 +399,7 @@ class CodedBatches:
 ROWS_AT_ONCE = 1 << 16
 
 
-class EncodedBatches:
+class CodesFileBatches:
     """The rows of a `.codes` file in batches, as `CodedBatches` gives those of another table."""
 
     def __init__(self, source: Source) -> None:
@@ -408,7 +408,7 @@ class EncodedBatches:
         self.cuts, self.labels = heading.cuts, heading.labels
         self.weighted, self.missing_tokens = heading.weights is not None, heading.missing_tokens
 
-    def __enter__(self) -> EncodedBatches:
+    def __enter__(self) -> CodesFileBatches:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -63,13 +63,13 @@ from bncli.files.reading.column_builder import (
     add_different,
     compact_values,
 )
-from bncli.files.reading.column_roles import ColumnRoles, are_codes, assign_roles, read_coded, report_left_out
+from bncli.files.reading.column_roles import ColumnRoles, assign_roles, is_codes_table, read_coded, report_left_out
 from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
 from bncli.files.reading.numbers import kinds_of, to_numbers
-from bncli.files.reading.raw_table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
 from bncli.files.reading.rows_by_schema import EncodedSource, LevelLookup, tokens_of_class
 from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
+from bncli.files.reading.table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
 from bncli.files.reading.values import want_in_form
 from bncli.watch import Note, Run, Watch, silent
 
@@ -305,7 +305,7 @@ def read_columns(
 
 def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
     """Return the rows that are kept, as `read_columns` has them, and the number of all."""
-    if are_codes(source.paths):
+    if is_codes_table(source.paths):
         found = read_coded(source)
         return found, found.n_rows
     tokens = MissingTokens.of(source.missing_tokens)

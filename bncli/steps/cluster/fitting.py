@@ -31,7 +31,7 @@ from bncli.engine.data.schema import Schema
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import CodesFile, read_codes
 from bncli.files.paths import is_special
-from bncli.files.reading.column_roles import are_codes
+from bncli.files.reading.column_roles import is_codes_table
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.checks import check_memory, check_workers, files_of, keep_freed_memory
@@ -240,7 +240,7 @@ def placing(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path:
     """Yield the run with its cluster connected, checked and ready to hold the rows of `source` or its codes."""
     if run.cluster is None:
         yield FitInputs(source, supplied, run)
-    elif are_codes(source.paths):
+    elif is_codes_table(source.paths):
         with _holding(source, run) as ready:
             yield FitInputs(source, supplied, ready)
     else:

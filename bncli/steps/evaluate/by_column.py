@@ -22,9 +22,9 @@ from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_gro
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.errors import BncliError, UsageError
-from bncli.files.reading.column_roles import are_codes, missing_column, read_schema_file, split_names
-from bncli.files.reading.raw_table import column_names
+from bncli.files.reading.column_roles import is_codes_table, missing_column, read_schema_file, split_names
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import read_column_names
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.report import EvaluateReport, GroupsReport
 from bncli.watch import Note, Run, Watch
@@ -41,7 +41,7 @@ def carrying(source: Source, asked: Sequence[str]) -> Source:
     """
     if not asked:
         return source
-    names = () if "-" in source.paths or are_codes(source.paths) else column_names(source)
+    names = () if "-" in source.paths or is_codes_table(source.paths) else read_column_names(source)
     by = tuple(dict.fromkeys(name for text in asked for name in ([text] if text in names else text.split(","))))
     for name in by:
         if names and name not in names and not any(name.startswith(f"{column}.") for column in names):
@@ -59,7 +59,7 @@ def _of_the_class(name: str) -> UsageError:
 
 def without_group_columns(columns: Columns, source: Source) -> Columns:
     """Return the table without the columns that are carried for their groups alone."""
-    if not source.carried or are_codes(source.paths):
+    if not source.carried or is_codes_table(source.paths):
         return columns
     ignored = {*split_names(source.ignore, source.carried), *read_schema_file(source).ignore}
     if source.use:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from bncli.engine.evaluation.classification_curves import LabelCurves
 from bncli.errors import BncliError, UsageError
-from bncli.files.atomic import check_target, write_bytes
+from bncli.files.atomic import write_bytes
+from bncli.files.paths import check_target
 from bncli.files.pictures.curve_plots import CurvePanel, FigurePanel, curve_plots, learning_curve_plots
 from bncli.steps.evaluate.report import CurvePoint, EvaluateReport
 

@@ -17,8 +17,8 @@ from bncli.engine.model import HeldOut, Model
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.atomic import check_target, write_bytes
-from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.atomic import write_bytes
+from bncli.files.paths import check_outputs, check_target, refuse_ending
 from bncli.files.pictures.curve_plots import learning_curve_drawing
 from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page
 from bncli.files.reading.source import Source

@@ -5,8 +5,7 @@ import time
 from functools import partial
 
 import pytest
-
-from bncli.files.reading.raw_table import in_order
+from bncli.files.reading.table import in_order
 
 
 def late(i: int) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.catalogue.option_kinds import ClassNumbers, label_numbers, written_numbers
 from bncli.errors import BncliError
-from bncli.files.label_numbers import numbers_stated, read_label_numbers
+from bncli.files.label_numbers import read_label_numbers, resolve_label_numbers
 
 label = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
 
@@ -57,8 +57,8 @@ def test_files(tmp_path: Path) -> None:
     for text in ("label,weight\nno,1\nyes,5\n", "\ufeffyes,5\r\n\r\nno, 1\r\n", '{"no": 1, "yes": 5.0}'):
         path.write_text(text, encoding="utf-8", newline="")
         assert read_label_numbers(str(path)) == {"no": 1.0, "yes": 5.0}
-        assert numbers_stated(str(path)) == numbers_stated(path) == "no=1,yes=5"
-    assert numbers_stated("no=1") == "no=1"
+        assert resolve_label_numbers(str(path)) == resolve_label_numbers(path) == "no=1,yes=5"
+    assert resolve_label_numbers("no=1") == "no=1"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files import simulated_rows as module
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
-from bncli.files.simulated_rows import FORMATS, open_rows, read_as_numbers
+from bncli.files.simulated_rows import FORMATS, open_rows, would_read_as_numbers
 
 NASTY = ("a,b", 'c"d', "e\nf", " g", "h", "ü")
 
@@ -129,7 +129,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     [(("1", "2", "3"), True), (("1", "2"), False), (("1", "2", "x"), False), ((), False), (("1e3", "-2", ".5"), True)],
 )
 def test_levels_that_look_like_numbers(levels: tuple[str, ...], answer: bool) -> None:
-    assert read_as_numbers(levels) is answer
+    assert would_read_as_numbers(levels) is answer
 
 
 def test_arrow_types(tmp_path: Path) -> None:

@@ -522,7 +522,7 @@ def _describe(kind: str) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
-def column_names(source: Source) -> tuple[str, ...]:
+def read_column_names(source: Source) -> tuple[str, ...]:
     """Return the names of the table's columns in order; only the head is read."""
     with Table(source, keep=True) as table:
         return table.names
