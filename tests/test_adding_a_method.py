@@ -1,4 +1,4 @@
-"""A method with an option of its own is one module and what the catalogue says of it: nothing else is touched.
+"""A method with an option of its own is one module and its entry in the catalogue; a score is a function in scores.py.
 
 A copy of the package gets six methods, one of each kind, and every one is run through the command in a process of its
 own: it is shown in the help, learns, scores, is cross-validated, is recorded, and its option is refused elsewhere.
@@ -121,20 +121,19 @@ def minimise(objective, start, *, tolerance, max_iterations, report, shrink):
     return Optimum(p, value, 0.0, max_iterations, evaluations, StoppedBy.MAX_ITERATIONS)
 '''
 
-FEW = '''"""Log-likelihood less so much a free parameter."""
+FEW = '''
 
-from bncli.engine.scores.log_likelihood import free_parameters, log_likelihood
+def few(counts, price):
+    """Return the log-likelihood less `price` for each free parameter."""
+    return log_likelihood(counts) - price * free_parameters(counts)
 
-EQUIVALENT = True
 
-
-def family_scores(counts, number):
-    return log_likelihood(counts) - number * free_parameters(counts)
+FAMILY_SCORES["few"] = FamilyScore(few, equivalent=True)
 '''
 
 
 class Added(NamedTuple):
-    """A method: its module and its entries; `use` chooses it, `typed` its option, which is recorded as `recorded`."""
+    """A method: its module or function, and its entries; `use` chooses it, `typed` is its option."""
 
     folder: str
     module: str
@@ -238,7 +237,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(PACKAGE, folder / "bncli", ignore=shutil.ignore_patterns("__pycache__"))
     for added in ADDED.values():
-        (folder / "bncli" / "engine" / added.folder / f"{added.module}.py").write_text(added.code)
+        if added.folder == "scores":
+            with (folder / "bncli" / "engine" / "structures" / "scores.py").open("a") as module:
+                module.write(added.code)
+        else:
+            (folder / "bncli" / "engine" / added.folder / f"{added.module}.py").write_text(added.code)
         entries = folder / "bncli" / "catalogue" / f"{added.folder}.py"
         text = _with_entry(entries.read_text(), added.tuple_begins, "    (\n", f"        {added.method},\n")
         if added.option:

@@ -39,7 +39,7 @@ FLOORS = (
     ("engine.model", "engine.counting"),
     ("engine.structures",),
     ("engine.data", "recipe"),
-    ("engine.calibration", "engine.discretizers", "engine.scores", "catalogue"),
+    ("engine.calibration", "engine.discretizers", "catalogue"),
     ("engine.kernels", "errors", "watch"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.
@@ -54,7 +54,6 @@ FAMILIES = (
     "steps",
     "engine/discretizers",
     "engine/structure_learners",
-    "engine/scores",
     "engine/parameter_learners",
     "engine/optimizers",
 )

@@ -25,9 +25,7 @@ def test_the_word_typed_is_the_module_opened(choice: Choice, method: Method) -> 
         return
     assert name.rsplit(".", 1)[1] == method.word.replace("-", "_")
     module = importlib.import_module(name)
-    verb = {"--discretize": "cut_points", "--optimizer": "minimise", "--structure-score": "family_scores"}.get(
-        choice.flag, "learn"
-    )
+    verb = {"--discretize": "cut_points", "--optimizer": "minimise"}.get(choice.flag, "learn")
     assert callable(getattr(module, verb))
 
 
@@ -40,11 +38,10 @@ def test_every_command_has_a_module(command: Command) -> None:
 VERBS = {
     "discretizers": "cut_points",
     "structure_learners": "learn",
-    "scores": "EQUIVALENT",
     "parameter_learners": "learn",
     "optimizers": "minimise",
 }
-"""What a module of a room has if it is a method: the function of the contract, for scores the constant."""
+"""The function that every module of a method has, by room."""
 
 
 @pytest.mark.parametrize("room", VERBS)

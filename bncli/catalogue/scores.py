@@ -1,4 +1,4 @@
-"""`--structure-score`: the rules of `bncli/engine/scores/`."""
+"""`--structure-score`: the scores of `bncli/engine/structures/scores.py`."""
 
 from __future__ import annotations
 
@@ -23,5 +23,4 @@ SCORES = Choice(
     STRUCTURE,
     "NAME[:NUMBER]",
     "What tan and hill-climb maximise.",
-    room="scores",
 )

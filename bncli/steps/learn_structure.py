@@ -17,7 +17,6 @@ from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.parameters.generative import only_network
 from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
-from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.files.artifacts.counts import read_counts
@@ -99,7 +98,7 @@ def learn_structure(
     found = search(counts, recipe, limited(run._replace(watch=moves)))
     if check is not None and isinstance(found, Regions):
         stopwatch(Stage("bootstrap"))
-        rows = with_missing_levels(counts, recipe.structure, silent).data
+        rows = counts.with_missing_levels(recipe.structure, silent).data
         found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
     scored = score_network(counts, only_network(found), Strengths.of(recipe)) if scores else None
     report = _written(found, counts, recipe, output)

@@ -6,7 +6,7 @@ import math
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.structure_learners.k_dependence import order_attributes
+from bncli.engine.structure_learners.dependence import k_dependence_parents
 from bncli.engine.structure_learners.skdb import ROW_LOSSES
 from tests.oracles import log_posterior, weights_of
 
@@ -15,8 +15,8 @@ LOSSES = sorted(ROW_LOSSES)
 
 
 def members_of(data: Dataset, k: int) -> Members:
-    ordered = order_attributes(Counts(data), k)
-    return [(i, ordered.parents[i]) for i in ordered.order]
+    order, parents = k_dependence_parents(Counts(data), k)
+    return [(i, parents[i]) for i in order]
 
 
 def m_estimate(data: Dataset, weights: list[float], row: int, child: int | None, given: tuple[int, ...]) -> list[float]:

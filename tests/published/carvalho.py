@@ -23,8 +23,8 @@ from bncli.engine.evaluation.validate import examine
 from bncli.engine.model import Model, Parameters, Tables
 from bncli.engine.parameter_learners import acll, acll_uniform
 from bncli.engine.parameter_learners import map as generative
-from bncli.engine.scores.acll_approximation import dirichlet
 from bncli.engine.structure_learners import tan
+from bncli.engine.structures.acll_approximation import dirichlet_approximation
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
@@ -194,7 +194,7 @@ def _parameters(counts: Counts, tree: Dag, tables: str) -> Parameters:
 def _approximation(counts: Counts, tables: Tables) -> float:
     """aCLL under the Dirichlet assumption: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma."""
     n_rows = counts.data.n_rows
-    line = dirichlet(counts.data.n_labels, n_rows)
+    line = dirichlet_approximation(counts.data.n_labels, n_rows)
     found = counts.tables([family.attributes for family in tables.families])
     terms = [(counts.class_counts(), tables.bias)]
     terms += [(n.reshape(weights.shape), weights) for n, weights in zip(found, tables.weights, strict=True)]

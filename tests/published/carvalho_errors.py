@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from scipy.integrate import quad
 from scipy.special import polygamma, psi
 
-from bncli.engine.scores.acll_approximation import dirichlet, uniform
+from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
 
 REST = 1000.0
 """The paper's b."""
@@ -63,14 +63,14 @@ def read(written: list[list[str]]) -> list[LineError]:
 
 def _dirichlet(n_labels: int) -> LineError:
     variance = float(polygamma(1, n_labels) - polygamma(1, n_labels + REST))
-    beta = float(dirichlet(n_labels, REST).beta)
+    beta = float(dirichlet_approximation(n_labels, REST).beta)
     mean = float(psi(1.0) - psi(n_labels))
     return LineError("Dirichlet", n_labels, variance * (1 - n_labels * beta), mean)
 
 
 def _uniform(n_labels: int) -> LineError:
     first, second = (_moment(n_labels, power) for power in (1, 2))
-    beta = float(uniform(n_labels).beta)
+    beta = float(uniform_approximation(n_labels).beta)
     return LineError("uniform", n_labels, second - first**2 - beta**2 * n_labels, -1.0 - first)
 
 

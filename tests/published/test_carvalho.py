@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from bncli.engine.scores.acll_approximation import dirichlet, uniform
+from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
 from tests.published import carvalho_errors
 from tests.published.carvalho import BINARY, DRAWS, FIGURES, TERNARY, WAYS, Case, artificial_case, real_case
 from tests.published.carvalho_page import HEADER, compared, lines, page, read, relative_error
@@ -53,10 +53,10 @@ def test_the_papers_relative_error_is_the_mean_square_over_that_of_the_mean() ->
 def test_errors_of_the_line_by_simulation(distribution: str, n_labels: int) -> None:
     rng = np.random.default_rng(5)
     if distribution == "uniform":
-        u, line = rng.random((200_000, n_labels)), uniform(n_labels)
+        u, line = rng.random((200_000, n_labels)), uniform_approximation(n_labels)
     else:
         u = rng.dirichlet([1.0] * n_labels + [carvalho_errors.REST], 200_000)[:, :n_labels]
-        line = dirichlet(n_labels, carvalho_errors.REST)
+        line = dirichlet_approximation(n_labels, carvalho_errors.REST)
     exact = np.log(u[:, 0]) - np.log(u.sum(axis=1))
     approximate = np.log(u[:, 0]) - line.beta * np.log(u).sum(axis=1) - line.gamma
     found = next(e for e in carvalho_errors.line_errors() if (e.distribution, e.n_labels) == (distribution, n_labels))

@@ -35,7 +35,7 @@ from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
-from bncli.watch import Progress, Watch, silent
+from bncli.watch import Note, Progress, Watch, silent
 
 Set = tuple[int, ...]
 
@@ -120,6 +120,23 @@ class Counts:
     def any_missing(self) -> bool:
         """Whether rows have missing values that are marginalized."""
         return any(self.source.n_missing)
+
+    def with_missing_levels(self, method: str, watch: Watch) -> Counts:
+        """Return the counts of the same rows with a missing value as one more level; self if nothing is missing.
+
+        A score is a sum over rows. If only the rows in which a whole family is observed counted, a search would compare
+        sums over fewer and fewer rows as parents are added, and favour attributes with missing values. The network that
+        the search finds is still learnt and used with missing values marginalized.
+        """
+        data = self.data
+        if not any(data.n_missing):
+            return self
+        watch(Note(f"{method} takes a missing value for one more value while it compares networks"))
+        attributes = tuple(
+            replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True)
+        )
+        schema = replace(data.schema, attributes=attributes, missing_policy="level")
+        return Counts(replace(data, schema=schema))
 
     def tables(self, sets: Iterable[Set]) -> list[Array]:
         """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.

@@ -34,7 +34,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.model import ChosenPenalty, TriedArcs
 from bncli.engine.parameters.optimization import Space
 from bncli.engine.parameters.penalty_cv import HeldOutFold
-from bncli.engine.scores import bic
+from bncli.engine.structures.scores import bic
 from bncli.engine.structures.structure import Dag
 
 FEW = 0.75
@@ -176,7 +176,7 @@ def _supported_parents(counts: Counts, child: int, parents: tuple[int, ...]) -> 
     scores = []
     for m in range(len(parents) + 1):
         table = whole.sum(axis=tuple(range(m + 1, len(parents) + 1)))
-        scores.append(float(bic.family_scores(table.reshape(len(table), -1, table.shape[-1]))))
+        scores.append(float(bic(table.reshape(len(table), -1, table.shape[-1]))))
     return parents[: int(np.argmax(scores))]
 
 

@@ -10,7 +10,7 @@ Each table is made from the rows that have its whole family (available cases).
 
 The tables of a network whose parameters maximise the approximate conditional log-likelihood, in closed form.
 
-theta of each family is as in `scores.class_contrast`: the contrasts of its counts, at least N', made to sum to 1.
+theta of each family is as in `acll_approximation`: the contrasts of its counts, at least N', made to sum to 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bncli.engine.kernels.passes import log_likelihood, wide
 from bncli.engine.kikuchi.model_paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameters.smoothing import log_conditional
-from bncli.engine.scores.acll_approximation import log_theta
+from bncli.engine.structures.acll_approximation import class_contrasts, log_theta
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.errors import BncliError
 
@@ -124,4 +124,6 @@ def _of_block(block: RowBlock, families: Sequence[Family], parts: Sequence[Seque
 
 def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
     """Return ln theta of every family that contains the class; one counting pass for what is not known yet."""
-    return family_tables(counts, structure, lambda table, axis: log_theta(table, beta, pseudo_counts, axis))
+    return family_tables(
+        counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
+    )

@@ -1,13 +1,13 @@
 """What a network is worth by every score: sums over its nodes, nats, higher is better.
 
 `ll`, `bic`, `aic`, `k2` and `bdeu` are those of the joint distribution of class and attributes, the sum of
-`bncli.engine.scores` over all nodes, the class among them: a node without the class as a parent counts with the rows
-of all classes together. `acll` is the approximate conditional log-likelihood at its best parameters,
+`bncli.engine.structures.scores` over all nodes, the class among them: a node without the class as a parent counts with
+the rows of all classes together. `acll` is the approximate conditional log-likelihood at its best parameters,
 
     aCLL = sum over families with the class, k, j, c of M_kjc ln theta_kjc - N gamma,
 
-constants included (see `bncli.engine.scores.acll_approximation`), so that it stands for the conditional log-likelihood
-CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
+constants included (see `bncli.engine.structures.acll_approximation`), so that it stands for the conditional
+log-likelihood CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
 
 Conventions: where missing values are marginalized each node counts the rows that have its whole family, and there is no
 aCLL, which knows complete rows only. Cost: one counting pass for what is not known yet, and one pass for the CLL.
@@ -23,8 +23,13 @@ from bncli.catalogue.option_kinds import Prior, decimal
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Tables
 from bncli.engine.parameters.generative import acll_tables, closed_form
-from bncli.engine.scores import aic, bdeu, bic, k2, ll
-from bncli.engine.scores.acll_approximation import LinearApproximation, contrast, dirichlet, line_of
+from bncli.engine.structures.acll_approximation import (
+    LinearApproximation,
+    class_contrasts,
+    dirichlet_approximation,
+    prior_approximation,
+)
+from bncli.engine.structures.scores import aic, bdeu, bic, k2, log_likelihood
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 
@@ -48,7 +53,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """What scores take: rows spread by bdeu; for acll the least that a cell counts and a distribution (`line_of`)."""
+    """What scores take: rows spread by bdeu; for acll the least count of a cell and a distribution."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0
@@ -83,11 +88,11 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
     nodes = found
     acll, error = (None, None) if any(counts.data.n_missing) else _acll(counts, network, strengths)
     scores = NetworkScores(
-        ll=sum(float(ll.family_scores(n)) for n in nodes),
-        bic=sum(float(bic.family_scores(n)) for n in nodes),
-        aic=sum(float(aic.family_scores(n)) for n in nodes),
-        k2=sum(float(k2.family_scores(n)) for n in nodes),
-        bdeu=sum(float(bdeu.family_scores(n, strengths.bdeu)) for n in nodes),
+        ll=sum(float(log_likelihood(n)) for n in nodes),
+        bic=sum(float(bic(n)) for n in nodes),
+        aic=sum(float(aic(n)) for n in nodes),
+        k2=sum(float(k2(n)) for n in nodes),
+        bdeu=sum(float(bdeu(n, strengths.bdeu)) for n in nodes),
         acll=acll,
     )
     return ScoredNetwork(scores, error)
@@ -96,7 +101,7 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
 def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
     """Return aCLL at its best parameters, and its relative error as an approximation of their CLL."""
     k, n = counts.data.n_labels, float(counts.class_counts().sum())
-    line = dirichlet(k, n) if strengths.prior is None else line_of(strengths.prior, k)
+    line = dirichlet_approximation(k, n) if strengths.prior is None else prior_approximation(strengths.prior, k)
     tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
     approximate, exact = approximate_cll(counts, tables, line), closed_form(counts, tables).cll
     return approximate, abs(approximate - exact) / abs(exact) if exact else None
@@ -123,7 +128,7 @@ def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -
         for family, n, weights in zip(tables.families, found, tables.weights, strict=True)
         if family.by_class
     ]
-    total = sum(float((contrast(n, line.beta) * weights).sum()) for n, weights in terms)
+    total = sum(float((class_contrasts(n, line.beta) * weights).sum()) for n, weights in terms)
     return total - float(counts.class_counts().sum()) * float(line.gamma)
 
 

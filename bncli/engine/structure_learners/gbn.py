@@ -68,7 +68,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
-from bncli.engine.structure_learners.arc_scores import relevance
+from bncli.engine.structure_learners.dependence import relevance
 from bncli.engine.structure_learners.partial_dependence import CLASS_NODE, PartialDependence
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent

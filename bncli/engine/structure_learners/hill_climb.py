@@ -17,7 +17,7 @@ start. Of equal gains, an addition comes before a deletion before a reversal, th
 the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
 directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling
 I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search takes a missing value for one more level
-(`bncli.engine.structure_learners.missing_levels`). Cost: a sweep over the rows for all candidates of one child
+(`Counts.with_missing_levels`). Cost: a sweep over the rows for all candidates of one child
 (`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child that a move changes.
 
 Scores of families as a greedy search asks for them: each counted and scored once.
@@ -56,8 +56,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.table_batches import n_cells, tables_with_one_more
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mutual_information, rounded
-from bncli.engine.structure_learners.arc_scores import FamilyScore, family_score, relevance
-from bncli.engine.structure_learners.missing_levels import with_missing_levels
+from bncli.engine.structure_learners.dependence import relevance
+from bncli.engine.structures.scores import FamilyScore, parse_score
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
@@ -266,8 +266,8 @@ class _Search:
 
 def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
     """Return the network over the informative attributes at which no single move gains."""
-    counts = with_missing_levels(counts, "hill-climb", watch)
-    scores = FamilyCache(counts, family_score(structure_score))
+    counts = counts.with_missing_levels("hill-climb", watch)
+    scores = FamilyCache(counts, parse_score(structure_score))
     informative = counts.data.schema.informative
     if max_parents > 0:
         scores.score_pairs(watch)

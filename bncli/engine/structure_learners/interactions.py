@@ -36,7 +36,6 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
-from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
 from bncli.engine.structures.binning import finer, grouping_of
 from bncli.engine.structures.structure import Grouping, Regions
@@ -62,7 +61,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
 
     Max_order counts the class too.
     """
-    data = with_missing_levels(counts, "interactions", watch).data
+    data = counts.with_missing_levels("interactions", watch).data
     found, near = _main_effects(data, _intervals(data), watch), _near(data)
     for size in range(2, max_order):
         # The best regions of `size` attributes of `near`, beside the model of those found so far.

@@ -15,7 +15,7 @@ posteriors differ by less the first in lexicographic order wins. df are conditio
 asked for (`bncli.engine.kikuchi.search_trace`). No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
-takes a missing value for one more level (`bncli.engine.structure_learners.missing_levels`). Cost: one look-up per row,
+takes a missing value for one more level (`Counts.with_missing_levels`). Cost: one look-up per row,
 candidate, class and step; where most values are usual ones, only of the candidates that may be the best
 (`bncli.engine.kikuchi.candidate_gains`).
 """
@@ -29,7 +29,6 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets, strongest_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
-from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 
@@ -51,7 +50,7 @@ def learn(
     watch: Watch = silent,
 ) -> Regions:
     """Return the path of regions over the informative attributes; the path so far when `max_seconds` have gone."""
-    counts = with_missing_levels(counts, "kikuchi", watch)
+    counts = counts.with_missing_levels("kikuchi", watch)
     growing = GrowingModel(counts, theta, degrees_of_freedom=degrees_of_freedom)
     search = _Search(growing, max_candidates, _Deadline(max_seconds), watch)
     if counts.data.n_labels > 1:

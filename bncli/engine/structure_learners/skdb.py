@@ -10,7 +10,7 @@ Zaidi 2016, Journal of Machine Learning Research 17). Losses, with p_t = P(y_t |
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
 win: then none tells of the class. Networks with parents whose tables come to more than 2^27 entries (1 GiB) are not
 candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more level (see
-`bncli.engine.structure_learners.missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
+`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
 attribute and k'.
 
 The leave-one-out loss of many nested networks in one go.
@@ -55,8 +55,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure_learners.k_dependence import Ordered, order_attributes
-from bncli.engine.structure_learners.missing_levels import with_missing_levels
+from bncli.engine.structure_learners.dependence import k_dependence_parents
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
@@ -261,34 +260,34 @@ ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_errors, "error": errors, "log-
 
 def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
     """Return the network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
-    counts = with_missing_levels(counts, "skdb", watch)
+    counts = counts.with_missing_levels("skdb", watch)
     data = counts.data
-    ordered = order_attributes(counts, k, watch)
-    members = [(i, ordered.parents[i]) for i in ordered.order]
-    n_k = _candidates(counts, ordered, min(k, max(len(members) - 1, 0)))
+    order, k_parents = k_dependence_parents(counts, k, watch)
+    members = [(i, k_parents[i]) for i in order]
+    n_k = _candidates(counts, members, min(k, max(len(members) - 1, 0)))
     losses = nested_losses(data, members, n_k, loss, watch)
     # infinite losses compare as the largest number: their digits cannot be rounded
     compared = rounded(np.where(np.isinf(losses), np.finfo(float).max, losses))
     # argmin takes the first of equals: fewer parents, then fewer attributes
     best_k, n_chosen = divmod(int(compared.argmin()), losses.shape[1])
-    chosen = ordered.order[:n_chosen]
+    chosen = order[:n_chosen]
     parents: list[tuple[int, ...]] = [()] * len(data.schema.attributes)
     for i in chosen:
-        parents[i] = ordered.parents[i][:best_k]
+        parents[i] = k_parents[i][:best_k]
     found = f"the first {n_chosen} of {len(members)} attributes and k = {best_k}"
     watch(Note(f"skdb chose {found}: leave-one-out {loss} {losses[best_k, n_chosen]:.6g}{_skdb_left_out(n_k)}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})
 
 
-def _candidates(counts: Counts, ordered: Ordered, k: int) -> list[int]:
+def _candidates(counts: Counts, members: Sequence[tuple[int, Sequence[int]]], k: int) -> list[int]:
     """For each prefix of the order, one more than the highest k' up to k whose tables fit together; at least 1."""
     schema = counts.data.schema
     limits, totals = [], [0] * (k + 1)
-    for i in ordered.order:
+    for i, parents in members:
         entries = len(schema.labels) * schema.cardinalities[i]
         for n_parents in range(len(totals)):
-            if 1 <= n_parents <= len(ordered.parents[i]):
-                entries *= schema.cardinalities[ordered.parents[i][n_parents - 1]]
+            if 1 <= n_parents <= len(parents):
+                entries *= schema.cardinalities[parents[n_parents - 1]]
             totals[n_parents] += entries
         totals = totals[: max(1, sum(total <= MAX_ENTRIES for total in totals))]
         limits.append(len(totals))

@@ -16,6 +16,7 @@ from bncli.engine.counting import table_batches
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.errors import BncliError
+from bncli.watch import Event, Note
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.missing_values import complete_rows, with_missing
@@ -172,3 +173,22 @@ def test_packing_does_not_refuse_what_pair_by_pair_would_fit(monkeypatch: pytest
     monkeypatch.setattr(table_batches, "JOINT_SIZES", (1, 32))
     data = random_dataset(100_000, (100, 2, 2, 2, 2), 2)
     assert len(by_pair(Counts(data), range(5))) == 10
+
+
+def test_without_missing_values_nothing_changes() -> None:
+    counts = Counts(with_missing(random_dataset(20, (2, 3), 2), 0.0))
+    events: list[Event] = []
+    assert counts.with_missing_levels("x", events.append) is counts
+    assert events == []
+
+
+def test_a_missing_value_is_one_more_value_of_the_same_rows() -> None:
+    data = with_missing(random_dataset(50, (2, 3, 2), 2), 0.3)
+    events: list[Event] = []
+    seen = Counts(data).with_missing_levels("hill-climb", events.append)
+    assert seen.data.schema.cardinalities == (3, 4, 3)
+    assert seen.tables([(0, 1, 2)])[0].sum() == 50
+    assert seen.data.n_missing == (0, 0, 0)
+    assert [event for event in events if isinstance(event, Note)] == [
+        Note("hill-climb takes a missing value for one more value while it compares networks")
+    ]

@@ -10,7 +10,7 @@ from bncli.engine.parameter_learners import acll
 from bncli.engine.parameters.generative import acll_tables
 from bncli.engine.structures.structure import Dag
 from tests.datasets import dataset_of, random_dataset
-from tests.engine.scores.test_acll import beta_of
+from tests.engine.structures.test_scores import beta_of
 
 DAG = Dag(((), (0,), (1,)), (0, 1, 2))
 

@@ -14,7 +14,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.generative import acll_tables
 from bncli.engine.parameters.network_scores import NetworkScores, ScoredNetwork, Strengths, mean_scores, score_network
-from bncli.engine.scores.acll_approximation import dirichlet
+from bncli.engine.structures.acll_approximation import dirichlet_approximation
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
@@ -92,7 +92,7 @@ def test_scores_are_pgmpys(name: str) -> None:
 def test_acll_row_by_row(seed: int, network: Dag, n_labels: int) -> None:
     data = random_dataset(30, (3, 2, 3), n_labels, seed=seed)
     counts = Counts(data)
-    line = dirichlet(n_labels, 30.0)
+    line = dirichlet_approximation(n_labels, 30.0)
     tables = acll_tables(counts, network, line.beta, 2.0)
     approximate = exact = 0.0
     for t, y in enumerate(data.labels):

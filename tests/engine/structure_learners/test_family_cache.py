@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import hill_climb as family_cache
-from bncli.engine.structure_learners.arc_scores import family_score
 from bncli.engine.structure_learners.hill_climb import NOBODY, FamilyCache
+from bncli.engine.structures.scores import parse_score
 from bncli.watch import Event
 from tests import oracles
 from tests.datasets import random_dataset
@@ -22,13 +22,13 @@ RULES = ("bic", "k2", "bdeu:1", "acll:5")
 
 def slow(data: Dataset, rule: str, child: int, parents: frozenset[int]) -> float:
     table = oracles.count(data, (child, *sorted(parents)))
-    return float(family_score(rule).score(table.reshape(len(table), -1, data.n_labels)))
+    return float(parse_score(rule).score(table.reshape(len(table), -1, data.n_labels)))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @given(data=datasets(max_rows=30), more=st.data())
 def test_every_way_to_a_family_gives_its_score(rule: str, data: Dataset, more: st.DataObject) -> None:
-    cache = FamilyCache(Counts(data), family_score(rule))
+    cache = FamilyCache(Counts(data), parse_score(rule))
     n = len(data.codes)
     for _ in range(8):
         child = more.draw(st.integers(0, n - 1))
@@ -52,7 +52,7 @@ def test_pairs_scored_together_give_the_columns_that_are_asked_for(
 ) -> None:
     monkeypatch.setattr(family_cache, "MANY_ROWS", many_rows)
     data = random_dataset(50, (2, 3, 1, 2, 4, 3, 2), 3, weighted=True)
-    together, alone = (FamilyCache(Counts(data), family_score(rule)) for _ in range(2))
+    together, alone = (FamilyCache(Counts(data), parse_score(rule)) for _ in range(2))
     together.score_pairs()
     for i in data.schema.informative:
         np.testing.assert_allclose(together.column(i, NOBODY), alone.column(i, NOBODY), rtol=1e-10, atol=1e-9)
@@ -60,7 +60,7 @@ def test_pairs_scored_together_give_the_columns_that_are_asked_for(
 
 def test_pairs_are_not_counted_together_where_one_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family_cache, "MAX_CELLS", 23)
-    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4), 2)), family_score("bic"))
+    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4), 2)), parse_score("bic"))
     events: list[Event] = []
     cache.score_pairs(events.append)
     assert events == []
@@ -69,25 +69,25 @@ def test_pairs_are_not_counted_together_where_one_is_too_large(monkeypatch: pyte
 
 @pytest.mark.parametrize("cardinalities", [(), (1, 1), (1, 3, 1)])
 def test_no_pairs(cardinalities: tuple[int, ...]) -> None:
-    cache = FamilyCache(Counts(random_dataset(10, cardinalities, 2)), family_score("k2"))
+    cache = FamilyCache(Counts(random_dataset(10, cardinalities, 2)), parse_score("k2"))
     cache.score_pairs()
     assert all(np.isinf(cache.column(i, NOBODY)).all() for i in cache.counts.data.schema.informative)
 
 
 def test_families_without_parents() -> None:
     data = random_dataset(40, (3, 1, 2), 2, weighted=True)
-    cache = FamilyCache(Counts(data), family_score("bic"))
+    cache = FamilyCache(Counts(data), parse_score("bic"))
     assert cache.without_parents() == pytest.approx([slow(data, "bic", i, frozenset()) for i in (0, 2)])
 
 
 def test_uninformative_attributes_are_no_candidates() -> None:
-    cache = FamilyCache(Counts(random_dataset(40, (3, 1, 2), 2)), family_score("k2"))
+    cache = FamilyCache(Counts(random_dataset(40, (3, 1, 2), 2)), parse_score("k2"))
     assert np.isfinite(cache.column(0, frozenset())).tolist() == [False, False, True]
 
 
 def test_a_family_of_too_many_cells_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family_cache, "MAX_CELLS", 23)
-    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4, 2), 2)), family_score("bic"))
+    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4, 2), 2)), parse_score("bic"))
     assert np.isfinite(cache.column(0, frozenset())).tolist() == [False, True, False, True]
     assert np.isfinite(cache.column(2, frozenset())).tolist() == [False, True, False, True]
     assert np.isfinite(cache.column(1, frozenset({0}))).tolist() == [False, False, False, False]

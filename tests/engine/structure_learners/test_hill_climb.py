@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure_learners import hill_climb, nb
-from bncli.engine.structure_learners.arc_scores import family_score
+from bncli.engine.structure_learners import hill_climb, nb, skdb
+from bncli.engine.structures.scores import parse_score
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Move
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
+from tests.missing_values import with_missing
 from tests.strategies import datasets
 from tests.sweeps import every_pair
 
@@ -56,7 +57,7 @@ class Slow:
     """The score of whole networks, family by family, each table counted row by row."""
 
     def __init__(self, data: Dataset, rule: str) -> None:
-        self.data, self.rule = data, family_score(rule)
+        self.data, self.rule = data, parse_score(rule)
         self.scores: dict[tuple[int, frozenset[int]], float] = {}
 
     def family(self, i: int, parents: frozenset[int]) -> float:
@@ -196,3 +197,15 @@ def test_the_options_are_recorded() -> None:
 
 def test_no_rows() -> None:
     assert climb(random_dataset(0, (2, 3), 2), "bic", 2, perfect=False)[0].parents == ((), ())
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_the_searches_end_whatever_is_missing(share: float) -> None:
+    counts = Counts(with_missing(random_dataset(300, (2, 3, 2, 4), 3, seed=4), share))
+    found = hill_climb.learn(counts, structure_score="bic", max_parents=2, perfect=False)
+    chosen = skdb.learn(counts, k=2, loss="rmse")
+    assert found.class_children == (0, 1, 2, 3)
+    assert max(len(listed) for listed in chosen.parents) <= 2
+    if share == 1.0:
+        assert not any(found.parents)
+        assert chosen.class_children == ()

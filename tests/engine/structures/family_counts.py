@@ -1,4 +1,4 @@
-"""Counts of families made at random, and the laws that every score obeys."""
+"""Random counts of families, and the properties that every score has."""
 
 from __future__ import annotations
 
