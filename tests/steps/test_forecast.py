@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from bncli.files.reading.table import TableHead
 from pyarrow import parquet
 
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import TableHead
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.encode import encode

@@ -10,10 +10,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from bncli.files.reading.table import Table
 
 from bncli.engine.evaluation.validate import Protocol
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import Table
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.evaluate.evaluate import evaluate

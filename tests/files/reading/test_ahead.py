@@ -5,6 +5,7 @@ import time
 from functools import partial
 
 import pytest
+
 from bncli.files.reading.table import in_order
 
 
