@@ -43,11 +43,13 @@ def differences(function: Function, step: float = 1e-4) -> Callable[[Array], Cal
     return at
 
 
-def minimise(module: Any, problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:
-    """What the optimiser `module` finds, to high precision unless told otherwise, and what it reports."""
+def minimise(
+    method: Callable[..., Optimum], problem: Objective, start: Array, **options: Any
+) -> tuple[Optimum, list[Step]]:
+    """Return the optimum that `method` finds, by default to high precision, and the steps that it reports."""
     steps: list[Step] = []
     settings = {"tolerance": 1e-12, "max_iterations": 2000, **options}
-    return module.minimise(problem, start, report=lambda step, _: steps.append(step), **settings), steps
+    return method(problem, start, report=lambda step, _: steps.append(step), **settings), steps
 
 
 def counted(function: Function) -> tuple[Function, list[Array]]:

@@ -6,7 +6,8 @@ shows it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import importlib
+from typing import Any, NamedTuple
 
 from bncli.catalogue.option_kinds import Kind, Pairs
 
@@ -41,7 +42,8 @@ class Method(NamedTuple):
 
     options: the flags that it takes; defaults: where one of them (or of a choice made beside it) has another default
     than usual; fixed: values that are recorded and cannot be typed. number: the number that may follow after a
-    colon, if it is left out; "" where none may. has_module: whether it is a module of the choice's room.
+    colon, if it is left out; "" where none may. has_module: whether it is a module of the choice's room; module: that
+    module's name if it is not the word, because several methods share it.
 
     Of structures: `params` go with it, the default first (none: those of networks); `idle` are flags without effect and
     the reason. Of parameters: `networks` says whether they go with networks, `probabilities` whether they are the
@@ -63,6 +65,7 @@ class Method(NamedTuple):
     defaults: Pairs = ()
     fixed: Pairs = ()
     has_module: bool = True
+    module: str = ""
     params: tuple[str, ...] = ()
     idle: tuple[tuple[str, ...], str] = ((), "")
     networks: bool = True
@@ -119,7 +122,17 @@ class Choice(NamedTuple):
         method = self.method(word)
         if method is None or not method.has_module or not self.room:
             return ""
-        return f"bncli.engine.{self.room}.{word.replace('-', '_')}"
+        return f"bncli.engine.{self.room}.{method.module or word.replace('-', '_')}"
+
+    def load(self, word: str, verb: str) -> Any:
+        """Import the module of the method `word` and return its function `verb`.
+
+        In a module that several methods share, the function is called `verb_word`.
+        """
+        method = self.method(word)
+        assert method is not None, f"{self.flag} {word}"
+        name = f"{verb}_{word.replace('-', '_')}" if method.module else verb
+        return getattr(importlib.import_module(self.module_of(word)), name)
 
     @property
     def governed(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.catalogue import OPTIMIZERS
 from bncli.engine.optimizers.objective import Objective, Step
 from bncli.engine.parameters.optimization import ParameterSpace, _Problem
 from tests.spaces import how
@@ -79,7 +80,7 @@ def climb(
 
     objective, start = problem(space, init)
     with suppress(_SpentError):
-        importlib.import_module(f"bncli.engine.optimizers.{optimizer}").minimise(
+        OPTIMIZERS.load(optimizer, "minimise")(
             objective, start, tolerance=tolerance, max_iterations=max_iterations, report=report, **options
         )
     return Climb(tuple(moments))

@@ -1,7 +1,12 @@
-"""Optimisers, one module per word typed after --optimizer, and what they are built of.
+"""Optimizers: the methods typed after `--optimizer`, and their parts.
 
-Contract: `minimise(objective, start, *, tolerance, max_iterations, report) -> Optimum`. An optimiser knows an
-`Objective` and nothing of networks; `report(point, ...)` is called after every iteration. `quasi_newton.py` is the
-loop of the preconditioned methods, `loop.py` that of the classical ones; the other modules are parts of them:
-directions, searches along them, reasons to stop.
+quasi_newton           newton and lbfgs: preconditioned L-BFGS, then truncated Newton steps
+classical              bfgs, cg and cgb as published, without a preconditioner
+growing_samples        descent through samples of many rows
+augmented_lagrangian   linear inequalities
+line_search            searches along a direction
+objective              what an optimizer receives and reports
+
+An optimizer is a function `minimise_WORD(objective, start, *, tolerance, max_iterations, report) -> Optimum`. It knows
+an `Objective` and nothing of networks, and calls `report(step, point)` at the start and after every iteration.
 """

@@ -1,25 +1,25 @@
-"""Descent under linear inequalities, C x >= 0, by augmented Lagrangians (Rockafellar 1973; Bertsekas 1982).
+"""Minimisation under linear inequalities, C x >= 0, by augmented Lagrangians (Rockafellar 1973; Bertsekas 1982).
 
     minimise  f(x) + sum over rows r of (1 / 2 rho_r) max(0, mu_r - rho_r (C x)_r)^2
     then set  mu_r to max(0, mu_r - rho_r (C x)_r)
 
-A smooth problem a round, which any optimizer takes from where the last one ended. The multipliers mu are those of the
-optimum in the end: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. Of a convex f they converge from
-anywhere.
+Each round is a smooth problem, which any optimizer solves from where the last round ended. The multipliers mu converge
+to those of the optimum: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. For a convex f they converge from
+any start.
 
-Stop: when the rows that bind are known so well that
+Stop: when the binding rows are known so well that
 
     sum over r of max(mu_r, mu_r before) |mu_r - mu_r before| / rho_r <= tolerance f
 
-which is about what is lost by moving x to where C x >= 0, or is at most STILL times that, and no more than the round
-before, while f has not moved by more in WINDOW rounds, as where rounds end early. Where rows are so stiff that rounding
-decides, multipliers drift away again from where they were: once that sum was NEAR f and STALLED rounds have not halved
-it, the round where it was least has the answer.
+which is about the cost of moving x to where C x >= 0. The rounds also stop when this sum is at most STILL times
+tolerance f, is no more than in the round before, and f has changed by no more than tolerance f in WINDOW rounds, as
+happens when rounds end early. If rows are so stiff that rounding decides, multipliers drift away from where they were:
+once the sum was below NEAR f and STALLED rounds have not halved it, the result is that of the round with the least sum.
 
-Conventions: rho begins at what the caller says of each row, the curvature there, and grows threefold, MOST_GROWN times
-at the most, for the rows whose |mu - mu before| / rho is among the largest and has not come down by half; a round's
-tolerance begins loose and falls to a share TIGHTEST of the tolerance: an error e of a round's minimum is one of
-(2 rho e)^1/2 in multipliers.
+Conventions: rho begins at the stiffness that the caller gives for each row, the curvature there. It grows threefold, by
+MOST_GROWN in all at most, for the rows whose |mu - mu before| / rho is among the largest and has not fallen by half. A
+round's tolerance begins loose and falls to a share TIGHTEST of the tolerance: an error e of a round's minimum is one of
+(2 rho e)^1/2 in the multipliers.
 """
 
 from __future__ import annotations
@@ -32,55 +32,48 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, add_counts, continue_reports
 
 ROUNDS, ITERATIONS = 100, 15
-"""Of a round: where many rows bind, multipliers that are right in the end matter more than a round's last digits."""
+"""Limits: rounds, and iterations per round. If many rows bind, good multipliers matter more than a round's last digits.
+"""
 GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER, TIGHTEST = 1e-4, 0.1, 1e-2
-"""Of a round's tolerance: the first one, from one to the next, and the last one as a share of the tolerance."""
+"""A round's tolerance: the first one, the factor per round, and the last one as a share of the tolerance."""
 MOST_ROWS, ENTRIES = 2500, 1 << 24
-"""Rows that a preconditioner knows of, and numbers that it keeps of them."""
-TOGETHER = 64
+"""Limits of a preconditioner: rows that it includes, and numbers that it stores for them."""
+AT_A_TIME = 64
 """Rows that are multiplied at a time."""
 WINDOW, STILL = 3, 10.0
 STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8
-"""A tolerance of less asks for digits that sums over rows do not have."""
+"""A smaller tolerance would need digits that sums over rows do not have."""
 
 
 @dataclass(frozen=True)
 class Inequalities:
-    """C x >= 0, C (R, n) a product of matrices; `stiffness` (R,) is about the curvature of f along each row."""
+    """C x >= 0, with C (R, n) a product of matrices; `stiffness` (R,) is about the curvature of f along each row."""
 
     factors: tuple[Any, ...]
     stiffness: Array
 
     def product(self, x: Array) -> Array:
-        """Return C x (R,) of x (n,), or (R, any) of (n, any)."""
+        """Return C x, shape (R,) or (R, any), for x (n,) or (n, any)."""
         for factor in reversed(self.factors):
             x = factor @ x
         return x
 
     def transposed(self, force: Array) -> Array:
-        """Return C' of (R,) or (R, any)."""
-        for factor in self._back:
+        """Return C' times `force`, shape (R,) or (R, any)."""
+        for factor in self._transposes:
             force = factor @ force
         return force
 
     @cached_property
-    def _back(self) -> list[Any]:
+    def _transposes(self) -> list[Any]:
         return [factor.T for factor in self.factors]
-
-
-@dataclass(frozen=True)
-class Constrained:
-    """The optimum, and the multipliers (R,) of the rows there."""
-
-    optimum: Optimum
-    multipliers: Array
 
 
 def descend(
@@ -92,196 +85,153 @@ def descend(
     tolerance: float,
     max_iterations: int,
     report: Report,
-) -> Constrained:
-    """Return the minimiser found from `start` by rounds of `method`, told as if all were one.
+) -> Optimum:
+    """Return the minimiser found from `start`, shape (n,), by rounds of the optimizer `method`.
 
-    Its value is that of f alone.
+    The rounds are counted and reported as one run. The value of the optimum is that of f alone.
     """
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
-    spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
-    stiff = _Stiffened(rows, objective.precondition)
-    values, stall = deque([np.inf], maxlen=WINDOW), _Stall()
+    round_tolerance, last_moves = max(LOOSE, tolerance), np.full(len(mu), np.inf)
+    preconditioners = _Preconditioners(rows, objective.precondition)
+    done: Optimum | None = None
+    values = deque([np.inf], maxlen=WINDOW)
+    n_rounds, n_stalled, last_gap, halved_gap, least_gap = 0, 0, np.inf, np.inf, np.inf
     while True:
-        punished = _Punished(rows, mu, rho)
-        around = replace(objective, precondition=stiff.precondition(punished, x))
-        stop: dict[str, Any] = {"tolerance": each, "max_iterations": min(max_iterations, ITERATIONS)}
-        found = method(punished.added_to(around), x, report=spent.told(punished), **stop)
-        spent.add(found)
-        x = found.point
-        before, mu = mu, punished.force(x)
+        penalty = _PenaltyTerm(rows, mu, rho)
+        conditioned = replace(objective, precondition=preconditioners.precondition(penalty, x))
+        report_f = penalty.subtracted_from(report)
+        reached = method(
+            penalty.added_to(conditioned),
+            x,
+            report=report_f if done is None else continue_reports(done, report_f),
+            tolerance=round_tolerance,
+            max_iterations=min(max_iterations, ITERATIONS),
+        )
+        n_rounds, done = n_rounds + 1, reached if done is None else add_counts(done, reached)
+        x = reached.point
+        before, mu = mu, penalty.force(x)
         gap = float(np.maximum(mu, before) @ (np.abs(mu - before) / rho))
-        value = found.value - punished.value(x)
-        near = tolerance * max(abs(value), objective.negligible)
-        still = abs(value - values[0]) <= near and gap <= STILL * near and gap <= stall.last
-        values.append(value)
-        arrived = each <= tolerance and found.stopped_by is not StoppedBy.MAX_ITERATIONS
-        if arrived and (gap <= near or still):
-            return Constrained(spent.optimum(found, value), mu)
-        stall.add(gap, found, value, mu)
-        ended = spent.iterations >= max_iterations or spent.rounds == ROUNDS
-        if ended or (stall.rounds >= STALLED and stall.least <= NEAR * near / tolerance):
-            best = replace(stall.found, stopped_by=StoppedBy.MAX_ITERATIONS) if ended else stall.found
-            return Constrained(spent.optimum(best, stall.value), stall.multipliers)
-        moved = np.abs(mu - before) / rho
-        # rho, (rows of C,), grown where a row moved hardly less than it did in the round before, and as far as any.
-        slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
-        rho, last = np.where(slow, GROWTH * rho, rho), moved
-        each = max(each * TIGHTER, TIGHTEST * tolerance)
-
-
-class _Stall:
-    """The round with the least gap, and how many rounds there were since the gap was last halved."""
-
-    def __init__(self) -> None:
-        self.rounds, self.least, self.last, self._halved = 0, np.inf, np.inf, np.inf
-
-    def add(self, gap: float, found: Optimum, value: float, multipliers: Array) -> None:
-        self.rounds, self.last = self.rounds + 1, gap
-        if gap <= self._halved / 2:
-            self.rounds, self._halved = 0, gap
-        if gap <= self.least:
-            self.least, self.found, self.value, self.multipliers = gap, found, value, multipliers
+        optimum = replace(reached, value=reached.value - penalty.value(x))
+        near = tolerance * max(abs(optimum.value), objective.negligible)
+        is_still = abs(optimum.value - values[0]) <= near and gap <= STILL * near and gap <= last_gap
+        values.append(optimum.value)
+        is_solved = round_tolerance <= tolerance and reached.stopped_by is not StoppedBy.MAX_ITERATIONS
+        if is_solved and (gap <= near or is_still):
+            break
+        n_stalled, last_gap = n_stalled + 1, gap
+        if gap <= halved_gap / 2:
+            n_stalled, halved_gap = 0, gap
+        if gap <= least_gap:
+            least_gap, best = gap, optimum
+        if done.iterations >= max_iterations or n_rounds == ROUNDS:
+            optimum = replace(best, stopped_by=StoppedBy.MAX_ITERATIONS)
+            break
+        if n_stalled >= STALLED and least_gap <= NEAR * near / tolerance:
+            optimum = best
+            break
+        moves = np.abs(mu - before) / rho
+        # rho grows for rows that moved hardly less than in the round before, and as far as any
+        slow = (moves > SLOW * last_moves) & (moves >= LARGE * moves.max(initial=0.0))
+        rho = np.where(slow & (rho < MOST_GROWN * rows.stiffness), GROWTH * rho, rho)
+        last_moves, round_tolerance = moves, max(round_tolerance * TIGHTER, TIGHTEST * tolerance)
+    return replace(optimum, iterations=done.iterations, evaluations=done.evaluations, products=done.products)
 
 
 @dataclass(frozen=True)
-class _Punished:
-    """What a round adds to f."""
+class _PenaltyTerm:
+    """The term that a round adds to f."""
 
     rows: Inequalities
     mu: Array
     rho: Array
 
     def force(self, x: Array) -> Array:
-        """max(0, mu - rho C x)."""
+        """Return max(0, mu - rho C x)."""
         return np.asarray(np.maximum(0.0, self.mu - self.rho * self.rows.product(x)))
 
     def value(self, x: Array) -> float:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
-    def added_to(self, of: Objective) -> Objective:
-        """Return f and what is added; rounds are too short to ask for a better guess of the curvature on their way."""
-        return replace(
-            of,
-            value_and_gradient=self._evaluated(of),
-            hessian=self._curved(of),
-            refreshed=lambda x, cost: of.precondition,
-        )
+    def added_to(self, objective: Objective) -> Objective:
+        """Return f with the term added; rounds are too short for a refresh of the preconditioner on their way."""
 
-    def _evaluated(self, of: Objective) -> Callable[[Array], tuple[float, Array]]:
-        def evaluate(x: Array) -> tuple[float, Array]:
-            value, gradient = of.value_and_gradient(x)
+        def value_and_gradient(x: Array) -> tuple[float, Array]:
+            value, gradient = objective.value_and_gradient(x)
             force = self.force(x)
             added = float((force**2 / (2 * self.rho)).sum())
             return value + added, gradient - self.rows.transposed(force)
 
-        return evaluate
-
-    def _curved(self, of: Objective) -> Callable[[Array], Callable[[Array], Array]]:
         def hessian(x: Array) -> Callable[[Array], Array]:
-            product, binding = of.hessian(x), np.where(self.force(x) > 0, self.rho, 0.0)
+            product, binding = objective.hessian(x), np.where(self.force(x) > 0, self.rho, 0.0)
+            return lambda v: product(v) + self.rows.transposed(binding * self.rows.product(v))
 
-            def multiplied(v: Array) -> Array:
-                return product(v) + self.rows.transposed(binding * self.rows.product(v))
+        return replace(
+            objective,
+            value_and_gradient=value_and_gradient,
+            hessian=hessian,
+            refreshed=lambda x, cost: objective.precondition,
+        )
 
-            return multiplied
+    def subtracted_from(self, report: Report) -> Report:
+        """Return a report of steps whose values include the term."""
+        return lambda step, x: report(replace(step, value=step.value - self.value(x)), x)
 
-        return hessian
 
-
-class _Stiffened:
-    """Preconditioners of rounds, M being that of f, for the rows S that bind at the start of a round (Woodbury).
+class _Preconditioners:
+    """The preconditioners of all rounds: M of f, corrected for the rows S that bind at the start of a round (Woodbury).
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
-    What C M C' makes of a row is kept. Of too many rows for the memory those count that are kept already, then those
-    whose rho has grown most.
+    The rows of C M C' are stored once computed. If too many rows bind for the memory, those that are stored already
+    come first, then those whose rho has grown most.
     """
 
     def __init__(self, rows: Inequalities, plain: Precondition) -> None:
         self._rows, self._plain, n = rows, plain, len(rows.stiffness)
         self._most = max(1, min(MOST_ROWS, ENTRIES // max(n, 1)))
+        # place[r] is the number of row r among the stored rows, or -1
         self._place = np.full(n, -1)
-        self._known = np.zeros((0, n))
+        self._stored = np.zeros((0, n))
 
-    def precondition(self, punished: _Punished, x: Array) -> Precondition:
-        """Return the guess of the inverse Hessian of a round that starts at x."""
-        binding = np.flatnonzero(punished.force(x) > 0)
+    def precondition(self, penalty: _PenaltyTerm, x: Array) -> Precondition:
+        """Return the approximate inverse Hessian of a round that starts at x."""
+        rows, plain = self._rows, self._plain
+        binding = np.flatnonzero(penalty.force(x) > 0)
         if len(binding) > self._most:
-            order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], self._place[binding] < 0))
+            order = np.lexsort((-penalty.rho[binding] / rows.stiffness[binding], self._place[binding] < 0))
             binding = np.sort(binding[order[: self._most]])
         if not len(binding):
-            return self._plain
-        # C_S M C_S'.
+            return plain
         new = binding[self._place[binding] < 0]
-        if len(self._known) + len(new) > self._most:
+        if len(self._stored) + len(new) > self._most:
             kept = binding[self._place[binding] >= 0]
-            self._known = self._known[self._place[kept]]
+            self._stored = self._stored[self._place[kept]]
             self._place[:] = -1
             self._place[kept] = np.arange(len(kept))
-        self._place[new] = len(self._known) + np.arange(len(new))
-        parts = [self._of(new[i : i + TOGETHER]) for i in range(0, len(new), TOGETHER)]
-        self._known = np.concatenate([self._known, *parts])
-        found = self._known[np.ix_(self._place[binding], binding)]
-        inner = np.asarray((found + found.T) / 2)
-        inner[np.diag_indices(len(inner))] += 1.0 / punished.rho[binding]
+        self._place[new] = len(self._stored) + np.arange(len(new))
+        parts = [self._stored]
+        for start in range(0, len(new), AT_A_TIME):
+            chosen = new[start : start + AT_A_TIME]
+            units = np.zeros((len(self._place), len(chosen)))
+            units[chosen, np.arange(len(chosen))] = 1.0
+            forces = np.ascontiguousarray(rows.transposed(units).T)
+            parts.append(np.asarray(rows.product(np.stack([plain(force) for force in forces], axis=1)).T))
+        self._stored = np.concatenate(parts)
+        block = self._stored[np.ix_(self._place[binding], binding)]
+        inner = np.asarray((block + block.T) / 2)
+        inner[np.diag_indices(len(inner))] += 1.0 / penalty.rho[binding]
         # loads for longer than a small fit takes, and no other fit needs it
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         try:
             factor = cho_factor(inner, overwrite_a=True, check_finite=False)
         except LinAlgError:  # of rows that depend on each other, where rounding is more than 1 / rho
-            return self._plain
+            return plain
 
         def apply(g: Array) -> Array:
-            free, pulled = self._plain(g), np.zeros(len(self._place))
-            pulled[binding] = cho_solve(factor, self._rows.product(free)[binding], check_finite=False)
-            return free - self._plain(self._rows.transposed(pulled))
+            unconstrained, pulled = plain(g), np.zeros(len(self._place))
+            pulled[binding] = cho_solve(factor, rows.product(unconstrained)[binding], check_finite=False)
+            return unconstrained - plain(rows.transposed(pulled))
 
         return apply
-
-    def _of(self, rows: Index) -> Array:
-        """Return C_r M C' of some rows r, (rows, R)."""
-        units = np.zeros((len(self._place), len(rows)))
-        units[rows, np.arange(len(rows))] = 1.0
-        forces = np.ascontiguousarray(self._rows.transposed(units).T)
-        return np.asarray(self._rows.product(np.stack([self._plain(force) for force in forces], axis=1)).T)
-
-
-class _Spent:
-    """Rounds, told and counted as one run."""
-
-    def __init__(self, report: Report) -> None:
-        self.rounds = self.iterations = self._evaluations = self._products = self._gradients = 0
-        self._report = report
-
-    def told(self, punished: _Punished) -> Report:
-        """Hear of a round; the start of all but the first is the end of the one before."""
-
-        def tell(step: Step, x: Array) -> None:
-            if step.iteration or not self.rounds:
-                value = step.value - punished.value(x)
-                counts: dict[str, Any] = {
-                    "iteration": step.iteration + self.iterations,
-                    "evaluations": step.evaluations + self._evaluations,
-                    "gradient_evaluations": step.gradient_evaluations + self._evaluations + self._products,
-                }
-                self._report(replace(step, value=value, **counts), x)
-
-        return tell
-
-    def add(self, found: Optimum) -> None:
-        self.rounds += 1
-        self.iterations += found.iterations
-        self._evaluations += found.evaluations
-        self._products += found.products
-
-    def optimum(self, last: Optimum, value: float) -> Optimum:
-        """Return that of the last round, with what all took."""
-        return replace(
-            last,
-            value=value,
-            iterations=self.iterations,
-            evaluations=self._evaluations,
-            products=self._products,
-        )

@@ -1,27 +1,31 @@
-"""Descent through samples of the rows, each the start of the next, then Newton's method with a sample's curvature.
+"""Descent through growing samples of the rows, then Newton steps on all rows with the curvature of a sample.
 
 With f the objective of all rows and f_S that of a sample S, an estimate of f, every sample in turn is descended until
-what is left to gain is under a share ENOUGH of its statistical error; to go on would be to learn the sample by heart
-(Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). From the last one's end the steps are those of all rows,
+the remaining gain is under a share ENOUGH of its statistical error; going on would be overfitting the sample
+(Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From the end of
+the last one the steps are those of all rows,
 
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
-where B is the inverse that the last steps on all rows make of H_S(x)^-1 (L-BFGS, `Pairs`). With H_S^-1 alone steps
-are too long or too short along the same directions again and again, by a half at 16 rows a parameter; the pairs put
-that right once it was met, and are forgotten where a whole step is too long. H_S^-1 is multiplied with by conjugate
-gradients (`newton_direction`) whose products cost but a share of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
-Journal on Optimization 21), and roughly, for the pairs put that right too. Value and gradient are those of all rows, so
-the optimum is that of all rows; the sample only says which way leads there. After WINDOW iterations that is weighed by
-how far a pass lowers the logarithm of the gain predicted: where all rows would lower it further, the products are with
-their Hessian, and the pairs left out, as long as that is so. Until it was tried, a direction found in k products is
-expected to lower the gain to TRUNCATION^2 of what it was, for k + 1 passes and what a preconditioner costs; k is that
-of the sample's last one. Where no lower point lies along d the method that descends the samples takes over.
+where B is the L-BFGS update of H_S(x)^-1 by the last steps on all rows (`Pairs`). With H_S^-1 alone, steps along the
+same directions are too long or too short again and again, by a half at 16 rows per parameter; the pairs correct this as
+soon as it was observed once, and are forgotten when a whole step is too long. Products with H_S^-1 come from conjugate
+gradients (`newton_direction`), each of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
+Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are those
+of all rows, so the optimum is that of all rows; the sample only determines the direction.
 
-Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
-start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
+After WINDOW iterations the sample is compared with all rows by how far a pass lowers the logarithm of the predicted
+gain. While all rows would lower it further, the products are with their Hessian, and the pairs are left out. Until that
+Hessian was tried, a direction found in k products is expected to lower the gain to TRUNCATION^2 of what it was, for
+k + 1 passes and the cost of a preconditioner; k is that of the sample's last direction. If no lower point lies along d,
+the method that descends the samples takes over.
 
-Counts are in passes over all rows: evaluations and products on samples count by the samples' share of the rows, their
-sums rounded up.
+Stops are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'H_S^-1 g / 2. Iteration 0 is
+the start. Iteration 1 is the end of the samples; if it is no better than the start, the start stays. All other
+iterations are steps on all rows.
+
+Counts are in passes over all rows: evaluations and products on samples count by the samples' share of the rows, and
+their sums are rounded up.
 """
 
 from __future__ import annotations
@@ -34,13 +38,13 @@ from typing import NamedTuple
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers.line_search import Probe, search
-from bncli.engine.optimizers.objective import Objective, Report, Step
+from bncli.engine.optimizers.line_search import wolfe_search
+from bncli.engine.optimizers.objective import Evaluation, Objective, Report, add_counts, continue_reports
 from bncli.engine.optimizers.quasi_newton import (
     COST,
     NEWTON_WINDOW,
-    PASSES,
     TRUNCATION,
+    Descent,
     Pairs,
     Refresh,
     newton_direction,
@@ -50,7 +54,7 @@ ENOUGH = 0.1
 LOOSEST = 5e-2
 """The largest tolerance on a sample, as a share of the objective."""
 WINDOW = 4
-"""So many iterations tell what a pass gains."""
+"""Iterations after which the gain per pass is known."""
 
 
 class SampleObjective(NamedTuple):
@@ -71,228 +75,117 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,), through one or more `samples`, small ones first.
+    """Return the minimiser found from `start`, shape (P,), through one or more `samples`, the smallest first.
 
-    Deterministic.
-
-    `method`: the `minimise` of the optimiser that descends the samples.
+    `method` is the optimizer that descends the samples.
     """
-    run = _Run(objective, start, method, tolerance, max_iterations, report)
-    sample = run.grow(samples)
-    reason = None if sample is None else run.descend(sample)
-    return run.on_all_rows() if reason is None else run.optimum(reason)
+    run = Descent(objective, start, tolerance, max_iterations, report)
+    run.floor = 0.0
+    sample = _descend_samples(run, samples, method)
+    reason = None if sample is None else _newton_steps(run, sample)
+    return _descend_all_rows(run, method) if reason is None else run.optimum(reason)
 
 
-class _Run:
-    """Where the descent on all rows is, and what it has spent."""
-
-    def __init__(
-        self,
-        objective: Objective,
-        start: Array,
-        method: Callable[..., Optimum],
-        tolerance: float,
-        max_iterations: int,
-        report: Report,
-    ) -> None:
-        self._objective, self._tolerance, self._max_iterations = objective, tolerance, max_iterations
-        self._method, self._report = method, report
-        self._full, self._evaluations, self._products = 0, 0.0, 0.0
-        self._iteration = 0
-        self._here = self._probe(start)
-        self._tell(0.0)
-
-    def grow(self, samples: Iterable[SampleObjective]) -> SampleObjective | None:
-        """Go to where the samples lead; the last of them, or None if that is no better than the start."""
-        point, value, last = self._here.point, self._here.value, None
-        for sample in samples:
-            near = sample.objective
-            if last is not None:
-                near = replace(near, precondition=near.refreshed(point, COST[0]))
-            enough = min(max(ENOUGH * sample.error / max(value, sample.error), self._tolerance), LOOSEST)
-            found = self._method(
-                near, point, tolerance=enough, max_iterations=self._max_iterations, report=lambda step, p: None
-            )
-            self._evaluations += found.evaluations * sample.share
-            self._products += found.products * sample.share
-            point, value, last = found.point, found.value, sample
-        found_there = self._probe(point)
-        if last is None or not found_there.value < self._here.value:
-            return None
-        self._arrive(found_there, 1.0)
-        return last
-
-    def descend(self, sample: SampleObjective) -> StoppedBy | None:
-        """Newton steps till there is a reason to stop; None where no lower point lies along one of them."""
-        curvatures = _Curvatures(sample, self._objective, self._here.point)
-        values = deque([self._here.value], maxlen=NEWTON_WINDOW + 1)
-        while True:
-            here, began = self._here, self._spent
-            curvature = curvatures.chosen(here.point)
-            direction = curvature.direction(here, curvatures.pairs)
-            self._products += curvature.used * curvature.share
-            slope = float(direction @ here.gradient)
-            curvatures.predicted(-slope)
-            reason = self._finished(-slope / 2, values)
-            if reason is not None:
-                return reason
-            found, step, _ = search(self._value_and_gradient, here, direction, slope)
-            if found is None:
-                return None
-            if step < 1:
-                # the curvature is no longer what it was
-                curvatures.pairs.forget()
-            else:
-                curvatures.pairs.remember(found.point - here.point, found.gradient - here.gradient)
-            self._arrive(found, step)
-            values.append(found.value)
-            curvatures.spent(self._spent - began)
-            curvature.refresh.at(found.point, curvature.spent)
-
-    def _finished(self, predicted: float, values: deque[float]) -> StoppedBy | None:
-        """Return the reason to stop, if there is one.
-
-        `values` are those of the last iterations, full after a whole window.
-        """
-        enough = self._tolerance * abs(self._here.value)
-        if self._objective.separable(self._here.value):
-            return StoppedBy.SEPARABLE
-        # a hundredth, because the curvature is only a guess
-        if predicted <= 1e-2 * enough:
-            return StoppedBy.GRADIENT
-        if len(values) == values.maxlen and values[0] - values[-1] <= enough:
-            return StoppedBy.TOLERANCE
-        cap = self._max_iterations
-        capped = self._iteration >= cap or self._passes >= PASSES * cap
-        return StoppedBy.MAX_ITERATIONS if capped else None
-
-    def on_all_rows(self) -> Optimum:
-        """Return the rest of the way without samples."""
-        done, point = self.optimum(StoppedBy.MAX_ITERATIONS), self._here.point
-        near = replace(self._objective, precondition=self._objective.refreshed(point, COST[0]))
-
-        def report(step: Step, p: Array) -> None:
-            # its start has been told
-            if step.iteration:
-                passes = done.evaluations + done.products
-                spent = (done.evaluations + step.evaluations, passes + step.gradient_evaluations)
-                self._report(
-                    Step(done.iterations + step.iteration, step.value, step.gradient_norm, step.step, *spent), p
-                )
-
-        left = max(self._max_iterations - done.iterations, 0)
-        found = self._method(near, point, tolerance=self._tolerance, max_iterations=left, report=report)
-        return replace(
-            found,
-            iterations=done.iterations + found.iterations,
-            evaluations=done.evaluations + found.evaluations,
-            products=done.products + found.products,
+def _descend_samples(
+    run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
+) -> SampleObjective | None:
+    """Move to the optimum of the last sample and return that sample, or None if the start is no worse."""
+    point, value, last = run.here.point, run.here.value, None
+    for sample in samples:
+        objective = sample.objective
+        if last is not None:
+            objective = replace(objective, precondition=objective.refreshed(point, COST[0]))
+        tolerance = min(max(ENOUGH * sample.error / max(value, sample.error), run.tolerance), LOOSEST)
+        optimum = method(
+            objective, point, tolerance=tolerance, max_iterations=run.max_iterations, report=lambda step, p: None
         )
-
-    def optimum(self, reason: StoppedBy) -> Optimum:
-        """Return the current point as the optimum, with the work that it took."""
-        here = self._here
-        spent = (self._iteration, self._told_evaluations)
-        return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, self._told_products)
-
-    @property
-    def _told_evaluations(self) -> int:
-        return self._full + math.ceil(self._evaluations)
-
-    @property
-    def _told_products(self) -> int:
-        return math.ceil(self._products)
-
-    @property
-    def _passes(self) -> int:
-        return self._told_evaluations + self._told_products
-
-    @property
-    def _spent(self) -> float:
-        return self._full + self._evaluations + self._products
-
-    def _probe(self, point: Array) -> Probe:
-        return Probe(point, *self._value_and_gradient(point))
-
-    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        self._full += 1
-        return self._objective.value_and_gradient(point)
-
-    def _arrive(self, found: Probe, step: float) -> None:
-        self._here = found
-        self._iteration += 1
-        self._tell(step)
-
-    def _tell(self, step: float) -> None:
-        here = self._here
-        spent = (self._told_evaluations, self._passes)
-        self._report(Step(self._iteration, here.value, _norm(here.gradient), step, *spent), here.point)
+        run.sampled_evaluations += optimum.evaluations * sample.share
+        run.products += optimum.products * sample.share
+        point, value, last = optimum.point, optimum.value, sample
+    reached = Evaluation(point, *run.evaluate(point))
+    if last is None or not reached.value < run.here.value:
+        return None
+    run.arrive(reached, 1.0)
+    return last
 
 
-class _Curvatures:
-    """The Hessians of a sample and of all rows, and which of them gains more; `pairs` of steps on all rows."""
+def _newton_steps(run: Descent, sample: SampleObjective) -> StoppedBy | None:
+    """Take Newton steps until there is a reason to stop; None if no lower point lies along one of them."""
+    sampled = _Curvature(sample.objective, sample.share, run.here.point)
+    of_all_rows: _Curvature | None = None
+    pairs, values = Pairs(), deque([run.here.value], maxlen=NEWTON_WINDOW + 1)
+    # of the step before: the curvature that directed it, the gain predicted for it, and its passes
+    last, last_gain, last_passes = sampled, 0.0, 0.0
+    while True:
+        here = run.here
+        passes = run.evaluations + run.sampled_evaluations + run.products
+        curvature = sampled
+        if len(sampled.steps) == WINDOW:
+            expected = -2 * math.log(TRUNCATION) / (sampled.used + 1 + COST[1])
+            if of_all_rows is None and sampled.rate < expected:
+                of_all_rows = _Curvature(run.objective, 1.0, here.point)
+            if of_all_rows is not None and not (of_all_rows.steps and of_all_rows.rate < sampled.rate):
+                curvature = of_all_rows
+        direction = curvature.direction(here, pairs)
+        run.products += curvature.used * curvature.share
+        slope = float(direction @ here.gradient)
+        if last_passes and -slope > 0:
+            last.steps.append((math.log(last_gain / -slope), last_passes))
+        last, last_gain = curvature, -slope
+        reason = run.stop_reason(-slope / 2, values)
+        if reason is not None:
+            return reason
+        lower, step, _ = wolfe_search(run.evaluate, here, direction, slope)
+        if lower is None:
+            return None
+        if step < 1:
+            # the curvature has changed
+            pairs.clear()
+        else:
+            pairs.add(lower.point - here.point, lower.gradient - here.gradient)
+        run.arrive(lower, step)
+        values.append(lower.value)
+        last_passes = run.evaluations + run.sampled_evaluations + run.products - passes
+        curvature.refresh.update(lower.point, curvature.n_products)
 
-    def __init__(self, sample: SampleObjective, objective: Objective, point: Array) -> None:
-        self.pairs = Pairs()
-        self._sampled = self._last = _Curvature(sample.objective, sample.share, point)
-        self._objective = objective
-        self._all: _Curvature | None = None
-        self._made, self._gain, self._passes = self._sampled, 0.0, 0.0
 
-    def chosen(self, point: Array) -> _Curvature:
-        """Return that which gains more a pass: measured over its last steps, or expected."""
-        sampled = self._sampled
-        if len(sampled.steps) < WINDOW:
-            return sampled
-        if self._all is None:
-            if sampled.rate >= -2 * math.log(TRUNCATION) / (sampled.used + 1 + COST[1]):
-                return sampled
-            self._all = _Curvature(self._objective, 1.0, point)
-        self._last = sampled if self._all.steps and self._all.rate < sampled.rate else self._all
-        return self._last
-
-    def predicted(self, gain: float) -> None:
-        """Record the gain predicted after the last step beside what that step achieved."""
-        if self._passes and gain > 0:
-            self._made.steps.append((math.log(self._gain / gain), self._passes))
-        self._made, self._gain = self._last, gain
-
-    def spent(self, passes: float) -> None:
-        """Record the passes of the step that was predicted last."""
-        self._passes = passes
+def _descend_all_rows(run: Descent, method: Callable[..., Optimum]) -> Optimum:
+    """Return the optimum that `method` finds from the current point on all rows."""
+    done, point = run.optimum(StoppedBy.MAX_ITERATIONS), run.here.point
+    objective = replace(run.objective, precondition=run.objective.refreshed(point, COST[0]))
+    left = max(run.max_iterations - done.iterations, 0)
+    later = continue_reports(done, run.report)
+    return add_counts(done, method(objective, point, tolerance=run.tolerance, max_iterations=left, report=later))
 
 
 class _Curvature:
     """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass.
 
-    `steps`: by how much each of the last lowered the logarithm of the gain predicted, and its passes.
+    `steps` holds for each of the last steps by how much it lowered the logarithm of the predicted gain, and its passes.
+    `used` are the products of the last direction, `n_products` those of all.
     """
 
     def __init__(self, objective: Objective, share: float, point: Array) -> None:
         self._objective, self.share = objective, share
         self.refresh = Refresh(replace(objective, precondition=objective.refreshed(point, COST[1])))
-        self.spent = self.used = 0
+        self.n_products = self.used = 0
         self.steps: deque[tuple[float, float]] = deque(maxlen=WINDOW)
 
     @property
     def rate(self) -> float:
-        """Of the last steps, a pass."""
+        """By how much a pass of the last steps lowered the logarithm of the predicted gain."""
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
-    def direction(self, here: Probe, pairs: Pairs) -> Array:
-        """Return the Newton direction, put right by the pairs; it took so many products as `used` says from now on."""
+    def direction(self, here: Evaluation, pairs: Pairs) -> Array:
+        """Return the Newton direction, corrected by the pairs, and set `used`."""
         product = self._objective.hessian(here.point)
 
-        def solution(g: Array) -> Array:
-            found, self.used = newton_direction(product, self.refresh.precondition, g)
-            return -found
+        def solve(g: Array) -> Array:
+            solution, self.used = newton_direction(product, self.refresh.precondition, g)
+            return -solution
 
-        # the curvature of all rows needs no putting right
-        known = pairs if self.share < 1 else Pairs()
-        found = -known.inverse_hessian(solution, here.gradient, scaled=False)
-        self.spent += self.used
-        return found
-
-
-def _norm(vector: Array) -> float:
-    return math.sqrt(float(vector @ vector))
+        # the curvature of all rows needs no correction
+        corrections = pairs if self.share < 1 else Pairs()
+        direction = -corrections.inverse_hessian(solve, here.gradient, scaled=False)
+        self.n_products += self.used
+        return direction

@@ -1,27 +1,33 @@
-"""All that an optimiser sees: a smooth function to be minimised, and what is known of its curvature."""
+"""The objective that an optimizer minimises, the steps that it reports, and the evaluations that it makes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Optimum
 
 Precondition = Callable[[Array], Array]
+"""Multiplies a gradient by an approximate inverse Hessian."""
+Evaluate = Callable[[Array], tuple[float, Array]]
+"""Returns value and gradient at a point."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """f: R^P -> R, twice differentiable and bounded below by 0.
+    """A function f: R^P -> R, twice differentiable and bounded below by 0.
 
-    `precondition` multiplies by a symmetric positive definite guess of the inverse Hessian at the start;
-    `refreshed(point, cost)` makes the guess at another point, as good as it gets at the cost of so many evaluations;
-    `hessian(point)` multiplies by the Hessian there, or by a positive semidefinite stand-in for it.
-    `separable(f)` says of a value reached that the infimum lies at infinity. `negligible` is a value of which smaller
-    ones need not be told apart: a tolerance is a share of at least this.
+    `precondition` multiplies by a symmetric positive definite approximation of the inverse Hessian at the start.
+    `refreshed(point, cost)` returns such an approximation at another point; making it may take as long as `cost`
+    evaluations. `hessian(point)` returns a function that multiplies by the Hessian there, or by a positive
+    semidefinite substitute for it. `separable(f)` tells whether a value this low means that the infimum lies at
+    infinity. Differences between values below `negligible` do not matter: a relative tolerance refers to at least
+    this value.
     """
 
-    value_and_gradient: Callable[[Array], tuple[float, Array]]
+    value_and_gradient: Evaluate
     precondition: Precondition
     hessian: Callable[[Array], Callable[[Array], Array]]
     refreshed: Callable[[Array, float], Precondition]
@@ -30,10 +36,20 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What an optimiser reports after an iteration: where it is, and what it has spent since the start.
+class Evaluation:
+    """A point with the objective's value and gradient there."""
 
-    `evaluations` are those of the value; a product with the Hessian counts among the `gradient_evaluations`.
+    point: Array
+    value: float
+    gradient: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an optimizer reports after each iteration; the counts are totals since the start.
+
+    `evaluations` counts evaluations of the value. A product with the Hessian counts as one of the
+    `gradient_evaluations`.
     """
 
     iteration: int
@@ -45,3 +61,32 @@ class Step:
 
 
 Report = Callable[[Step, Array], None]
+"""Receives every step and the point that it reached, the start included."""
+
+
+def norm(vector: Array) -> float:
+    return math.sqrt(float(vector @ vector))
+
+
+def add_counts(earlier: Optimum, later: Optimum) -> Optimum:
+    """Return the later of two optima, with the iterations, evaluations and products of both runs."""
+    return replace(
+        later,
+        iterations=earlier.iterations + later.iterations,
+        evaluations=earlier.evaluations + later.evaluations,
+        products=earlier.products + later.products,
+    )
+
+
+def continue_reports(earlier: Optimum, report: Report) -> Report:
+    """Return a report for a run that starts where an earlier one ended, so that both are reported as one run."""
+    passes = earlier.evaluations + earlier.products
+
+    def report_continued(step: Step, point: Array) -> None:
+        # the start was reported as the end of the earlier run
+        if step.iteration:
+            iteration, evaluations = earlier.iterations + step.iteration, earlier.evaluations + step.evaluations
+            spent = passes + step.gradient_evaluations
+            report(replace(step, iteration=iteration, evaluations=evaluations, gradient_evaluations=spent), point)
+
+    return report_continued

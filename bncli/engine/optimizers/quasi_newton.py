@@ -1,18 +1,36 @@
-"""Descent along preconditioned quasi-Newton directions, and along truncated Newton directions from some point on.
+"""Preconditioned L-BFGS and truncated Newton: `--optimizer lbfgs` and `newton`.
 
-The step along a direction d is 1 or found by cubic interpolation, and satisfies the strong Wolfe conditions with
-constants 1e-4 and 0.9. Without a preconditioner the quasi-Newton part is the published L-BFGS, with its own search
-(`bncli.engine.optimizers.scipy_lbfgs`), and the conjugate gradients of the Newton part start from the gradient itself.
+Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, where Newton's method would
+take more. The problems left after NEWTON_FROM evaluations are hard: rare classes, almost separable rows, a small
+penalty. Their curvature changes all along the way, and products with the present Hessian, each at the cost of one pass,
+work better than the memory of old ones. So `newton` begins with the steps of `lbfgs` and then takes truncated Newton
+steps.
 
-Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
+L-BFGS (Liu & Nocedal 1989, Mathematical Programming 45) builds the inverse Hessian from the last pairs of steps and
+changes of the gradient, on top of the objective's preconditioner: L-BFGS in variables whitened by a factor of it,
+without changing variables. The preconditioner is refreshed from time to time; the pairs stay, since they describe the
+same function. The step along a direction is 1 or found by cubic interpolation, and satisfies the strong Wolfe
+conditions with constants 1e-4 and 0.9.
+
+Without the preconditioner, L-BFGS is the published method: scipy's L-BFGS-B without bounds, whose directions are -Hg
+with H built from the last SCIPY_PAIRS pairs on top of
+
+    H_0 = gamma I,    gamma = s'y / y'y of the last pair  (1 before the first)
+
+(Byrd, Lu, Nocedal & Zhu 1995, SIAM Journal on Scientific Computing 16). Along each direction the search of More &
+Thuente 1994 (ACM Transactions on Mathematical Software 20) finds a point that satisfies the strong Wolfe conditions
+with constants 1e-3 and 0.9; it tries 1 / |g| first in the first iteration, then 1. The conjugate gradients of Newton
+steps then start from the gradient itself.
+
+Stops, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
 iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
-direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. Where f is
-less than what the objective calls negligible, that takes its place in tolerance f. The distance to the optimum is then
-of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the gradient in itself
+direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If f is
+below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of the
+order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone, since the gradient in itself
 predicts nothing.
 
-A product with the Hessian costs about as much as an evaluation, and is told as one of the gradient.
+A product with the Hessian costs about as much as an evaluation, and is reported as an evaluation of the gradient.
 """
 
 from __future__ import annotations
@@ -21,160 +39,271 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers.line_search import Evaluate, Probe, search
-from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
+from bncli.engine.optimizers.line_search import wolfe_search
+from bncli.engine.optimizers.objective import Evaluation, Objective, Precondition, Report, Step, norm
 
+NEWTON_FROM = 80
+"""Evaluations after which `newton` takes Newton steps."""
 WINDOW = 5
 NEWTON_WINDOW = 2
 FLOOR = 1e-10
-"""Values are compared with this share of the first one where they have fallen below it."""
+"""Values below this share of the first one are compared with the share instead."""
 PASSES = 4
-"""So many evaluations and products for every iteration allowed are the cap too."""
+"""Evaluations and products together are capped at this number per iteration allowed."""
 HISTORY = 20
-"""Pairs that are remembered."""
+"""Pairs in the memory."""
+SCIPY_PAIRS = 10
+"""scipy's own default; the Fortran driver of the authors has 5."""
 GAP = (15, 120)
-"""Evaluations from one refresh of the preconditioner to the next, at first and at most; it doubles."""
+"""Evaluations from one refresh of the preconditioner to the next, at first and at most; the gap doubles each time."""
 COST = (12.0, 30.0)
-"""Evaluations that a refresh may cost: half of all made so far, but at least and at most so many."""
+"""A refresh may cost half of all evaluations made so far, but at least and at most these numbers of them."""
 TRUNCATION = 0.3
 MAX_PRODUCTS = 200
 FLAT = 1e-12
-Followed = Callable[[Probe, Evaluate, Callable[[Array], bool], Callable[[Probe, float], None]], StoppedBy | None]
-"""A descent from a point: whether to go on along a direction is asked, every point and its step are told."""
+UNLIMITED = 10**9
 
 
-class _Run:
-    """Where the descent is, and what it has spent."""
+def minimise_newton(
+    objective: Objective,
+    start: Array,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
+    preconditioner: str = "on",
+) -> Optimum:
+    """Return the minimiser found from `start`, shape (P,), by L-BFGS and then Newton steps."""
+    run = Descent(objective, start, tolerance, max_iterations, report)
+    return descend(run, NEWTON_FROM, preconditioner)
+
+
+def minimise_lbfgs(
+    objective: Objective,
+    start: Array,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
+    preconditioner: str = "on",
+) -> Optimum:
+    """Return the minimiser found from `start`, shape (P,), by L-BFGS."""
+    run = Descent(objective, start, tolerance, max_iterations, report)
+    return descend(run, math.inf, preconditioner)
+
+
+class Descent:
+    """One run: the current point, the iterations, and the work so far; it reports every step.
+
+    `evaluations` counts passes over all rows. Evaluations on samples of the rows add their share to
+    `sampled_evaluations`, and `products` counts products likewise; sums of shares are reported rounded up.
+    """
 
     def __init__(
         self, objective: Objective, start: Array, tolerance: float, max_iterations: int, report: Report
     ) -> None:
-        self.here = Probe(start, *objective.value_and_gradient(start))
-        self.evaluations, self.products, self.iteration = 1, 0, 0
-        self._objective, self._tolerance, self._max_iterations = objective, tolerance, max_iterations
-        self._report = report
-        self._refresh = Refresh(objective)
-        self._floor = max(FLOOR * abs(self.here.value), objective.negligible)
-        self._tell(0.0)
+        self.objective, self.tolerance, self.max_iterations, self.report = objective, tolerance, max_iterations, report
+        self.here = Evaluation(start, *objective.value_and_gradient(start))
+        self.iteration, self.evaluations, self.sampled_evaluations, self.products = 0, 1, 0.0, 0.0
+        self.floor = max(FLOOR * abs(self.here.value), objective.negligible)
+        self._report(0.0)
 
-    def quasi_newton(self, until: float) -> StoppedBy | None:
-        """Descend till there is a reason to stop; None after `until` evaluations."""
-        pairs, values = Pairs(), deque([self.here.value], maxlen=WINDOW + 1)
-        while self.evaluations < until:
-            direction = -pairs.inverse_hessian(self._refresh.precondition, self.here.gradient)
-            reason = self._finished(direction, values)
-            if reason is not None:
-                return reason
-            before = self.here
-            if self._advance(direction):
-                pairs.remember(self.here.point - before.point, self.here.gradient - before.gradient)
-                values.append(self.here.value)
-            elif len(pairs):
-                # old pairs may mislead: the preconditioned gradient alone is tried before giving up
-                pairs.forget()
-            else:
-                return StoppedBy.LINE_SEARCH
-        return None
+    def evaluate(self, point: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        return self.objective.value_and_gradient(point)
 
-    def followed(self, method: Followed, until: float) -> StoppedBy | None:
-        """Return the same by another method's loop, which asks and tells."""
-        values = deque([self.here.value], maxlen=WINDOW + 1)
-        reason: StoppedBy | None = None
+    def arrive(self, reached: Evaluation, step: float) -> None:
+        """End an iteration at a new point."""
+        self.here = reached
+        self.iteration += 1
+        self._report(step)
 
-        def goes_on(direction: Array) -> bool:
-            nonlocal reason
-            if self.evaluations >= until:
-                return False
-            reason = self._finished(direction, values)
-            return reason is None
-
-        def arrived(found: Probe, step: float) -> None:
-            self._arrive(found, step)
-            values.append(found.value)
-
-        return method(self.here, self._evaluate, goes_on, arrived) or reason
-
-    def newton(self, guess: bool = True) -> StoppedBy:
-        """Descend till there is a reason to stop; `guess`: whether the preconditioner says how far it is."""
-        values = deque([self.here.value], maxlen=NEWTON_WINDOW + 1)
-        while True:
-            reason = self._finished(-self._refresh.precondition(self.here.gradient) if guess else None, values)
-            if reason is not None:
-                return reason
-            product = self._objective.hessian(self.here.point)
-            direction, used = newton_direction(product, self._refresh.precondition, self.here.gradient)
-            self.products += used
-            if not self._advance(direction):
-                return StoppedBy.LINE_SEARCH
-            values.append(self.here.value)
-
-    def _finished(self, direction: Array | None, values: deque[float]) -> StoppedBy | None:
+    def stop_reason(self, predicted: float | None, values: deque[float]) -> StoppedBy | None:
         """Return the reason to stop, if there is one.
 
-        `values` are those of the last iterations, full after a whole window.
-
-        Without a `direction` nothing is predicted of the next step.
+        `predicted` is the decrease of a quadratic model along the next step, None if there is no prediction. `values`
+        are those of the last iterations, full after a whole window.
         """
-        # of separable rows the value itself falls to 0, and no share of it would ever be enough: hence the floor
-        enough = self._tolerance * max(abs(self.here.value), self._floor)
-        if self._objective.separable(self.here.value):
+        # the values of separable rows fall to 0, and no share of them would ever be enough: hence the floor
+        negligible = self.tolerance * max(abs(self.here.value), self.floor)
+        if self.objective.separable(self.here.value):
             return StoppedBy.SEPARABLE
-        # the decrease that a quadratic model predicts; a hundredth, because its curvature is only a guess
-        if direction is not None and -float(direction @ self.here.gradient) / 2 <= 1e-2 * enough:
+        # a hundredth, because the curvature of the model is only an estimate
+        if predicted is not None and predicted <= 1e-2 * negligible:
             return StoppedBy.GRADIENT
-        if len(values) == values.maxlen and values[0] - values[-1] <= enough:
+        if len(values) == values.maxlen and values[0] - values[-1] <= negligible:
             return StoppedBy.TOLERANCE
-        cap = self._max_iterations
-        capped = self.iteration >= cap or self._spent >= PASSES * cap
+        capped = self.iteration >= self.max_iterations or self.passes >= PASSES * self.max_iterations
         return StoppedBy.MAX_ITERATIONS if capped else None
 
+    def optimum(self, reason: StoppedBy) -> Optimum:
+        """Return the current point as the optimum, with the work that it took."""
+        counts = (self.iteration, self._n_evaluations)
+        return Optimum(
+            self.here.point, self.here.value, norm(self.here.gradient), *counts, reason, math.ceil(self.products)
+        )
+
     @property
-    def _spent(self) -> int:
-        return self.evaluations + self.products
+    def passes(self) -> int:
+        """Evaluations and products together."""
+        return self._n_evaluations + math.ceil(self.products)
 
-    def _advance(self, direction: Array) -> bool:
-        """Return one iteration along `direction`; False where no point there is better."""
-        slope = float(direction @ self.here.gradient)
-        found, step, _ = search(self._evaluate, self.here, direction, slope)
-        if found is None:
-            return False
-        self._arrive(found, step)
-        return True
+    @property
+    def _n_evaluations(self) -> int:
+        return self.evaluations + math.ceil(self.sampled_evaluations)
 
-    def _evaluate(self, point: Array) -> tuple[float, Array]:
-        self.evaluations += 1
-        return self._objective.value_and_gradient(point)
-
-    def _arrive(self, found: Probe, step: float) -> None:
-        self.here = found
-        self.iteration += 1
-        self._refresh.at(found.point, self._spent)
-        self._tell(step)
-
-    def _tell(self, step: float) -> None:
+    def _report(self, step: float) -> None:
         here = self.here
-        norm = _norm(here.gradient)
-        self._report(Step(self.iteration, here.value, norm, step, self.evaluations, self._spent), here.point)
+        counts = (self._n_evaluations, self.passes)
+        self.report(Step(self.iteration, here.value, norm(here.gradient), step, *counts), here.point)
+
+
+def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
+    """Return where the run ends when it takes Newton steps after `newton_from` evaluations.
+
+    `preconditioner` is `on`, or `off` for the published methods.
+    """
+    if preconditioner == "off":
+        plain = replace(run.objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
+        refresh = Refresh(plain)
+        reason = _ScipyLbfgs(run, newton_from).descend() or _newton_steps(run, refresh, predicts=False)
+    else:
+        refresh = Refresh(run.objective)
+        reason = _quasi_newton_steps(run, refresh, newton_from) or _newton_steps(run, refresh, predicts=True)
+    return run.optimum(reason)
+
+
+def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> StoppedBy | None:
+    """Descend until there is a reason to stop, or return None after `until` evaluations."""
+    pairs, values = Pairs(), deque([run.here.value], maxlen=WINDOW + 1)
+    while run.evaluations < until:
+        here = run.here
+        direction = -pairs.inverse_hessian(refresh.precondition, here.gradient)
+        slope = float(direction @ here.gradient)
+        reason = run.stop_reason(-slope / 2, values)
+        if reason is not None:
+            return reason
+        lower, step, _ = wolfe_search(run.evaluate, here, direction, slope)
+        if lower is not None:
+            refresh.update(lower.point, run.passes)
+            run.arrive(lower, step)
+            pairs.add(lower.point - here.point, lower.gradient - here.gradient)
+            values.append(lower.value)
+        elif len(pairs):
+            # old pairs may mislead: the preconditioned gradient alone is tried before giving up
+            pairs.clear()
+        else:
+            return StoppedBy.LINE_SEARCH
+    return None
+
+
+def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
+    """Descend until there is a reason to stop; `predicts`: whether the preconditioner predicts the decrease."""
+    values = deque([run.here.value], maxlen=NEWTON_WINDOW + 1)
+    while True:
+        here = run.here
+        predicted = -float(-refresh.precondition(here.gradient) @ here.gradient) / 2 if predicts else None
+        reason = run.stop_reason(predicted, values)
+        if reason is not None:
+            return reason
+        direction, used = newton_direction(run.objective.hessian(here.point), refresh.precondition, here.gradient)
+        run.products += used
+        lower, step, _ = wolfe_search(run.evaluate, here, direction, float(direction @ here.gradient))
+        if lower is None:
+            return StoppedBy.LINE_SEARCH
+        refresh.update(lower.point, run.passes)
+        run.arrive(lower, step)
+        values.append(lower.value)
+
+
+class _StoppedError(Exception):
+    """Leaves scipy's minimizer, which has no other way to end early."""
+
+
+class _ScipyLbfgs:
+    """scipy's L-BFGS-B, followed from iteration to iteration.
+
+    Reasons to stop are those of the run, and are checked before a point along a new direction is evaluated. scipy
+    itself ends only if no gradient is left or no lower point is found.
+    """
+
+    def __init__(self, run: Descent, until: float) -> None:
+        self._run, self._until = run, until
+        self._values = deque([run.here.value], maxlen=WINDOW + 1)
+        self._reason: StoppedBy | None = None
+        self._direction: Array | None = None
+        self._last: Evaluation | None = None
+
+    def descend(self) -> StoppedBy | None:
+        """Return why the descent ended, or None after `until` evaluations."""
+        # loads for longer than a small fit takes, and no other method needs it
+        from scipy.optimize import minimize
+
+        options: Any = {"maxcor": SCIPY_PAIRS, "ftol": 0.0, "gtol": 0.0, "maxiter": UNLIMITED, "maxfun": UNLIMITED}
+        start = self._run.here.point
+        try:
+            result = minimize(
+                self._value_and_gradient, start, jac=True, method="L-BFGS-B", callback=self._arrive, options=options
+            )
+        except _StoppedError:
+            return self._reason
+        # 0: there is no gradient left; otherwise no acceptable point was found, along -g neither
+        return StoppedBy.GRADIENT if result.status == 0 else StoppedBy.LINE_SEARCH
+
+    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        here = self._run.here
+        if self._last is None:
+            # the value of the start is known; the first trial step is not 1 but 1 / |g|
+            self._last = here
+            self._follow(-here.gradient)
+            return here.value, here.gradient
+        if self._direction is None:
+            self._follow(point - here.point)
+        self._last = Evaluation(point.copy(), *self._run.evaluate(point))
+        return self._last.value, self._last.gradient
+
+    def _follow(self, direction: Array) -> None:
+        """Go on along a direction unless there is a reason to stop."""
+        run = self._run
+        if run.evaluations >= self._until:
+            raise _StoppedError
+        self._reason = run.stop_reason(-float(direction @ run.here.gradient) / 2, self._values)
+        if self._reason is not None:
+            raise _StoppedError
+        self._direction = direction
+
+    def _arrive(self, intermediate_result: Any) -> None:
+        """Record the point that scipy accepted; scipy requires this parameter name."""
+        assert self._last is not None
+        assert self._direction is not None
+        here, reached, direction, self._direction = self._run.here, self._last, self._direction, None
+        if not reached.value < here.value:
+            # scipy accepts a point that is no lower: only rounding is left, or values beyond are infinite
+            self._reason = StoppedBy.LINE_SEARCH
+            raise _StoppedError
+        self._run.arrive(reached, norm(reached.point - here.point) / norm(direction))
+        self._values.append(reached.value)
 
 
 class Refresh:
-    """The preconditioner of one run: short runs pay little for it, long runs get the best there is."""
+    """The preconditioner of one run: short runs spend little on it, long runs get the best there is."""
 
     def __init__(self, objective: Objective) -> None:
         self.precondition: Precondition = objective.precondition
         self._objective = objective
         self._last, self._gap = 0, GAP[0]
 
-    def at(self, point: Array, evaluations: int) -> None:
-        """Rebuild it at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
-        if evaluations - self._last >= self._gap:
-            self.precondition = self._objective.refreshed(point, min(max(evaluations / 2, COST[0]), COST[1]))
-            self._last, self._gap = evaluations, min(2 * self._gap, GAP[1])
+    def update(self, point: Array, passes: int) -> None:
+        """Rebuild the preconditioner at `point` if it is due; `passes` counts all evaluations and products so far."""
+        if passes - self._last >= self._gap:
+            self.precondition = self._objective.refreshed(point, min(max(passes / 2, COST[0]), COST[1]))
+            self._last, self._gap = passes, min(2 * self._gap, GAP[1])
 
 
 @dataclass(frozen=True)
@@ -187,7 +316,7 @@ class _Pair:
 class Pairs:
     """The limited memory: the last HISTORY steps, and how the gradient changed along them.
 
-    The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of a given guess Q, scaled:
+    The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, scaled:
 
         H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
 
@@ -200,18 +329,18 @@ class Pairs:
     def __len__(self) -> int:
         return len(self._pairs)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._pairs.clear()
 
-    def remember(self, s: Array, y: Array) -> None:
-        """Keep the pair unless its curvature is lost in rounding."""
+    def add(self, s: Array, y: Array) -> None:
+        """Store the pair unless its curvature is lost in rounding."""
         curvature = float(s @ y)
         # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
             self._pairs.append(_Pair(s, y, 1.0 / curvature))
 
     def inverse_hessian(self, precondition: Precondition, gradient: Array, scaled: bool = True) -> Array:
-        """H g, Q being `precondition`; `scaled`: whether by gamma, or Q as it is."""
+        """Return H g with Q = `precondition`, scaled by gamma unless `scaled` is False."""
         q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
         for pair in reversed(self._pairs):
@@ -220,59 +349,26 @@ class Pairs:
         r = precondition(q)
         if self._pairs and scaled:
             last = self._pairs[-1]
-            # gamma = s'y / y'Qy: the guess brought to the scale of the last step
             r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
         for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
             r += np.multiply(alpha - pair.rho * float(pair.y @ r), pair.s, out=along)
         return r
 
 
-def descend(
-    objective: Objective,
-    start: Array,
-    *,
-    newton_from: float,
-    preconditioner: str,
-    tolerance: float,
-    max_iterations: int,
-    report: Report,
-) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
-
-    `preconditioner` is `on`, or `off` for the published methods.
-    """
-    if preconditioner == "off":
-        from bncli.engine.optimizers import scipy_lbfgs  # loads for longer than a small fit takes, and before it starts
-
-        plain = replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
-        run = _Run(plain, start, tolerance, max_iterations, report)
-        reason = run.followed(scipy_lbfgs.descend, newton_from) or run.newton(guess=False)
-    else:
-        run = _Run(objective, start, tolerance, max_iterations, report)
-        reason = run.quasi_newton(newton_from) or run.newton()
-    here = run.here
-    spent = (run.iteration, run.evaluations)
-    return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
-
-
-def _norm(vector: Array) -> float:
-    return math.sqrt(float(vector @ vector))
-
-
 def newton_direction(
     product: Callable[[Array], Array], precondition: Precondition, gradient: Array, truncation: float = TRUNCATION
 ) -> tuple[Array, int]:
-    """Return (a direction of descent, products taken); `product` multiplies by H, positive semidefinite.
+    """Return a direction of descent and the products taken; `product` multiplies by H, positive semidefinite.
 
     Conjugate gradients on Hd = -g that end early (Dembo & Steihaug 1983, Mathematical Programming 26). They lower the
-    quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, a guess of the inverse Hessian, and end
-    when the residual r = -g - Hd is small beside the gradient, r'Qr <= truncation^2 g'Qg: a rough direction is enough
-    where the next point has another Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon
-    where Q is poor: on the hardest problems it took two to three times as many products.)
+    quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, an approximation of the inverse Hessian,
+    and end when the residual r = -g - Hd is small beside the gradient, r'Qr <= truncation^2 g'Qg: a rough direction is
+    enough, since the next point has another Hessian. (The test of Nash & Sofer, by the progress of the model, ends too
+    soon where Q is poor: on the hardest problems it took two to three times as many products.)
 
-    Where H is singular a direction may have no curvature but that of rounding, and a step along it would be rounding
-    too. They end there as well: at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is under FLAT
-    times the largest before it. The metric costs nothing: p_i'Q^-1 p_i = r_i'Qr_i + beta_i^2 p_(i-1)'Q^-1 p_(i-1).
+    If H is singular, a direction may have no curvature except rounding, and a step along it would be rounding too.
+    Conjugate gradients also end there: at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is under
+    FLAT times the largest before it. The metric costs nothing: p_i'Q^-1 p_i = r_i'Qr_i + beta_i^2 p_(i-1)'Q^-1 p_(i-1).
 
     >>> d, products = newton_direction(lambda v: 4.0 * v, lambda v: v, np.array([2.0, -8.0]))
     >>> d.tolist(), products  # -g / 4, in one product

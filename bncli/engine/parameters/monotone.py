@@ -60,7 +60,7 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Ensemble, Model, Optimum, Tables
 from bncli.engine.optimizers import augmented_lagrangian
 from bncli.engine.optimizers.augmented_lagrangian import Inequalities
-from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
+from bncli.engine.optimizers.objective import Objective, Precondition, Report
 from bncli.engine.parameters.coordinates import Linear
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import Family
@@ -300,7 +300,7 @@ class Monotone:
             method=method,
             report=lambda step, x: report(step, x[:n]),
             **stop,
-        ).optimum
+        )
         return replace(found, point=found.point[:n])
 
     def keeps(self, p: Array) -> bool:
@@ -408,27 +408,6 @@ def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monot
     """Return what the directions of the rows' schema ask of parameters; None where they ask for nothing."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
-
-
-def after(free: Optimum, found: Optimum) -> Optimum:
-    """Return what was found from a free optimum, with what both took."""
-    spent = {name: getattr(free, name) + getattr(found, name) for name in ("iterations", "evaluations", "products")}
-    return replace(found, **spent)
-
-
-def report_as_one_run(free: Optimum, report: Report) -> Report:
-    """Hear of what follows a free optimum, and tells it as if both were one run."""
-
-    def tell(step: Step, p: Array) -> None:
-        if step.iteration:
-            spent = {
-                "iteration": step.iteration + free.iterations,
-                "evaluations": step.evaluations + free.evaluations,
-                "gradient_evaluations": step.gradient_evaluations + free.evaluations + free.products,
-            }
-            report(replace(step, **spent), p)
-
-    return tell
 
 
 def check_directions(model: Model) -> None:

@@ -7,7 +7,6 @@ against the summed CLL, on all parameters, the class term included. The optimise
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,11 +21,11 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
 from bncli.engine.optimizers import growing_samples as growing
 from bncli.engine.optimizers.growing_samples import SampleObjective
-from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step, add_counts, continue_reports
 from bncli.engine.parameters.coordinates import Coordinates, Linear, Parameterisation
 from bncli.engine.parameters.flops import Costs
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.parameters.monotone import Monotone, after, monotone_of, report_as_one_run
+from bncli.engine.parameters.monotone import Monotone, monotone_of
 from bncli.engine.parameters.nested_samples import Growth, nested_samples
 from bncli.engine.parameters.preconditioner import Whitening, whitening
 from bncli.engine.parameters.restarts import best_start, random_point
@@ -344,12 +343,10 @@ def _near(problem: _Problem, point: Array) -> Objective:
 
 def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
     limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
-    found: Optimum = _module(settings).minimise(objective, start, report=report, **limits, **settings.options)
+    found: Optimum = OPTIMIZERS.load(settings.optimizer, "minimise")(
+        objective, start, report=report, **limits, **settings.options
+    )
     return found
-
-
-def _module(settings: OptimizerSettings) -> Any:
-    return importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
 
 
 def _minimise_on_growing_samples(
@@ -359,7 +356,7 @@ def _minimise_on_growing_samples(
         objective,
         start,
         samples,
-        method=_module(settings).minimise,
+        method=OPTIMIZERS.load(settings.optimizer, "minimise"),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
         report=report,
@@ -372,13 +369,13 @@ def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
     if monotone is None or monotone.keeps(free.point):
         return free
 
-    return after(free, _constrained(problem, monotone, free.point, report_as_one_run(free, report)))
+    return add_counts(free, _constrained(problem, monotone, free.point, continue_reports(free, report)))
 
 
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
     """Return the optimum under the directions, near `point`."""
     settings = problem.settings
-    method = partial(_module(settings).minimise, **settings.options)
+    method = partial(OPTIMIZERS.load(settings.optimizer, "minimise"), **settings.options)
     # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
     stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
     return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)

@@ -1,10 +1,12 @@
-"""Laws of the descent, with quasi-Newton steps, with Newton steps, and with both; every reason to stop."""
+"""L-BFGS and Newton: beside scipy, stops, reports; pairs, refreshes and truncated directions beside dense algebra."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,25 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize
 
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers import quasi_newton
 from bncli.engine.optimizers.objective import Objective, Step
-from bncli.engine.optimizers.quasi_newton import COST, GAP, Refresh
+from bncli.engine.optimizers.quasi_newton import (
+    COST,
+    GAP,
+    TRUNCATION,
+    Descent,
+    Pairs,
+    Refresh,
+    minimise_lbfgs,
+    minimise_newton,
+    newton_direction,
+)
+from bncli.engine.parameters.optimization import ParameterSpace, _Problem
+from bncli.engine.structures.structure import Dag
+from tests import oracles
+from tests.datasets import dense_dataset, random_dataset
 from tests.problems import (
     PROBLEMS,
     Function,
@@ -27,11 +44,13 @@ from tests.problems import (
     half_square,
     identity,
     logistic_loss,
+    minimise,
     multinomial,
     objective,
     quadratic,
     rosenbrock,
 )
+from tests.spaces import RICH_SPACES, SPACES, catch, fit, how
 
 Array = NDArray[np.float64]
 
@@ -41,19 +60,13 @@ every_switch = pytest.mark.parametrize("switch", SWITCHES)
 conditioned = pytest.mark.parametrize("switch", [word for word in SWITCHES if not word.startswith("published")])
 
 
-def minimise(switch: str, problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:
-    """What is found, to high precision unless told otherwise, and what is reported."""
+def descend(switch: str, problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:
+    """Return the optimum, by default to high precision, and the steps reported."""
     steps: list[Step] = []
     settings = {"tolerance": 1e-12, "max_iterations": 2000, **options}
-    found = quasi_newton.descend(
-        problem,
-        start,
-        newton_from=SWITCHES[switch],
-        preconditioner="off" if switch.startswith("published") else "on",
-        report=lambda step, _: steps.append(step),
-        **settings,
-    )
-    return found, steps
+    run = Descent(problem, start, report=lambda step, _: steps.append(step), **settings)
+    preconditioner = "off" if switch.startswith("published") else "on"
+    return quasi_newton.descend(run, SWITCHES[switch], preconditioner), steps
 
 
 def products_of(steps: list[Step]) -> list[int]:
@@ -68,7 +81,7 @@ def test_as_low_as_scipy_gets(switch: str, name: str, preconditioned: bool) -> N
     function, n = PROBLEMS[name]
     scales = np.geomspace(0.5, 2, n)
     problem = objective(function, (lambda g: scales * g) if preconditioned else identity)
-    found, _steps = minimise(switch, problem, np.full(n, -0.5))
+    found, _steps = descend(switch, problem, np.full(n, -0.5))
     peer = optimize.minimize(
         function, np.full(n, -0.5), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000}
     )
@@ -85,7 +98,7 @@ def test_with_the_inverse_hessian_a_bowl_takes_one_step(switch: str, n: int, see
     function, a = quadratic(n, seed, condition)
     inverse = np.linalg.inv(a)
     problem = objective(function, lambda g: inverse @ g, hessian=lambda _: lambda v: a @ v)
-    found, _ = minimise(switch, problem, np.full(n, 3.0), tolerance=1e-9)
+    found, _ = descend(switch, problem, np.full(n, 3.0), tolerance=1e-9)
     assert found.iterations <= 2
     assert found.value == pytest.approx(1.0, abs=1e-9)
 
@@ -101,7 +114,7 @@ def test_reports_start_iterations_and_what_they_cost(switch: str, name: str) -> 
         product = differences(function)(point)
         return lambda v: [products.append(v), product(v)][1]
 
-    found, steps = minimise(switch, objective(counting, hessian=hessian), np.zeros(n))
+    found, steps = descend(switch, objective(counting, hessian=hessian), np.zeros(n))
     assert [step.iteration for step in steps] == list(range(found.iterations + 1))
     assert steps[0] == Step(0, function(np.zeros(n))[0], steps[0].gradient_norm, 0.0, 1, 1)
     assert steps[0].gradient_norm == pytest.approx(float(np.linalg.norm(function(np.zeros(n))[1])))
@@ -119,7 +132,7 @@ def test_reports_start_iterations_and_what_they_cost(switch: str, name: str) -> 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_newton_steps_begin_after_the_evaluations_named_and_never_end(switch: str, name: str) -> None:
     function, n = PROBLEMS[name]
-    _found, steps = minimise(switch, objective(function), np.zeros(n))
+    _found, steps = descend(switch, objective(function), np.zeros(n))
     for before, after in itertools.pairwise(steps):
         assert (products_of([after]) > products_of([before])) is (before.evaluations >= SWITCHES[switch])
 
@@ -127,14 +140,14 @@ def test_newton_steps_begin_after_the_evaluations_named_and_never_end(switch: st
 @every_switch
 def test_the_start_is_left_alone_and_runs_are_equal_to_the_bit(switch: str) -> None:
     start = np.full(15, 0.25)
-    first, second = (minimise(switch, objective(multinomial(0, 1.0)), start)[0] for _ in range(2))
+    first, second = (descend(switch, objective(multinomial(0, 1.0)), start)[0] for _ in range(2))
     assert start.tolist() == [0.25] * 15
     assert first.point.tobytes() == second.point.tobytes()
 
 
 @every_switch
 def test_stops_by_gradient_where_the_start_is_the_optimum(switch: str) -> None:
-    found, _ = minimise(switch, objective(lambda x: (1.0 + float(x @ x), 2 * x)), np.zeros(3))
+    found, _ = descend(switch, objective(lambda x: (1.0 + float(x @ x), 2 * x)), np.zeros(3))
     assert (found.stopped_by, found.iterations, found.evaluations) == (StoppedBy.GRADIENT, 0, 1)
 
 
@@ -144,7 +157,7 @@ def test_stops_by_gradient_where_the_start_is_the_optimum(switch: str) -> None:
 def test_stops_by_tolerance_where_iterations_gain_little(switch: str, name: str, tolerance: float) -> None:
     """The last quasi-Newton iterations together, or the last Newton iterations; not before."""
     function, n = PROBLEMS[name]
-    found, steps = minimise(switch, objective(function), np.full(n, -0.5), tolerance=tolerance)
+    found, steps = descend(switch, objective(function), np.full(n, -0.5), tolerance=tolerance)
     small = [end for end in range(1, len(steps)) if _gains_little(steps[: end + 1], SWITCHES[switch], tolerance)]
     assert small == [len(steps) - 1] or (small == [] and found.stopped_by is StoppedBy.GRADIENT)
 
@@ -171,7 +184,7 @@ def test_a_small_step_before_the_first_newton_step_is_no_reason_to_stop(monkeypa
         return (1e-5 if len(calls) < 6 else 1.0) * g
 
     monkeypatch.setitem(SWITCHES, "soon", 6)
-    found, steps = minimise("soon", objective(function, precondition), np.ones(3), tolerance=1e-2)
+    found, steps = descend("soon", objective(function, precondition), np.ones(3), tolerance=1e-2)
     assert products_of(steps)[-1] > 0
     assert found.value == pytest.approx(1.0, abs=1e-6)
 
@@ -179,7 +192,7 @@ def test_a_small_step_before_the_first_newton_step_is_no_reason_to_stop(monkeypa
 @every_switch
 @pytest.mark.parametrize("cap", [0, 1, 7])
 def test_stops_at_the_cap(switch: str, cap: int) -> None:
-    found, steps = minimise(switch, objective(rosenbrock), np.full(8, -0.5), max_iterations=cap)
+    found, steps = descend(switch, objective(rosenbrock), np.full(8, -0.5), max_iterations=cap)
     assert found.stopped_by is StoppedBy.MAX_ITERATIONS
     assert found.iterations == cap == len(steps) - 1
 
@@ -188,7 +201,7 @@ def test_evaluations_and_products_are_capped_too() -> None:
     """Twenty curvatures of many magnitudes: an iteration takes many products."""
     function, a = quadratic(20, 1, 1e8)
     problem = objective(function, hessian=lambda _: lambda v: a @ v)
-    found, steps = minimise("newton", problem, np.full(20, -0.5), max_iterations=8)
+    found, steps = descend("newton", problem, np.full(20, -0.5), max_iterations=8)
     assert found.stopped_by is StoppedBy.MAX_ITERATIONS
     assert found.iterations < 8
     spent = [step.gradient_evaluations for step in steps]
@@ -197,7 +210,7 @@ def test_evaluations_and_products_are_capped_too() -> None:
 
 @every_switch
 def test_stops_by_line_search_where_no_point_is_lower(switch: str) -> None:
-    found, _ = minimise(switch, objective(lambda x: (1.0 + 1e3 * float(x[0]), np.full(1, -1e3))), np.zeros(1))
+    found, _ = descend(switch, objective(lambda x: (1.0 + 1e3 * float(x[0]), np.full(1, -1e3))), np.zeros(1))
     assert found.stopped_by is StoppedBy.LINE_SEARCH
     assert abs(found.point[0]) < 1e-12
 
@@ -208,7 +221,7 @@ def test_stops_by_line_search_where_a_newton_step_finds_no_lower_point() -> None
     def function(x: Array) -> tuple[float, Array]:
         return (1.0 - float(x[0]) if x[0] <= 0 else 3.0), -np.ones(1)
 
-    found, steps = minimise("newton", objective(function, hessian=lambda _: identity), -np.ones(1))
+    found, steps = descend("newton", objective(function, hessian=lambda _: identity), -np.ones(1))
     assert found.stopped_by is StoppedBy.LINE_SEARCH
     assert found.point.tolist() == [0.0]
     assert len(steps) == 2
@@ -216,7 +229,7 @@ def test_stops_by_line_search_where_a_newton_step_finds_no_lower_point() -> None
 
 @every_switch
 def test_stops_as_separable_when_the_objective_says_so(switch: str) -> None:
-    found, _ = minimise(switch, objective(logistic_loss, separable=lambda value: value < 1e-3), np.zeros(1))
+    found, _ = descend(switch, objective(logistic_loss, separable=lambda value: value < 1e-3), np.zeros(1))
     assert found.stopped_by is StoppedBy.SEPARABLE
     assert found.value < 1e-3
 
@@ -226,13 +239,13 @@ def test_a_minimum_of_value_zero_is_reached_quietly(switch: str) -> None:
     """Badly scaled."""
     scales = np.array([0.5, 1.0, 2.0])
     problem = objective(half_square, lambda g: scales * g)
-    found, _ = minimise(switch, problem, np.array([1.0, 2.0, 3.0]), tolerance=1e-8)
+    found, _ = descend(switch, problem, np.array([1.0, 2.0, 3.0]), tolerance=1e-8)
     assert found.value < 1e-8
 
 
 @conditioned
 def test_a_wall_of_infinity_is_not_entered(switch: str) -> None:
-    found, _ = minimise(switch, objective(barrier), np.array([30.0]))
+    found, _ = descend(switch, objective(barrier), np.array([30.0]))
     assert found.point[0] == pytest.approx(1.0, abs=1e-4)
 
 
@@ -240,7 +253,7 @@ def test_a_wall_of_infinity_is_not_entered(switch: str) -> None:
 @given(seed=st.integers(0, 999), penalty=st.sampled_from([0.01, 1.0, 100.0]))
 def test_random_softmax_problems_reach_the_optimum(switch: str, seed: int, penalty: float) -> None:
     function = multinomial(seed, penalty, n=30, m=3)
-    found, _ = minimise(switch, objective(function), np.zeros(9))
+    found, _ = descend(switch, objective(function), np.zeros(9))
     peer = optimize.minimize(function, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-8})
     assert found.value <= peer.fun * (1 + 1e-9)
 
@@ -257,19 +270,19 @@ def test_the_preconditioner_made_at_a_point_of_the_way_is_used(switch: str) -> N
         return lambda g: inverse @ g
 
     problem = Objective(function, identity, lambda _: lambda v: a @ v, refreshed, lambda value: False)
-    found, steps = minimise(switch, problem, np.full(40, 3.0), tolerance=1e-10)
+    found, steps = descend(switch, problem, np.full(40, 3.0), tolerance=1e-10)
     assert len(made) == 1
     assert 12.0 <= made[0][1] < 30.0
     assert found.value == pytest.approx(1.0, abs=1e-8)
     assert found.evaluations + products_of(steps)[-1] < 60
     plain = objective(function, hessian=lambda _: lambda v: a @ v)
-    assert minimise(switch, plain, np.full(40, 3.0), tolerance=1e-10)[0].iterations > found.iterations
+    assert descend(switch, plain, np.full(40, 3.0), tolerance=1e-10)[0].iterations > found.iterations
 
 
 @every_switch
 def test_functions_are_of_one_parameter_too(switch: str) -> None:
     function: Function = lambda x: (float(np.cosh(x[0])), np.sinh(x))  # noqa: E731
-    found, _ = minimise(switch, objective(function), np.array([5.0]))
+    found, _ = descend(switch, objective(function), np.array([5.0]))
     assert found.value == pytest.approx(1.0, abs=1e-10)
 
 
@@ -288,7 +301,7 @@ def run(spent: Iterable[int]) -> list[tuple[int, float]]:
     assert refresh.precondition is identity
     for evaluations in spent:
         before = len(made)
-        refresh.at(np.array([float(evaluations)]), evaluations)
+        refresh.update(np.array([float(evaluations)]), evaluations)
         factor = made[-1][0] if made else 1
         assert refresh.precondition(np.ones(1)).tolist() == [factor]
         assert len(made) - before in (0, 1)
@@ -321,3 +334,540 @@ def test_gaps_double_and_costs_stay_in_bounds(tries: list[int]) -> None:
         assert cost == min(max(evaluations / 2, COST[0]), COST[1])
         last, gap = evaluations, min(2 * gap, GAP[1])
     assert sum(tries) - last < gap + 60
+
+
+def random_pairs(n: int, count: int, seed: int) -> tuple[list[tuple[Array, Array]], Array]:
+    """Steps, and gradients as they change over a bowl; and a positive definite guess."""
+    rng = np.random.default_rng(seed)
+    root, guess = rng.normal(size=(n, n)), rng.normal(size=(n, n))
+    hessian = root @ root.T + 0.1 * np.eye(n)
+    steps = rng.normal(size=(count, n))
+    return [(s, hessian @ s) for s in steps], guess @ guess.T + 0.1 * np.eye(n)
+
+
+def dense(pairs: list[tuple[Array, Array]], guess: Array) -> Array:
+    """H <- (I - rho s y') H (I - rho y s') + rho s s', pair by pair, the oldest first."""
+    h = guess.copy()
+    if pairs:
+        s, y = pairs[-1]
+        h *= (s @ y) / (y @ guess @ y)
+    for s, y in pairs:
+        rho = 1.0 / (s @ y)
+        left = np.eye(len(s)) - rho * np.outer(s, y)
+        h = left @ h @ left.T + rho * np.outer(s, s)
+    return h
+
+
+@given(st.integers(1, 8), st.integers(0, 6), st.integers(0, 999))
+def test_it_is_the_bfgs_formula(n: int, count: int, seed: int) -> None:
+    listed, guess = random_pairs(n, count, seed)
+    memory = Pairs()
+    for pair in listed:
+        memory.add(*pair)
+    assert len(memory) == count
+    expected = dense(listed, guess)
+    found = np.stack([memory.inverse_hessian(lambda g: guess @ g, unit) for unit in np.eye(n)], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+    if listed:
+        s, y = listed[-1]
+        np.testing.assert_allclose(memory.inverse_hessian(lambda g: guess @ g, y), s, atol=1e-7 * np.linalg.norm(s))
+
+
+def test_only_the_last_pairs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, guess = random_pairs(5, quasi_newton.HISTORY + 7, 0)
+    everything, last = Pairs(), Pairs()
+    for pair in listed:
+        everything.add(*pair)
+    for pair in listed[7:]:
+        last.add(*pair)
+    assert len(everything) == quasi_newton.HISTORY
+    g = np.arange(5.0)
+    one, other = (memory.inverse_hessian(lambda v: guess @ v, g) for memory in (everything, last))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_forgotten_leaves_the_guess() -> None:
+    listed, guess = random_pairs(4, 3, 1)
+    memory = Pairs()
+    for pair in listed:
+        memory.add(*pair)
+    memory.clear()
+    assert len(memory) == 0
+    np.testing.assert_array_equal(memory.inverse_hessian(lambda g: guess @ g, np.ones(4)), guess @ np.ones(4))
+
+
+@pytest.mark.parametrize("y", [np.array([-1.0, 0.0]), np.zeros(2), np.array([0.0, 3.0]), np.array([1e-14, 1.0])])
+def test_pairs_without_curvature_are_not_kept(y: Array) -> None:
+    memory = Pairs()
+    memory.add(np.array([1.0, 0.0]), y)
+    assert len(memory) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e60])
+def test_the_units_of_a_pair_do_not_matter(scale: float) -> None:
+    memory = Pairs()
+    memory.add(scale * np.array([1.0, 0.0]), scale * np.array([1.0, 1.0]))
+    assert len(memory) == 1
+
+
+def test_pairs_leave_the_gradient_alone() -> None:
+    listed, _ = random_pairs(4, 3, 1)
+    memory, g = Pairs(), np.ones(4)
+    for pair in listed:
+        memory.add(*pair)
+    memory.inverse_hessian(lambda v: v, g)
+    assert g.tolist() == [1.0] * 4
+
+
+def spd(n: int, seed: int, condition: float) -> Array:
+    q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, n)))
+    return np.asarray(q * np.geomspace(1.0, condition, n) @ q.T)
+
+
+def times(matrix: Array) -> Any:
+    return lambda v: matrix @ v
+
+
+@given(st.integers(1, 12), st.integers(0, 99), st.floats(1, 1e4))
+def test_with_enough_steps_it_is_newtons_direction(n: int, seed: int, condition: float) -> None:
+    h, q = spd(n, seed, condition), spd(n, seed + 1, 10.0)
+    g = np.random.default_rng(seed).normal(size=n)
+    d, used = newton_direction(times(h), times(q), g, truncation=1e-9)
+    np.testing.assert_allclose(d, np.linalg.solve(h, -g), rtol=1e-5, atol=1e-6 * np.linalg.norm(g))
+    assert 1 <= used <= quasi_newton.MAX_PRODUCTS
+
+
+@given(st.integers(1, 12), st.integers(0, 99), st.floats(1, 1e6))
+def test_with_the_exact_inverse_one_product_is_enough(n: int, seed: int, condition: float) -> None:
+    h = spd(n, seed, condition)
+    g = np.random.default_rng(seed).normal(size=n)
+    d, used = newton_direction(times(h), times(np.linalg.inv(h)), g)
+    assert used == 1
+    np.testing.assert_allclose(h @ d, -g, atol=1e-6 * np.linalg.norm(g))
+
+
+@given(st.integers(2, 8), st.integers(0, 99), st.floats(1, 100))
+def test_it_ends_at_the_first_residual_that_is_small(n: int, seed: int, condition: float) -> None:
+    h, q = spd(n, seed, condition), spd(n, seed + 1, 10.0)
+    g = np.random.default_rng(seed).normal(size=n)
+    d, used = newton_direction(times(h), times(q), g)
+    size = [_relative_residual(h, q, g, step) for step in _plain_conjugate_gradients(h, q, g, used)]
+    assert _relative_residual(h, q, g, d) <= TRUNCATION + 1e-6
+    assert all(s > TRUNCATION - 1e-6 for s in size[:-1])
+    assert size[-1] == pytest.approx(_relative_residual(h, q, g, d), rel=1e-4, abs=1e-6)
+
+
+def _relative_residual(h: Array, q: Array, g: Array, d: Array) -> float:
+    r = -g - h @ d
+    return float(np.sqrt((r @ q @ r) / (g @ q @ g)))
+
+
+def _plain_conjugate_gradients(h: Array, q: Array, g: Array, n_steps: int) -> list[Array]:
+    """The minimisers of the model over growing Krylov spaces, by dense least squares in the metric of H."""
+    basis, found, v = np.zeros((len(g), 0)), [], q @ g
+    for _ in range(n_steps):
+        v -= basis @ (basis.T @ v)
+        v -= basis @ (basis.T @ v)
+        basis = np.column_stack([basis, v / np.linalg.norm(v)])
+        found.append(basis @ np.linalg.solve(basis.T @ h @ basis, -basis.T @ g))
+        v = q @ (h @ basis[:, -1])
+    return found
+
+
+@given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 99), st.integers(1, 5))
+def test_it_always_leads_down_and_lowers_the_model(n: int, rank: int, seed: int, most: int) -> None:
+    """Semidefinite Hessians of any rank, however few the products."""
+    rng = np.random.default_rng(seed)
+    root, q = rng.normal(size=(n, rank)), spd(n, seed, 100.0)
+    h, g = root @ root.T, rng.normal(size=n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quasi_newton, "MAX_PRODUCTS", most)
+        d, used = newton_direction(times(h), times(q), g)
+    assert 1 <= used <= most
+    assert np.isfinite(d).all()
+    assert float(d @ g) < 0
+    if rank:
+        assert float(g @ d + d @ h @ d / 2) < 1e-9
+
+
+def test_without_curvature_it_is_the_preconditioned_gradient() -> None:
+    g = np.array([1.0, -2.0])
+    for h in (np.zeros((2, 2)), -np.eye(2)):
+        d, used = newton_direction(times(h), lambda v: 3.0 * v, g)
+        assert used == 1
+        assert d.tolist() == [-3.0, 6.0]
+
+
+def test_curvature_that_vanishes_later_ends_the_way() -> None:
+    """The gradient lies half in the range of H and half in its null space."""
+    h, g = np.diag([1.0, 0.0]), np.array([1.0, 1.0])
+    d, used = newton_direction(times(h), identity, g)
+    assert used == 2
+    assert float(d @ g) < 0
+    np.testing.assert_allclose(d, [-2.0, -2.0])
+
+
+def test_a_newton_direction_leaves_the_gradient_alone() -> None:
+    g = np.array([1.0, -2.0])
+    newton_direction(times(spd(2, 0, 50.0)), identity, g)
+    assert g.tolist() == [1.0, -2.0]
+
+
+def test_products_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Array] = []
+    h = spd(30, 0, 1e8)
+
+    def product(v: Array) -> Array:
+        calls.append(v)
+        return h @ v
+
+    for most in (1, 3, 200):
+        monkeypatch.setattr(quasi_newton, "MAX_PRODUCTS", most)
+        calls.clear()
+        _, used = newton_direction(product, identity, np.ones(30))
+        assert used == len(calls) <= most
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_as_low_as_scipy_gets_without_a_hessian(name: str) -> None:
+    function, n = PROBLEMS[name]
+    found, steps = minimise(minimise_lbfgs, objective(function, hessian=fail_if_called), np.full(n, -0.5))
+    peer = optimize.minimize(
+        function, np.full(n, -0.5), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000}
+    )
+    assert found.value <= peer.fun + 1e-8 * abs(peer.fun)
+    assert all(step.gradient_evaluations == step.evaluations for step in steps)
+    assert found.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT)
+
+
+def test_the_preconditioner_is_refreshed_while_the_run_lasts() -> None:
+    refreshed: list[tuple[bytes, float]] = []
+
+    def refresh(point: Array, cost: float) -> Any:
+        refreshed.append((point.tobytes(), cost))
+        return identity
+
+    points: list[bytes] = []
+    problem = Objective(rosenbrock, identity, fail_if_called, refresh, lambda value: False)
+    start = np.full(8, -0.5)
+    found = minimise_lbfgs(
+        problem, start, tolerance=1e-12, max_iterations=2000, report=lambda step, p: points.append(p.tobytes())
+    )
+    assert found.evaluations >= 45
+    assert len(refreshed) == sum(found.evaluations >= n for n in (15, 45, 105, 225, 345))
+    assert all(point in points for point, _ in refreshed)
+    assert refreshed[0][1] == 12.0
+
+
+def test_a_tolerance_is_a_share_of_no_less_than_what_is_negligible() -> None:
+    """(p - 1)^4 falls to 0, of which no share is ever enough."""
+
+    def quartic(p: Array) -> tuple[float, Array]:
+        return float(np.sum((p - 1.0) ** 4)), 4.0 * (p - 1.0) ** 3
+
+    exact, soon = (
+        minimise(minimise_lbfgs, replace(objective(quartic), negligible=negligible), np.full(3, 3.0), tolerance=1e-3)[0]
+        for negligible in (0.0, 1e-2)
+    )
+    assert soon.evaluations < exact.evaluations
+    assert exact.value < soon.value < 1e-3
+
+
+TAN = Dag(((), (0,), (0,)), (0, 1, 2))
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton steps from the first on."""
+    monkeypatch.setattr(quasi_newton, "NEWTON_FROM", 1)
+
+
+def dense_hessian(function: Any, point: Array) -> Array:
+    """The Hessian there as a matrix."""
+    product = differences(function)(point)
+    matrix = np.stack([product(unit) for unit in np.eye(len(point))], axis=1)
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("method", ["trust-ncg", "Newton-CG"])
+def test_as_low_as_scipys_newton_methods(name: str, method: str) -> None:
+    function, n = PROBLEMS[name]
+    start = np.full(n, -0.5)
+    found, steps = minimise(minimise_newton, objective(function), start)
+    options = {"gtol": 1e-9} if method == "trust-ncg" else {"xtol": 1e-12}
+    peer = optimize.minimize(
+        function, start, jac=True, hess=lambda p: dense_hessian(function, p), method=method, options=options
+    )
+    assert found.value <= peer.fun + 1e-9 * abs(peer.fun)
+    assert found.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT)
+    assert steps[-1].gradient_evaluations > found.evaluations
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_evaluation_and_product_is_told(name: str) -> None:
+    function, n = PROBLEMS[name]
+    counting, calls = counted(function)
+    products: list[Array] = []
+
+    def hessian(point: Array) -> Any:
+        product = differences(function)(point)
+        return lambda v: [products.append(v), product(v)][1]
+
+    found, steps = minimise(minimise_newton, objective(counting, hessian=hessian), np.full(n, -0.5))
+    assert steps[-1].evaluations == found.evaluations == len(calls)
+    assert steps[-1].gradient_evaluations == len(calls) + len(products)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_until_it_takes_over_it_is_lbfgs(name: str) -> None:
+    function, n = PROBLEMS[name]
+    found, steps = minimise(minimise_newton, objective(function), np.full(n, -0.5))
+    expected, before = minimise(minimise_lbfgs, objective(function), np.full(n, -0.5))
+    early = [step for step in before if step.evaluations < quasi_newton.NEWTON_FROM]
+    assert steps[: len(early)] == early
+    if len(early) == len(before):
+        assert found.point.tobytes() == expected.point.tobytes()
+
+
+def nearly_separable(n_labels: int) -> Dataset:
+    """The first attribute is the class but for one row in two hundred; some values are rare."""
+    rng = np.random.default_rng(0)
+    data = random_dataset(600, (4, 2, 5), n_labels, seed=3)
+    first = np.where(rng.random(600) < 0.005, rng.integers(0, 4, 600), data.labels)
+    rare = np.where(rng.random(600) < 0.97, 0, data.codes[2])
+    return Dataset(data.schema, (first.astype(np.uint8), data.codes[1], rare.astype(np.uint8)), data.labels)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("n_labels", [2, 3, 4])
+@pytest.mark.parametrize("name", ["discriminative", "weighted 4", "lr"])
+def test_nearly_separable_rows_with_a_small_penalty_reach_what_scipy_reaches(name: str, n_labels: int) -> None:
+    data, penalty = nearly_separable(n_labels), 0.01
+    caught = catch(name, data, TAN)
+    learnt = fit(name, data, TAN, init="zero", optimizer="newton", penalty=penalty, tolerance=1e-10)
+    told: list[Any] = []
+    fit(name, data, TAN, init="zero", optimizer="newton", penalty=penalty, tolerance=1e-10, watch=told.append)
+    found = told[-1].penalty - told[-1].cll
+    problem = _Problem(ParameterSpace(caught.likelihood, caught.space), how(init="zero", penalty=penalty))
+    peer = optimize.minimize(
+        problem.value_and_gradient,
+        problem.start,
+        jac=True,
+        hessp=lambda p, v: problem.objective.hessian(p)(v),
+        method="trust-ncg",
+        options={"gtol": 1e-7, "maxiter": 500},
+    )
+    assert found == pytest.approx(peer.fun, rel=1e-8)
+    assert learnt.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT)
+    cells = np.concatenate([learnt.tables.bias[:, np.newaxis], *(w.T for w in learnt.tables.weights)], axis=1)
+    slow, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, cells)
+    assert learnt.cll == pytest.approx(slow, rel=1e-9)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("penalty", [0.01, 1.0])
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_same_optimum_as_lbfgs(name: str, penalty: float, n_labels: int) -> None:
+    data = random_dataset(150, (3, 2, 4), n_labels, weighted=True, seed=2)
+    told: dict[str, Any] = {}
+    for optimizer in ("lbfgs", "newton"):
+        events: list[Any] = []
+        fit(name, data, TAN, penalty=penalty, optimizer=optimizer, tolerance=1e-11, watch=events.append)
+        told[optimizer] = events[-1]
+    one, other = (event.cll - event.penalty for event in told.values())
+    assert one == pytest.approx(other, rel=1e-8)
+    assert told["lbfgs"].gradient_evaluations == told["lbfgs"].cll_evaluations
+    assert told["newton"].gradient_evaluations > told["newton"].cll_evaluations
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("n_labels", [2, 3, 12])
+def test_without_a_penalty_all_rich_spaces_reach_one_optimum(n_labels: int) -> None:
+    data = dense_dataset((2, 3, 2), n_labels, copies=6)
+    clls = [fit(name, data, TAN, optimizer="newton", init="zero").cll for name in RICH_SPACES]
+    assert max(clls) - min(clls) <= 1e-8 * abs(max(clls))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", SPACES)
+def test_separable_classes_are_seen(name: str) -> None:
+    learnt = fit(name, random_dataset(3, (3, 2, 4), 2), TAN, init="zero", optimizer="newton")
+    assert learnt.stopped_by is StoppedBy.SEPARABLE
+    assert all(np.isfinite(w).all() for w in learnt.tables.weights)
+
+
+def fail_if_called(*_: Any) -> Any:
+    raise AssertionError("only value and gradient are needed")
+
+
+def plain(
+    function: Any, start: Array, method: Any = minimise_lbfgs, **options: Any
+) -> tuple[Any, list[Step], list[Array]]:
+    """What is found without a preconditioner, the steps reported, and the points."""
+    steps: list[Step] = []
+    points: list[Array] = []
+
+    def report(step: Step, point: Array) -> None:
+        steps.append(step)
+        points.append(point.copy())
+
+    hessian = fail_if_called if method is minimise_lbfgs else objective(function).hessian
+    problem = Objective(function, fail_if_called, hessian, fail_if_called, lambda value: False)
+    settings = {"tolerance": 1e-12, "max_iterations": 2000, **options}
+    return method(problem, start, preconditioner="off", report=report, **settings), steps, points
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_iterates_are_those_of_scipy_with_its_own_settings(name: str) -> None:
+    function, n = PROBLEMS[name]
+    theirs: list[Array] = []
+    evaluations: list[int] = []
+    counting, calls = counted(function)
+
+    def told(intermediate_result: Any) -> None:
+        theirs.append(intermediate_result.x.copy())
+        evaluations.append(len(calls))
+
+    optimize.minimize(counting, np.full(n, -0.5), jac=True, method="L-BFGS-B", callback=told)
+    _, steps, points = plain(function, np.full(n, -0.5))
+    assert len(theirs) >= 2
+    shared = min(len(theirs), len(points) - 1)
+    assert shared >= min(len(theirs), 10)
+    np.testing.assert_array_equal(np.stack(points[1 : shared + 1]), np.stack(theirs[:shared]))
+    assert [step.evaluations for step in steps[1 : shared + 1]] == evaluations[:shared]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_newton_begins_with_the_same_iterates(name: str) -> None:
+    function, n = PROBLEMS[name]
+    _, _, points = plain(function, np.full(n, -0.5), max_iterations=15)
+    _, _, again = plain(function, np.full(n, -0.5), method=minimise_newton, max_iterations=15)
+    np.testing.assert_array_equal(np.stack(points), np.stack(again))
+
+
+def test_directions_are_those_of_the_formula() -> None:
+    """H <- (I - rho s y') H (I - rho y s') + rho s s', over the last pairs, on top of s'y / y'y."""
+    _, steps, x = plain(rosenbrock, np.full(6, -0.5))
+    g = [rosenbrock(point)[1] for point in x]
+    assert len(x) > quasi_newton.SCIPY_PAIRS + 5
+    for k in range(len(x) - 8):  # after that rounding is all that is left of some steps
+        pairs = [(x[j + 1] - x[j], g[j + 1] - g[j]) for j in range(max(0, k - quasi_newton.SCIPY_PAIRS), k)]
+        h = np.eye(6)
+        if pairs:
+            s, y = pairs[-1]
+            h *= (s @ y) / (y @ y)
+        for s, y in pairs:
+            left = np.eye(6) - np.outer(s, y) / (s @ y)
+            h = left @ h @ left.T + np.outer(s, s) / (s @ y)
+        np.testing.assert_allclose(x[k + 1] - x[k], -steps[k + 1].step * (h @ g[k]), rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_points_satisfy_the_strong_wolfe_conditions_and_the_first_trial_has_length_one(name: str) -> None:
+    function, n = PROBLEMS[name]
+    counting, calls = counted(function)
+    _, steps, x = plain(counting, np.full(n, -0.5))
+    assert float(np.linalg.norm(calls[1] - calls[0])) == pytest.approx(1.0)
+    if steps[1].evaluations == 2:
+        assert steps[1].step == pytest.approx(1 / steps[0].gradient_norm)
+    for before, after in itertools.pairwise(x[:-3]):
+        (f0, g0), (f1, g1), s = function(before), function(after), after - before
+        assert f1 <= f0 + 1e-3 * (g0 @ s)
+        assert abs(g1 @ s) <= 0.9 * abs(g0 @ s)
+
+
+@pytest.mark.parametrize("method", [minimise_lbfgs, minimise_newton])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_as_low_as_with_a_preconditioner(name: str, method: Any) -> None:
+    function, n = PROBLEMS[name]
+    found, steps, _ = plain(function, np.full(n, -0.5), method)
+    other, _ = minimise(method, objective(function), np.full(n, -0.5))
+    assert found.value == pytest.approx(other.value, rel=1e-9)
+    assert [step.iteration for step in steps] == list(range(found.iterations + 1))
+    values = [step.value for step in steps]
+    assert all(after <= before + 1e-13 * abs(before) for before, after in itertools.pairwise(values))
+
+
+def test_newton_ends_near_the_optimum_where_curvature_is_small() -> None:
+    """The gradient in itself would say too soon that little is left: at 1e-7 or more above the optimum.
+
+    Those who go on end within 1e-9, with every kernel of the linear algebra.
+    """
+    function, _ = quadratic(60, 3, 1e6)
+
+    def flat(x: Array) -> tuple[float, Array]:
+        value, gradient = function(x)
+        return 1.0 + 1e-7 * (value - 1.0), 1e-7 * gradient
+
+    found, steps, _ = plain(flat, np.full(60, 3.0), minimise_newton, tolerance=1e-9)
+    assert steps[-1].gradient_evaluations > steps[-1].evaluations
+    assert found.value == pytest.approx(1.0, abs=1e-8)
+
+
+def test_a_minimum_reached_exactly_has_no_gradient_left() -> None:
+    found, _, _ = plain(half_square, np.array([3.0, 4.0]), tolerance=0.0)
+    assert (found.value, found.stopped_by) == (0.0, StoppedBy.GRADIENT)
+
+
+def test_values_that_fall_no_further_end_the_search() -> None:
+    """What is below a digit of the value is lost in it, though the gradient knows of it."""
+    scales = np.diag([1.0, 1e-7, 1e-8])
+
+    def rounded(x: Array) -> tuple[float, Array]:
+        return float(np.float32(1.0 + x @ scales @ x)), 2 * scales @ x
+
+    found, _, _ = plain(rounded, np.array([3.0, -1.0, 2.0]), tolerance=0.0)
+    assert found.stopped_by is StoppedBy.LINE_SEARCH
+    assert found.value == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_wall_of_infinity_is_not_entered_and_what_was_reached_stays() -> None:
+    """scipy gives up before a wall; no likelihood has one."""
+    found, steps, points = plain(barrier, np.array([30.0]))
+    assert found.stopped_by is StoppedBy.LINE_SEARCH
+    assert 1.0 < found.point[0] < 30.0
+    assert found.point.tolist() == points[-1].tolist()
+    assert found.iterations == len(steps) - 1 >= 1
+
+
+def test_a_higher_point_that_scipy_takes_ends_the_search_at_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pretended(fun: Any, x0: Array, *, callback: Any, **_: Any) -> Any:
+        for x in (x0, x0 / 2, -x0):
+            fun(x)
+            if x is not x0:
+                callback(intermediate_result=None)
+        return SimpleNamespace(status=0)
+
+    monkeypatch.setattr(optimize, "minimize", pretended)
+    found, steps, _ = plain(half_square, np.array([4.0]))
+    assert [step.value for step in steps] == [8.0, 2.0]
+    assert (found.value, found.stopped_by) == (2.0, StoppedBy.LINE_SEARCH)
+
+
+def test_the_stops_are_asked_before_a_point_is_evaluated() -> None:
+    counting, calls = counted(rosenbrock)
+    found, _, _ = plain(counting, np.full(4, -0.5), max_iterations=5)
+    assert found.evaluations == len(calls)
+    assert found.iterations == 5
+    none, _, _ = plain(counting, np.full(4, -0.5), max_iterations=0)
+    assert (none.evaluations, none.stopped_by, len(calls)) == (1, StoppedBy.MAX_ITERATIONS, found.evaluations + 1)
+
+
+def test_no_parameters_at_all_are_at_their_optimum() -> None:
+    found, _, _ = plain(lambda x: (1.0, x.copy()), np.zeros(0))
+    assert (found.iterations, found.stopped_by) == (0, StoppedBy.GRADIENT)
+
+
+def test_on_is_the_default() -> None:
+    asked: list[Array] = []
+
+    def precondition(g: Array) -> Array:
+        asked.append(g)
+        return identity(g)
+
+    minimise(minimise_lbfgs, objective(rosenbrock, precondition), np.full(2, -0.5))
+    assert asked

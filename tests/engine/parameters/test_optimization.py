@@ -11,7 +11,7 @@ import pytest
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import StoppedBy
-from bncli.engine.optimizers import newton
+from bncli.engine.optimizers import quasi_newton
 from bncli.engine.parameters.flops import of_free_tables, of_networks
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import ParameterSpace, find_optimum_from
@@ -74,7 +74,7 @@ def test_threads_do_not_change_a_bit(
     monkeypatch: pytest.MonkeyPatch, name: str, how_many_and_by: tuple[int, str]
 ) -> None:
     n_labels, optimizer = how_many_and_by
-    monkeypatch.setattr(newton, "NEWTON_FROM", 4)
+    monkeypatch.setattr(quasi_newton, "NEWTON_FROM", 4)
     outcomes = []
     for threads in (1, 2, 3):
         data = random_dataset(4_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
@@ -208,7 +208,7 @@ def test_separable_classes_are_seen_by_every_optimizer(optimizer: str) -> None:
 @every_space
 @pytest.mark.parametrize("optimizer", ["lbfgs", "newton", *PUBLISHED])
 def test_what_iterations_have_cost(monkeypatch: pytest.MonkeyPatch, name: str, optimizer: str) -> None:
-    monkeypatch.setattr(newton, "NEWTON_FROM", 3)
+    monkeypatch.setattr(quasi_newton, "NEWTON_FROM", 3)
     data = random_dataset(100, (3, 2, 4), 3)
     events: list[Any] = []
     fit(name, data, TAN, watch=events.append, penalty=1.0, optimizer=optimizer, max_iterations=5)

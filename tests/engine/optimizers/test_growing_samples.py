@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers import growing_samples as growing
-from bncli.engine.optimizers import newton
 from bncli.engine.optimizers.growing_samples import SampleObjective
 from bncli.engine.optimizers.objective import Objective, Precondition, Step
+from bncli.engine.optimizers.quasi_newton import minimise_newton
 from tests.problems import PROBLEMS, counted, half_square, identity, multinomial, objective, quadratic
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ def grown(
         problem,
         start,
         samples,
-        method=newton.minimise,
+        method=minimise_newton,
         tolerance=tolerance,
         max_iterations=most,
         report=lambda step, _: steps.append(step),
