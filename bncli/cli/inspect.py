@@ -113,7 +113,7 @@ def _perfection(structure: NamedStructure) -> str | None:
     if isinstance(structure, NamedRegions):
         return None
     found = structure.unmarried
-    return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
+    return "yes" if found is None else f"no, nothing joins {found.first} and {found.second}, parents of {found.child}"
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:

@@ -26,8 +26,8 @@ from bncli.engine.model import (
     TrainingLogP,
     TriedCandidate,
 )
-from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
+from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 from bncli.files.artifacts.attributes import direction_json
@@ -364,6 +364,8 @@ def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
 
 
 def _table(family: Family, weights: Array, attributes: tuple[Attribute, ...]) -> Table:
-    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.binned_attributes)
+    merged = tuple(
+        None if merge is None else regroup_attribute(attributes[i], merge) for i, merge in family.binned_attributes
+    )
     names = tuple(attributes[i].name for i in family.attributes)
     return Table(names, weights.reshape(*family.shape, -1), merged if family.groupings else ())

@@ -19,9 +19,9 @@ from bncli.engine.kikuchi.model_paths import posterior_weights
 from bncli.engine.model import Model, Path
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.effects import Effect, LeftOut, effects_of
-from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.structures.region_graph import maximal
+from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Regions
 from bncli.files.artifacts.attributes import attribute_json
 from bncli.files.exports.structure_json import posterior_json
@@ -158,8 +158,8 @@ def _named(effect: Effect, schema: Schema) -> NamedEffect:
         tuple(attribute.name for attribute in attributes),
         effect.share,
         effect.tensor.shown,
-        tuple(attribute if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
-        tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
+        tuple(attribute if merge is None else regroup_attribute(attribute, merge) for attribute, merge in regrouped),
+        tuple(None if merge is None else regroup_attribute(attribute, merge) for attribute, merge in regrouped),
         effect.averaged,
     )
 

@@ -17,8 +17,8 @@ from bncli.engine.data.schema import Attribute, ReadingRules
 from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_structure
 from bncli.engine.model import StoppedBy
 from bncli.engine.structure_learners import kdb, tan
-from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
+from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Dag, Grouping, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -288,7 +288,7 @@ def test_regions_with_bins_of_their_own() -> None:
 
 def coarse_attribute(attribute: Attribute, grouping: Grouping | None) -> Attribute:
     assert grouping is not None
-    return replace(coarse(attribute, grouping), name=f"{attribute.name} 3")
+    return replace(regroup_attribute(attribute, grouping), name=f"{attribute.name} 3")
 
 
 def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:

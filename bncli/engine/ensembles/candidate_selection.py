@@ -38,7 +38,7 @@ from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 from bncli.engine.parameters.penalty_cv import log_frequencies
-from bncli.engine.structures.binning import with_regrouped_columns
+from bncli.engine.structures.regrouping import with_regrouped_columns
 
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 """What is left to gain is less than what another draw of the rows would change."""

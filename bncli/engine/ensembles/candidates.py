@@ -52,7 +52,7 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_learners.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
-from bncli.engine.structures.binning import finer, groupings_of
+from bncli.engine.structures.regrouping import group_intervals_by_size, refine
 from bncli.engine.structures.structure import Dag, Family, Groupings, Regions, Structure
 
 FEW_ROWS, CELL_ROWS = 3_000, 100
@@ -251,7 +251,7 @@ def _mdl_binned(rows: Rows) -> Dataset:
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
     bins = (grids.FINE, *rows.capacity.bins[1:])
-    larger = groupings_of(schema.attributes, bins[1:])
+    larger = group_intervals_by_size(schema.attributes, bins[1:])
     groupings = (_with_steps(schema, rows.singles, larger), *larger)
     structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings)
     families = structure.families(schema.cardinalities)
@@ -262,7 +262,7 @@ def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> 
 def _with_steps(schema: Schema, singles: grids.Binnings, larger: Groupings) -> grids.Binnings:
     """Add cuts to an attribute with a direction wherever larger sets cut it, so that it can offset them."""
     return tuple(
-        reduce(finer, (one[i] for one in larger), own) if direction_of(schema, i) else own
+        reduce(refine, (one[i] for one in larger), own) if direction_of(schema, i) else own
         for i, own in enumerate(singles)
     )
 

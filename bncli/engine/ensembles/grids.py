@@ -3,7 +3,7 @@
 Candidates want different cuts: the finest at equal frequency where trees choose among them; fine ones where a table is
 over one attribute, whose steps the penalty smooths; a few where it is over several; those of Fayyad & Irani (1993)
 where thresholds are sharp. There is one set of codes all the same, the finest: the union of every grid that is asked
-for. A coarser binning joins codes to groups (`bncli.engine.structures.binning`), and the rows are coded once.
+for. A coarser binning joins codes to groups (`bncli.engine.structures.regrouping`), and the rows are coded once.
 
 Conventions: FINEST intervals; for single attributes FINE of them from MANY_ROWS rows on, half as many below; the cuts
 of Fayyad & Irani join both there. Which of all these cuts they would have chosen is asked again of the rows that a
@@ -27,7 +27,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, ReadingRules
 from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
-from bncli.engine.structures.binning import coarse, coarse_codes, finer, grouping_of
+from bncli.engine.structures.regrouping import group_intervals, refine, regroup_attribute, regroup_codes
 from bncli.engine.structures.structure import Family, Grouping
 from bncli.watch import Run
 
@@ -57,12 +57,12 @@ def singles(data: Dataset, sharp: Binnings) -> Binnings:
     if data.n_rows < MANY_ROWS:
         return few(data, FINE // 2)
     both = zip(few(data, FINE), sharp, strict=True)
-    return tuple(steps if cuts is None else finer(steps, cuts) for steps, cuts in both)
+    return tuple(steps if cuts is None else refine(steps, cuts) for steps, cuts in both)
 
 
 def few(data: Dataset, bins: int) -> Binnings:
     """Return every attribute in at most `bins` intervals of about equal weight."""
-    return tuple(grouping_of(attribute, bins) for attribute in data.schema.attributes)
+    return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
 
 
 def mdl_binnings(data: Dataset) -> Binnings:
@@ -104,8 +104,8 @@ def _mdl_binning(data: Dataset, i: int, is_uncut: bool) -> Grouping | None:
 def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
     """Return the rows with every attribute regrouped to its binning."""
     binned = list(zip(data.schema.attributes, binnings, strict=True))
-    attributes = tuple(a if grouping is None else coarse(a, grouping) for a, grouping in binned)
-    codes = tuple(c if m is None else coarse_codes(c, m) for c, m in zip(data.codes, binnings, strict=True))
+    attributes = tuple(a if grouping is None else regroup_attribute(a, grouping) for a, grouping in binned)
+    codes = tuple(c if m is None else regroup_codes(c, m) for c, m in zip(data.codes, binnings, strict=True))
     return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
 
 

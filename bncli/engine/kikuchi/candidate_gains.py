@@ -104,7 +104,7 @@ class CandidateGains:
         self._contrasts: dict[int, Contrasts] = {}
         self._holder = np.full(len(candidates.sets), -1, np.intp)  # the kept batch that has its table, or -1
         self._entries = self._made = 0
-        candidates.cover(growing.coverage)
+        candidates.cover(growing.covered)
 
     def cover(self, sets: Iterable[Region]) -> None:
         """Record that the model now covers these sets."""

@@ -27,8 +27,8 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Path, PathStep, Tables
-from bncli.engine.structures.binning import with_regrouped_columns
-from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
+from bncli.engine.structures.region_graph import Region, counting_changes, cover
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Regions, SearchTrace, Structure
 from bncli.errors import BncliError
 
@@ -77,9 +77,9 @@ def only_regions(structure: Structure) -> Regions:
 def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
     """Yield the changes of counting numbers of every step: the class alone, then one region after the other."""
     yield {(): 1}
-    coverage = Coverage()
+    covered: set[Region] = {()}
     for region in regions:
-        yield counting_changes(coverage.add(region))
+        yield counting_changes(cover(covered, region))
 
 
 def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:

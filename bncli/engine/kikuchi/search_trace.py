@@ -43,7 +43,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.model_paths import addition
-from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, subsets
+from bncli.engine.structures.region_graph import Region, counting_changes, cover, subsets
 from bncli.engine.structures.structure import SearchTrace
 from bncli.watch import Progress, Watch, silent
 
@@ -145,7 +145,7 @@ class GrowingModel:
         self.rule = DegreesOfFreedom(counts.data, degrees_of_freedom)
         self._counts = Counts(counts.data)
         self._counts.tables([(), *known])
-        self.coverage = Coverage()
+        self.covered: set[Region] = {()}
         self.regions: list[Region] = []
         self.df: list[int] = []
         self.log_likelihood: list[float] = []
@@ -156,7 +156,7 @@ class GrowingModel:
 
     def add(self, region: Region) -> list[Region]:
         """Take the region into the model; returns the sets that no region contained before."""
-        covered = self.coverage.add(region)
+        covered = cover(self.covered, region)
         self._grow(region, covered)
         self.regions.append(region)
         return covered

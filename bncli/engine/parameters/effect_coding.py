@@ -46,7 +46,7 @@ so that what a single attribute can say is not said by a pair. Without lower ord
 several attributes want a larger penalty still, theirs is `beyond` times that.
 
 Conventions: a set that lies in several families belongs to the one with the finest binning of its attributes (see
-`structures.binning`), among these to the first. So an attribute never has a second, coarser curve beside its own.
+`structures.regrouping`), among these to the first. So an attribute never has a second, coarser curve beside its own.
 
 Effects as the free parameters of an optimization: p = (K, effects) flat, every class with effects of its own.
 

@@ -24,7 +24,7 @@ from bncli.engine.kernels import passes as products
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.passes import SOME_CLASSES, Indicators
 from bncli.engine.model import Tables
-from bncli.engine.structures.binning import with_regrouped_columns
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
 FEW_ROWS = 1 << 14

@@ -42,7 +42,7 @@ from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.mixtures import mixture_of
 from bncli.engine.prediction.purification import ContrastTensor, Score, contrasts, purified
 from bncli.engine.prediction.scoring import compile_predictor, log_probabilities, network_to_marginalize
-from bncli.engine.structures.binning import coarse_codes
+from bncli.engine.structures.regrouping import regroup_codes
 from bncli.engine.structures.structure import BinnedAttribute
 
 _LARGEST = 1 << 62
@@ -201,7 +201,7 @@ class Explainer:
         """Return the contribution of every term (T, rows), and that of no attribute (rows,)."""
         column = dict(zip(self._used, codes, strict=True))
         # The codes of every attribute in each of its binnings; unobserved is one past the last.
-        seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
+        seen = (column[a] if grouping is None else regroup_codes(column[a], grouping) for a, grouping in self._columns)
         digits = [digits.astype(np.intp) for digits in seen]
         shares = self._shares(digits, column, predicted)
         sums, constant = np.zeros((len(self.terms), len(predicted))), np.zeros(len(predicted))

@@ -47,7 +47,7 @@ from bncli.engine.prediction.purification import (
     refinement,
     with_unobserved,
 )
-from bncli.engine.structures.binning import frequencies_of, grouping_of
+from bncli.engine.structures.regrouping import group_intervals, relative_frequencies
 from bncli.engine.structures.structure import Grouping
 
 MOST_CELLS = 1 << 10
@@ -159,7 +159,7 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
                 if _size(own, attribute.cardinality) - attribute.missing <= bins:
                     coarser.append(own)
                 elif isinstance(attribute, NumericAttribute):
-                    coarser.append(grouping_of(attribute, bins))
+                    coarser.append(group_intervals(attribute, bins))
                 else:
                     coarser.append(_frequent_levels(attribute, bins))
             groupings = tuple(coarser)
@@ -241,7 +241,7 @@ def _sampled_codes(generator: np.random.Generator, attribute: Attribute, n: int)
     """
     if not attribute.cardinality:
         return np.zeros(n, np.intp)
-    return generator.choice(attribute.cardinality, n, p=frequencies_of(attribute, None))
+    return generator.choice(attribute.cardinality, n, p=relative_frequencies(attribute, None))
 
 
 def _looked_up(tensor: ContrastTensor, codes: Sequence[Index], labels: Index) -> Array:
@@ -291,7 +291,7 @@ def _averaged(part: EffectTable, groupings: Sequence[Grouping | None], attribute
         codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
         shape = (int(codes.max()) + 1, values.shape[i])
         cells = codes * shape[1] + part.codes(i, attribute.cardinality)
-        joint = np.bincount(cells, frequencies_of(attribute, None), math.prod(shape)).reshape(shape)
+        joint = np.bincount(cells, relative_frequencies(attribute, None), math.prod(shape)).reshape(shape)
         given = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
         values = np.moveaxis(np.tensordot(given, values, axes=(1, i)), 0, i)
     return values

@@ -40,7 +40,7 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.factors import Averages, Factor, cells_of, expand, log_softmax, normalised, score_rows
 from bncli.engine.prediction.scoring import compile_path, compile_scorer, log_probabilities, network_to_marginalize
-from bncli.engine.structures.binning import frequencies_of
+from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 
@@ -67,7 +67,7 @@ class Input:
     @classmethod
     def of(cls, attribute: Attribute) -> Input:
         """Return what a program has to know of the attribute."""
-        known = (attribute.n_values, attribute.cardinality, tuple(frequencies_of(attribute, None).tolist()))
+        known = (attribute.n_values, attribute.cardinality, tuple(relative_frequencies(attribute, None).tolist()))
         if isinstance(attribute, NumericAttribute):
             return cls(attribute.name, attribute.cuts, None, *known)
         return cls(attribute.name, None, dict(attribute.code_of), *known)
@@ -274,7 +274,7 @@ def _stage(tables: Tables, weight: float, schema: Schema, used: Sequence[int]) -
 def _table(family: Family, entries: Array, schema: Schema, place: Mapping[int, int]) -> PortableTable:
     seen = tuple(zip(family.binned_attributes, family.shape, strict=True))
     averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
         for axis, ((a, grouping), _) in enumerate(seen)
     )
     digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in seen)

@@ -57,7 +57,7 @@ from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.prediction.factors import expand
-from bncli.engine.structures.binning import frequencies_of
+from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
 
 
@@ -80,7 +80,7 @@ class ContrastTensor:
     def weights(self, schema: Schema) -> tuple[Array, ...]:
         """For every axis the training frequencies of its codes, 0 for the last one."""
         seen = zip(self.attributes, self.groupings, strict=True)
-        return tuple(np.append(frequencies_of(schema.attributes[a], grouping), 0.0) for a, grouping in seen)
+        return tuple(np.append(relative_frequencies(schema.attributes[a], grouping), 0.0) for a, grouping in seen)
 
 
 MANY_TABLES = 256
@@ -109,7 +109,7 @@ class PureTable:
     def of(cls, family: Family, weights: Array, schema: Schema) -> PureTable:
         """Return a family's table, weights (cells, K), purified."""
         binned = family.binned_attributes
-        frequencies = tuple(frequencies_of(schema.attributes[a], grouping) for a, grouping in binned)
+        frequencies = tuple(relative_frequencies(schema.attributes[a], grouping) for a, grouping in binned)
         values = contrasts(weights).reshape(*family.shape, -1)
         for axis, q in enumerate(frequencies):
             mean = np.expand_dims(np.tensordot(q, values, axes=(0, axis)), axis)
@@ -233,7 +233,7 @@ def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | Non
 def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
     """Return a family's table, weights (cells, K), with what it says where an attribute is unobserved."""
     averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)
     )
     rows = contrasts(weights).T.reshape(-1, *family.shape)

@@ -36,7 +36,7 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
 from bncli.engine.prediction.factors import Averages, Factor, WideFactor, expand, score_rows
-from bncli.engine.structures.binning import frequencies_of, regrouped_attributes
+from bncli.engine.structures.regrouping import regrouped_attributes, relative_frequencies
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 MOST_CELLS = 1 << 12
@@ -235,7 +235,7 @@ def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute,
 def _averages(family: Family, schema: Schema) -> Averages:
     """Return what is averaged with where an attribute is unobserved; nothing for the family's own attribute."""
     return tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)
     )
 

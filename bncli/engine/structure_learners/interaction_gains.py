@@ -51,7 +51,7 @@ from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
-from bncli.engine.structures.binning import grouping_of, with_regrouped_columns
+from bncli.engine.structures.regrouping import group_intervals, with_regrouped_columns
 from bncli.engine.structures.structure import Family
 from bncli.watch import Progress, Watch, silent
 
@@ -249,7 +249,7 @@ class _BinnedRows:
     @classmethod
     def of(cls, data: Dataset, attributes: Sequence[int], bins: int | None) -> _BinnedRows:
         schema = data.schema
-        groupings = [None if bins is None else grouping_of(schema.attributes[i], bins) for i in attributes]
+        groupings = [None if bins is None else group_intervals(schema.attributes[i], bins) for i in attributes]
         families = [
             Family.over((i,), schema.cardinalities, groupings=(grouping,))
             for i, grouping in zip(attributes, groupings, strict=True)

@@ -37,7 +37,7 @@ from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
-from bncli.engine.structures.binning import finer, grouping_of
+from bncli.engine.structures.regrouping import group_intervals, refine
 from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
 
@@ -87,7 +87,7 @@ def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
     gains = Gains(*additive_fit(data, ()), data.schema.informative, CANDIDATE_BINS[0], watch=watch)
     by_attribute = {one.attributes: one.gain for one in gains.of_extensions([()])}
     return [
-        GrownRegion((i,), by_attribute.get((i,), 0.0), (grouping_of(data.schema.attributes[i], most),))
+        GrownRegion((i,), by_attribute.get((i,), 0.0), (group_intervals(data.schema.attributes[i], most),))
         for i in data.schema.informative
     ]
 
@@ -133,6 +133,6 @@ def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
     steps: dict[int, Grouping | None] = {}
     for one in found:
         for i, grouping in zip(one.attributes, one.groupings, strict=True):
-            steps[i] = finer(steps[i], grouping) if i in steps else grouping
+            steps[i] = refine(steps[i], grouping) if i in steps else grouping
     directed = {(i,) for i in steps if direction_of(data.schema, i)}
     return [one._replace(groupings=(steps[one.attributes[0]],)) if one.attributes in directed else one for one in found]

@@ -53,7 +53,7 @@ from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import BLOCK, residuals
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
-from bncli.engine.structures.binning import grouping_of, with_regrouped_columns
+from bncli.engine.structures.regrouping import group_intervals, with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
 
 LEAST_GAIN = 1e-9
@@ -223,7 +223,7 @@ def grow_regions(
 
 def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int, finest: int) -> Iterator[list[Family]]:
     """Yield the sets as families that see their attributes as finely as memory allows, so many as fit into one pass."""
-    joined = cache(lambda i, bins: grouping_of(data.schema.attributes[i], bins))
+    joined = cache(lambda i, bins: group_intervals(data.schema.attributes[i], bins))
     families = [_finest(data, members, MAX_SUMS // (2 * n_classes), finest, joined) for members in sets]
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // AT_A_TIME
     for turn in np.unique(rounds).tolist():

@@ -1,6 +1,6 @@
-"""Structures by column names, as files hold them; `resolve` gives one by indices of a schema, `name_structure` back.
+"""Structures by column names, as files hold them: `resolve` and `name_structure` convert.
 
-A structure is a graph (`NamedDag`) or a list of regions (`NamedRegions`); both check themselves when they are made.
+A structure is a graph (`NamedDag`) or a list of regions (`NamedRegions`); both validate themselves when they are made.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NoReturn
 
-from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.structures.binning import cuts_at, grouping_at, groupings_of
+from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.engine.structures.region_graph import inside_earlier
+from bncli.engine.structures.regrouping import group_intervals_by_size, grouping_from_cuts, regroup_attribute
 from bncli.engine.structures.structure import (
     Dag,
     Grouping,
@@ -22,9 +21,9 @@ from bncli.engine.structures.structure import (
     SearchTrace,
     Structure,
     UnmarriedParents,
-    as_seen,
+    binned_members,
     first_unmarried,
-    outermost,
+    outermost_positions,
 )
 from bncli.errors import BncliError
 
@@ -33,10 +32,11 @@ from bncli.errors import BncliError
 class NamedDag:
     """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
 
-    A name that occurs only as somebody's parent is a node without parents. `class_name` is None where the file does not
-    say which node is the class; whoever resolves the graph does. `where` is the file, for errors. `arcs` is "cv" where
-    nobody asked for this method, so that held-out rows may choose among the arcs. Raises BncliError when a parent is
-    listed twice or the graph has a cycle.
+    A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not say which
+    node is the class; the caller of `resolve` decides then. `where` is the file, for error messages. `arcs` is "cv" if
+    the method was not chosen explicitly, so that held-out rows may choose among the arcs.
+
+    Raises BncliError if a parent is listed twice or the graph has a cycle.
     """
 
     class_name: str | None
@@ -50,72 +50,73 @@ class NamedDag:
         for child, parents in self.parents.items():
             if len(set(parents)) < len(parents):
                 twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
-                self._fail(f"'{child}' lists its parent '{twice}' twice", hint="name every parent once")
+                what = f"'{child}' lists its parent '{twice}' twice"
+                raise BncliError(what, where=self.where, hint="name every parent once")
         cycle = _find_cycle(self.parents)
         if cycle:
             path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
-            self._fail(f"the structure has a cycle: {path}", hint="remove one of these arcs")
+            what = f"the structure has a cycle: {path}"
+            raise BncliError(what, where=self.where, hint="remove one of these arcs")
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """Every name once: those with a list of parents, then those that occur only in one."""
-        listed = itertools.chain.from_iterable(self.parents.values())
-        return tuple(dict.fromkeys(itertools.chain(self.parents, listed)))
+        """Every name once: those with a list of parents, then those that occur only as parents."""
+        return tuple(dict.fromkeys(itertools.chain(self.parents, *self.parents.values())))
 
     @property
     def unmarried(self) -> UnmarriedParents[str] | None:
-        """Two parents of a common child that the canonical form does not join; None where it is perfect.
+        """Two parents of a common child that the canonical form does not join; None if it is perfect.
 
-        Without a class the question has no meaning.
+        The class must be known.
         """
         assert self.class_name is not None
         return first_unmarried(self.parents, self.class_name)
 
     def resolve(self, schema: Schema) -> Dag:
-        """Return the same graph by attribute index. Uninformative attributes drop out of it.
+        """Return the same graph by attribute index, without uninformative attributes.
 
-        Raises BncliError when the class or an attribute is not in the schema.
+        Raises BncliError if the class or an attribute is not in the schema.
         """
-        self._check_class(schema.class_name)
-        index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-        _check_attributes((name for name in self.nodes if name != schema.class_name), index, self.where)
-        informative = set(schema.informative)
-
-        def indices(child: str) -> tuple[int, ...]:
-            listed = (index[name] for name in self.parents.get(child, ()) if name != schema.class_name)
-            return tuple(i for i in listed if i in informative)
-
-        parents = tuple(indices(a.name) if i in informative else () for i, a in enumerate(schema.attributes))
-        children = [index[child] for child, listed in self.parents.items() if schema.class_name in listed]
-        class_children = tuple(sorted(informative.intersection(children)))
-        return Dag(parents, class_children, indices(schema.class_name), self.method, dict(self.options))
-
-    def _check_class(self, name: str) -> None:
-        if self.class_name is None and name not in self.nodes:
-            shown = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
-            hint = f"name the right column with --class; the nodes are {shown}"
-            self._fail(f"the class '{name}' is no node of the structure", hint=hint)
+        name = schema.class_name
         if self.class_name is not None:
-            _refuse_class(self.class_name, name, self.where)
-
-    def _fail(self, what: str, *, hint: str) -> NoReturn:
-        raise BncliError(what, where=self.where, hint=hint)
+            _check_class(self.class_name, name, self.where)
+        elif name not in self.nodes:
+            listed = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
+            hint = f"name the right column with --class; the nodes are {listed}"
+            raise BncliError(f"the class '{name}' is no node of the structure", where=self.where, hint=hint)
+        index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
+        _check_attributes((node for node in self.nodes if node != name), index, self.where)
+        informative = set(schema.informative)
+        parents: dict[int, tuple[int, ...]] = {}
+        class_parents: tuple[int, ...] = ()
+        class_children = []
+        for child, listed_parents in self.parents.items():
+            indices = tuple(index[parent] for parent in listed_parents if parent != name)
+            indices = tuple(i for i in indices if i in informative)
+            if child == name:
+                class_parents = indices
+            elif index[child] in informative:
+                parents[index[child]] = indices
+                if name in listed_parents:
+                    class_children.append(index[child])
+        by_index = tuple(parents.get(i, ()) for i in range(len(schema.attributes)))
+        return Dag(by_index, tuple(sorted(class_children)), class_parents, self.method, dict(self.options))
 
 
 MAX_REGION = 16
-"""So many attributes may a region have: it has 2 to the power of so many subsets."""
+"""Most attributes of a region; a region has 2 to the power of that many subsets."""
 
 
 @dataclass(frozen=True)
 class NamedRegions:
-    """Sets of attributes that are looked up together with the class, by column names, in the order they were added.
+    """Sets of attributes that share a table with the class, by column names, in the order in which they were added.
 
-    `trace` says what a search found of every step (`SearchTrace`); without it all regions are the model, and one inside
-    an earlier one says nothing. `where` is the file, for errors. Raises BncliError for a region that is empty, too
-    large, names an attribute twice or the class, for statistics of other steps than these, and, where there are
-    statistics, for a region inside an earlier one, which is no step. `bins` and `gains` as in `Regions`.
+    `trace` describes every step of the search (`SearchTrace`). Without it all regions are the model, and one inside an
+    earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in `Regions`. cuts[r],
+    if there are any, has for every attribute of region r the cuts that it has there, or None for all of them.
 
-    cuts[r], where there are any, has for every attribute of region r the cuts that it has there, or None: all of them.
+    Raises BncliError for a region that is empty, too large, or names an attribute twice or the class; for a trace,
+    gains or cuts that do not fit the regions; and, if there is a trace, for a region inside an earlier one.
     """
 
     class_name: str
@@ -129,26 +130,62 @@ class NamedRegions:
     cuts: tuple[tuple[tuple[float, ...] | None, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        self._check_bins()
-        self._check_gains()
-        self._check_cuts()
+        # the first problem is reported
+        for what, hint in itertools.chain(self._wrong_annotations(), self._wrong_regions(), self._wrong_trace()):
+            raise BncliError(what, where=self.where, hint=hint)
+
+    def _wrong_annotations(self) -> Iterable[tuple[str, str]]:
+        """Yield what is wrong with bins, gains and cuts, each with a hint."""
+        for position, most in enumerate(self.bins):
+            if most is not None and most < 2:
+                yield f"bins[{position}] is {most}", "an attribute needs 2 intervals or more"
+        if len(self.bins) > MAX_REGION:
+            yield f"bins has {len(self.bins)} entries", f"give at most {MAX_REGION}, one a size of region"
+        n_regions = len(self.regions)
+        if self.gains and len(self.gains) != n_regions:
+            what = f"gains has {len(self.gains)} values for {n_regions} regions"
+            yield what, "give one for each region, or leave gains out"
+        for position, gain in enumerate(self.gains):
+            if not math.isfinite(gain):
+                yield f"gains[{position}] is {gain}", "give a number of nats"
+        if self.cuts and len(self.cuts) != n_regions:
+            what = f"cuts has {len(self.cuts)} entries for {n_regions} regions"
+            yield what, "give one for each region, or leave cuts out"
+        for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
+            for name, cuts in zip(region, listed, strict=True):
+                if cuts is not None and not all(map(math.isfinite, cuts)):
+                    yield f"cuts[{position}] of '{name}' has a cut that is no number", "give numbers"
+                if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
+                    yield f"the cuts[{position}] of '{name}' do not ascend", "give each once, in order"
+
+    def _wrong_regions(self) -> Iterable[tuple[str, str]]:
         for position, region in enumerate(self.regions):
             key = f"regions[{position}]"
             if not region:
-                self._fail(
-                    f"{key} is empty", hint="name at least one attribute; the class alone is always part of a model"
-                )
+                yield f"{key} is empty", "name at least one attribute; the class alone is always part of a model"
             if len(region) > MAX_REGION:
-                self._fail(f"{key} has {len(region)} attributes", hint=f"give a region at most {MAX_REGION}")
+                yield f"{key} has {len(region)} attributes", f"give a region at most {MAX_REGION}"
             if self.class_name in region:
-                self._fail(
-                    f"{key} names the class '{self.class_name}'", hint="leave it out: it is part of every region"
-                )
+                yield f"{key} names the class '{self.class_name}'", "leave it out: it is part of every region"
             if len(set(region)) < len(region):
                 twice = next(name for i, name in enumerate(region) if name in region[:i])
-                self._fail(f"{key} names '{twice}' twice", hint="name every attribute once")
-        if self.trace is not None:
-            self._check_trace(self.trace)
+                yield f"{key} names '{twice}' twice", "name every attribute once"
+
+    def _wrong_trace(self) -> Iterable[tuple[str, str]]:
+        if self.trace is None:
+            return
+        n_steps = len(self.regions) + 1
+        for key in ("df", "log_likelihood", "log_posterior", "bootstrap_log_loss"):
+            values = getattr(self.trace, key)
+            if len(values) != n_steps and (values or key != "bootstrap_log_loss"):
+                what = f"{key} has {len(values)} values for {len(self.regions)} regions"
+                yield what, "give one for the class alone, then one for each region"
+        if not 0 <= self.trace.map_step < n_steps:
+            hint = f"the steps are 0 to {n_steps - 1}: so many regions are in the best model"
+            yield f"map_step is {self.trace.map_step}", hint
+        for position in inside_earlier(binned_members(self.regions, self.bins, self.cuts)):
+            hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
+            yield f"regions[{position}] is inside an earlier region, so it is no step", hint
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
@@ -157,134 +194,84 @@ class NamedRegions:
 
     @property
     def chosen_positions(self) -> list[int]:
-        """Where these stand among all regions, ascending."""
-        steps = len(self.regions) if self.trace is None else self.trace.map_step
-        return outermost(self.regions[:steps], self.bins, self.cuts)
+        """The positions of the chosen regions among all regions, ascending."""
+        n_steps = len(self.regions) if self.trace is None else self.trace.map_step
+        return outermost_positions(self.regions[:n_steps], self.bins, self.cuts)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The name of every attribute once, as they occur."""
+        """The name of every attribute once, in the order of first use."""
         return tuple(dict.fromkeys(itertools.chain.from_iterable(self.regions)))
 
     def resolve(self, schema: Schema) -> Regions:
-        """Return the regions by attribute index, without those inside an earlier one.
+        """Return the regions by attribute index, without uninformative attributes and regions inside an earlier one.
 
-        Uninformative attributes drop out; where that changes a region, the statistics say nothing of what is
-        left, and are dropped too.
-
-        Raises BncliError when the class or an attribute is not in the schema.
+        If leaving out attributes changes a region, the trace and the gains no longer apply and are dropped. Raises
+        BncliError if the class or an attribute is not in the schema, or a cut is not one of the attribute's.
         """
-        _refuse_class(self.class_name, schema.class_name, self.where)
+        _check_class(self.class_name, schema.class_name, self.where)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
         _check_attributes(self.nodes, index, self.where)
         informative = set(schema.informative)
-        whole = [tuple(sorted(index[name] for name in region)) for region in self.regions]
-        some = [tuple(i for i in region if i in informative) for region in whole]
-        views = self._binnings(schema, index, some)
-        kept = [position for position, region in enumerate(some) if region]
-        seen = as_seen([some[p] for p in kept], self.bins, [views[p] for p in kept] if views else ())
-        inside = {kept[place] for place in inside_earlier(seen)}
-        kept = [position for position in kept if position not in inside]
-        trace, gains = (self.trace, self.gains) if some == whole else (None, ())
+        listed = [tuple(sorted(index[name] for name in region)) for region in self.regions]
+        reduced = [tuple(i for i in region if i in informative) for region in listed]
+        binnings: list[tuple[Grouping | None, ...]] = []
+        for position, (names, cuts) in enumerate(zip(self.regions, self.cuts, strict=False)):
+            cuts_of = {index[name]: own for name, own in zip(names, cuts, strict=True)}
+            binnings.append(tuple(self._grouping(schema, position, i, cuts_of[i]) for i in reduced[position]))
+        left = [position for position, region in enumerate(reduced) if region]
+        members = binned_members([reduced[p] for p in left], self.bins, [binnings[p] for p in left] if binnings else ())
+        inside = {left[place] for place in inside_earlier(members)}
+        left = [position for position in left if position not in inside]
+        trace, gains = (self.trace, self.gains) if reduced == listed else (None, ())
         return Regions(
-            tuple(some[position] for position in kept),
+            tuple(reduced[position] for position in left),
             trace,
             self.method,
             dict(self.options),
             self.bins,
-            groupings_of(schema.attributes, self.bins),
-            tuple(gains[position] for position in kept) if gains else (),
-            tuple(views[position] for position in kept) if views else (),
+            group_intervals_by_size(schema.attributes, self.bins),
+            tuple(gains[position] for position in left) if gains else (),
+            tuple(binnings[position] for position in left) if binnings else (),
         )
 
-    def _binnings(
-        self, schema: Schema, index: Mapping[str, int], some: Sequence[tuple[int, ...]]
-    ) -> list[tuple[Grouping | None, ...]]:
-        """For each region the groupings of those of its attributes that are left."""
-        found = []
-        for position, (names, cuts) in enumerate(zip(self.regions, self.cuts, strict=False)):
-            of = {index[name]: cuts_of for name, cuts_of in zip(names, cuts, strict=True)}
-            key = f"cuts[{position}]"
-            found.append(tuple(self._grouping(key, schema.attributes[i], of[i]) for i in some[position]))
-        return found
-
-    def _grouping(self, key: str, attribute: Attribute, cuts: tuple[float, ...] | None) -> Grouping | None:
+    def _grouping(self, schema: Schema, position: int, i: int, cuts: tuple[float, ...] | None) -> Grouping | None:
+        """Return the grouping of attribute i that leaves these cuts in the region at a position."""
         if cuts is None:
             return None
+        attribute = schema.attributes[i]
         if not isinstance(attribute, NumericAttribute):
-            self._fail(f"{key} cuts '{attribute.name}', which is no numeric column", hint="leave it out of the cuts")
-        strange = sorted(set(cuts) - set(attribute.cuts))
-        if strange:
-            what = f"{key} cuts '{attribute.name}' at {strange[0]!r}, where it is not cut into intervals"
-            self._fail(what, hint="cut the data as for this structure: with the cuts file that it was learnt with")
-        return grouping_at(attribute, cuts)
-
-    def _check_bins(self) -> None:
-        for position, most in enumerate(self.bins):
-            if most is not None and most < 2:
-                self._fail(f"bins[{position}] is {most}", hint="an attribute needs 2 intervals or more")
-        if len(self.bins) > MAX_REGION:
-            self._fail(f"bins has {len(self.bins)} entries", hint=f"give at most {MAX_REGION}, one a size of region")
-
-    def _check_gains(self) -> None:
-        if self.gains and len(self.gains) != len(self.regions):
-            what = f"gains has {len(self.gains)} values for {len(self.regions)} regions"
-            self._fail(what, hint="give one for each region, or leave gains out")
-        for position, gain in enumerate(self.gains):
-            if not math.isfinite(gain):
-                self._fail(f"gains[{position}] is {gain}", hint="give a number of nats")
-
-    def _check_cuts(self) -> None:
-        if self.cuts and len(self.cuts) != len(self.regions):
-            what = f"cuts has {len(self.cuts)} entries for {len(self.regions)} regions"
-            self._fail(what, hint="give one for each region, or leave cuts out")
-        for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
-            for name, cuts in zip(region, listed, strict=True):
-                if cuts is not None and not all(map(math.isfinite, cuts)):
-                    self._fail(f"cuts[{position}] of '{name}' has a cut that is no number", hint="give numbers")
-                if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
-                    self._fail(f"the cuts[{position}] of '{name}' do not ascend", hint="give each once, in order")
-
-    def _check_trace(self, trace: SearchTrace) -> None:
-        n_steps = len(self.regions) + 1
-        for key in ("df", "log_likelihood", "log_posterior", "bootstrap_log_loss"):
-            values = getattr(trace, key)
-            if len(values) != n_steps and (values or key != "bootstrap_log_loss"):
-                what = f"{key} has {len(values)} values for {len(self.regions)} regions"
-                self._fail(what, hint="give one for the class alone, then one for each region")
-        if not 0 <= trace.map_step < n_steps:
-            what = f"map_step is {trace.map_step}"
-            self._fail(what, hint=f"the steps are 0 to {n_steps - 1}: so many regions are in the best model")
-        for position in inside_earlier(as_seen(self.regions, self.bins, self.cuts))[:1]:
-            hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
-            self._fail(f"regions[{position}] is inside an earlier region, so it is no step", hint=hint)
-
-    def _fail(self, what: str, *, hint: str) -> NoReturn:
-        raise BncliError(what, where=self.where, hint=hint)
+            what = f"cuts[{position}] cuts '{attribute.name}', which is no numeric column"
+            raise BncliError(what, where=self.where, hint="leave it out of the cuts")
+        unknown = sorted(set(cuts) - set(attribute.cuts))
+        if unknown:
+            what = f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, where it is not cut into intervals"
+            hint = "cut the data as for this structure: with the cuts file that it was learnt with"
+            raise BncliError(what, where=self.where, hint=hint)
+        return grouping_from_cuts(attribute, cuts)
 
 
 NamedStructure = NamedDag | NamedRegions
 
 
 def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
-    """Return the same structure by column names."""
-    return name_dag(structure, schema) if isinstance(structure, Dag) else _name_regions(structure, schema)
-
-
-def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
-    """Return each region in schema order."""
-    names = [attribute.name for attribute in schema.attributes]
+    """Return the same structure by column names, the attributes of each region in schema order."""
+    if isinstance(structure, Dag):
+        return name_dag(structure, schema)
     cuts = tuple(
-        tuple(
-            None if grouping is None else cuts_at(schema.attributes[i], grouping)
-            for i, grouping in zip(*one, strict=True)
-        )
-        for one in zip(regions.regions, regions.binnings, strict=False)
+        tuple(_cuts_left(schema, i, grouping) for i, grouping in zip(region, groupings, strict=True))
+        for region, groupings in zip(structure.regions, structure.binnings, strict=False)
     )
-    named = tuple(tuple(names[i] for i in region) for region in regions.regions)
-    options = dict(regions.options)
-    found = (regions.trace, regions.method, options)
-    return NamedRegions(schema.class_name, named, *found, bins=regions.bins, gains=regions.gains, cuts=cuts)
+    return NamedRegions(
+        schema.class_name,
+        tuple(tuple(schema.attributes[i].name for i in region) for region in structure.regions),
+        structure.trace,
+        structure.method,
+        dict(structure.options),
+        bins=structure.bins,
+        gains=structure.gains,
+        cuts=cuts,
+    )
 
 
 def name_dag(dag: Dag, schema: Schema) -> NamedDag:
@@ -300,7 +287,16 @@ def name_dag(dag: Dag, schema: Schema) -> NamedDag:
     return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))
 
 
-def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _cuts_left(schema: Schema, i: int, grouping: Grouping | None) -> tuple[float, ...] | None:
+    """Return the cuts that a grouping leaves of a numeric attribute; None for all of them."""
+    if grouping is None:
+        return None
+    regrouped = regroup_attribute(schema.attributes[i], grouping)
+    assert isinstance(regrouped, NumericAttribute)
+    return regrouped.cuts
+
+
+def _find_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a directed cycle along the arcs (first name = last name), or an empty list. Depth first, iterative."""
     finished: set[str] = set()
     for start in parents:
@@ -319,16 +315,16 @@ def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
     return []
 
 
-def _refuse_class(own: str, asked: str, where: str) -> None:
-    """Raise BncliError where the structure is for another class."""
-    if own != asked:
-        what = f"the structure is for the class '{own}', not for '{asked}'"
+def _check_class(own: str, requested: str, where: str) -> None:
+    """Raise BncliError if the structure is for another class than the requested one."""
+    if own != requested:
+        what = f"the structure is for the class '{own}', not for '{requested}'"
         hint = f"name the right column with --class {own}, or mend the structure"
         raise BncliError(what, where=where, hint=hint)
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise BncliError for the first name that is no attribute; the nearest one that is may be meant."""
+    """Raise BncliError for the first name that is no attribute, and suggest the most similar one."""
     for name in names:
         if name not in known:
             import difflib

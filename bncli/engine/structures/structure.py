@@ -1,16 +1,13 @@
-"""Structures: which attributes are looked up together. A structure answers `families()`; a scorer needs no more.
+"""Structures by attribute index: directed acyclic graphs (`Dag`) and sets of regions (`Regions`).
 
-Perfect graphs: every two parents of a common child are joined by an arc.
+A structure says which attributes share a table: its `families()` are all that a scorer needs.
 
-P(target | all other nodes) depends on the graph's *canonical form* alone: the target, its children, its parents and its
-children's parents, with the target's parents married, that is, joined two by two. Where this form is perfect, the
-distributions of the target are those of a log-linear model over the complete sets of the form (directions dropped),
-hence of a logistic regression (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes,
-trees, forests and k-dependence networks with k = 1 are perfect below their class; others need not be.
-
-A graph is a mapping from nodes to their parents, without cycles; a node that is only a parent may be left out.
-Conventions: between married nodes the arc points as the order of the whole graph does. Cost: the arcs, and the pairs of
-parents.
+A graph is perfect if every two parents of a common child are joined by an arc. P(target | all other nodes) depends on
+the graph's *canonical form* alone: the target, its children, its parents and its children's parents, with the target's
+parents married, that is, joined pairwise. If this form is perfect, the distributions of the target are those of a
+log-linear model over the complete sets of the form (directions dropped), hence of a logistic regression (Roos, Wettig,
+Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks with k = 1
+are perfect below their class; other networks need not be.
 """
 
 from __future__ import annotations
@@ -18,22 +15,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from bncli.engine.structures.region_graph import maximal
 
 Node = TypeVar("Node", bound=Hashable)
-
-
-class UnmarriedParents(NamedTuple, Generic[Node]):
-    """Two parents of `child` that no arc joins."""
-
-    child: Node
-    one: Node
-    other: Node
-
-
 Member = TypeVar("Member")
 Entry = TypeVar("Entry", bound=Hashable)
 CLASS = None
@@ -41,24 +28,24 @@ CLASS = None
 Grouping = tuple[int, ...]
 """The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
 BinnedAttribute = tuple[int, Grouping | None]
-"""An attribute with the grouping of its codes, None where they are as cut."""
+"""An attribute with the grouping of its codes, None if they are as cut."""
 Groupings = tuple[tuple[Grouping | None, ...], ...]
-"""groupings[k][i]: of attribute i in regions of k + 1 attributes, the last for larger ones; None: as cut."""
+"""groupings[k][i]: the grouping of attribute i in regions of k + 1 attributes (the last: and larger); None: as cut."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A set of attributes scored by one table, the child first (None: no child), then its parents in their order.
+    """A set of attributes scored by one table: first the child (None: no child), then its parents in their order.
 
-    The cell of a row is the mixed-radix number of its codes, the first attribute the most significant digit:
+    The cell of a row is the mixed-radix number of its codes, the first attribute being the most significant digit:
 
         cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
-    `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
+    `by_class` is False if the table has the same numbers for every class because the child lacks the class as a parent.
 
-    A family may have an attribute in a coarser binning: a grouping joins codes to coarser ones: x_i above is then
+    A family may use an attribute in a coarser binning (`bncli.engine.structures.regrouping`): x_i above is then
     grouping[code], and `shape` counts the coarse codes. `groupings` has a grouping or None for each of the attributes
-    in their order; it is empty where the family regroups nothing. See `bncli.engine.structures.binning`.
+    in their order, and is empty if nothing is regrouped.
     """
 
     attributes: tuple[int, ...]
@@ -76,12 +63,9 @@ class Family:
         by_class: bool = True,
         groupings: tuple[Grouping | None, ...] = (),
     ) -> Family:
-        """Return the family over these attributes.
-
-        Its shape follows from the cardinalities and from what it groupings.
-        """
-        seen = zip(attributes, groupings or (None,) * len(attributes), strict=True)
-        shape = tuple(cardinalities[a] if grouping is None else max(grouping) + 1 for a, grouping in seen)
+        """Return the family over these attributes; `cardinalities` are those of all attributes of the schema."""
+        pairs = zip(attributes, groupings or (None,) * len(attributes), strict=True)
+        shape = tuple(cardinalities[a] if grouping is None else max(grouping) + 1 for a, grouping in pairs)
         return cls(attributes, shape, child, by_class, groupings if any(groupings) else ())
 
     @property
@@ -90,18 +74,26 @@ class Family:
 
     @property
     def binned_attributes(self) -> tuple[BinnedAttribute, ...]:
-        """Each of its attributes with its grouping."""
+        """Each attribute of the family with its grouping."""
         return tuple(zip(self.attributes, self.groupings or (None,) * len(self.attributes), strict=True))
+
+
+class UnmarriedParents(NamedTuple, Generic[Node]):
+    """Two parents of `child` that no arc joins."""
+
+    child: Node
+    first: Node
+    second: Node
 
 
 @dataclass(frozen=True)
 class Dag:
     """A directed acyclic graph over the class and the attributes.
 
-    `parents[i]`: the attribute parents of attribute i, in their listed order (the class left out).
-    `class_children`: the attributes that have the class as a parent, ascending. `class_parents`: the attribute
-    parents of the class itself. An attribute in none of them is not part of the network.
-    `method` and `options` say how the structure came about; they are written to its file.
+    `parents[i]` are the attribute parents of attribute i, in their listed order, without the class. `class_children`
+    are the attributes that have the class as a parent, ascending; `class_parents` the attribute parents of the class
+    itself. An attribute in none of them is not part of the network. `method` and `options` say how the structure was
+    found; they are written to its file.
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -113,18 +105,17 @@ class Dag:
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
         """Return one family per child of the class, in attribute order, then the class's own parents if it has any.
 
-        A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x)
-        where all of x is known. `whole` adds these (`by_class` False, in attribute order, before the class's parents):
-        with them, the tables say P(y, x), and what is unknown of x can be marginalized.
+        A node that is neither the class nor its child has a factor without the class, which cancels in P(y | x) if all
+        of x is known. `whole` adds these factors (`by_class` False, in attribute order, before the class's parents):
+        with them, the tables give P(y, x), and unknown attributes can be marginalized.
         """
-        members: list[tuple[tuple[int, ...], int | None, bool]]
-        members = [((i, *self.parents[i]), i, True) for i in self.class_children]
+        families = [Family.over((i, *self.parents[i]), cardinalities, i) for i in self.class_children]
         if whole:
             others = (i for i in self.nodes if i not in self.class_children)
-            members += [((i, *self.parents[i]), i, False) for i in others]
+            families += [Family.over((i, *self.parents[i]), cardinalities, i, by_class=False) for i in others]
         if self.class_parents:
-            members.append((self.class_parents, None, True))
-        return tuple(Family.over(m, cardinalities, child, by) for m, child, by in members)
+            families.append(Family.over(self.class_parents, cardinalities))
+        return tuple(families)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -147,35 +138,47 @@ class Dag:
         """Number of arcs between attributes."""
         return sum(map(len, self.parents))
 
-    def canonical(self) -> Dag:
-        """Return the graph that P(y | x) depends on, the class's parents married.
-
-        Attributes outside it have no parents.
-        """
-        form = canonical_form(self._by_node(), CLASS)
-        inside = (form.get(i, ()) for i in range(len(self.parents)))
-        parents = tuple(tuple(node for node in listed if node is not CLASS) for listed in inside)
-        return replace(self, parents=parents)
-
     @property
     def unmarried(self) -> UnmarriedParents[int | None] | None:
-        """Two parents of a common child that the canonical form does not join; None where it is perfect."""
-        return first_unmarried(self._by_node(), CLASS)
-
-    def _by_node(self) -> dict[int | None, tuple[int | None, ...]]:
+        """Two parents of a common child that the canonical form does not join; None if it is perfect."""
         children = set(self.class_children)
         nodes: dict[int | None, tuple[int | None, ...]] = {CLASS: self.class_parents}
         for i, listed in enumerate(self.parents):
             nodes[i] = (CLASS, *listed) if i in children else listed
-        return nodes
+        return first_unmarried(nodes, CLASS)
+
+
+def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
+    """Return the first two parents of a common child that the canonical form leaves apart; None if it is perfect.
+
+    `parents` maps the nodes of an acyclic graph to their parents; a node that is only a parent may be left out.
+    Children and parents are visited in the order of the mapping.
+
+    >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
+    UnmarriedParents(child='y', first='x', second='z')
+    """
+    # the Markov blanket of the target, with the target itself
+    children = [node for node, listed in parents.items() if target in listed]
+    blanket = {target, *parents.get(target, ()), *children}
+    blanket.update(node for child in children for node in parents[child])
+    form = {node: tuple(p for p in listed if p in blanket) for node, listed in parents.items() if node in blanket}
+    married = set(form.get(target, ()))
+    parents_in_form = {node: frozenset(listed) for node, listed in form.items()}
+    for child, listed in form.items():
+        for first, second in itertools.combinations(listed, 2) if child != target else ():
+            joined = first in parents_in_form.get(second, ()) or second in parents_in_form.get(first, ())
+            if not joined and not (first in married and second in married):
+                return UnmarriedParents(child, first, second)
+    return None
 
 
 @dataclass(frozen=True)
 class SearchTrace:
     """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
 
-    Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
-    of highest posterior. bootstrap_log_loss, where it was asked for, is what the step would lose on new rows, nats.
+    Every step has its degrees of freedom, the log-likelihood of the classes given the attributes and the log posterior,
+    both in nats. map_step is the step of highest posterior. bootstrap_log_loss, if it was computed, is the log-loss in
+    nats that the step is expected to have on new rows.
     """
 
     df: tuple[int, ...]
@@ -187,17 +190,17 @@ class SearchTrace:
 
 @dataclass(frozen=True)
 class Regions:
-    """Sets of attributes that are looked up together with the class, in the order in which they were added.
+    """Sets of attributes that share a table with the class, in the order in which they were added.
 
-    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `trace` is
-    what the search says of every step; without it all regions are the model. `method` and `options` as in `Dag`.
+    A region is a tuple of attribute indices, ascending, without the class; none is inside an earlier one. `trace`
+    describes every step of the search; without it all regions are the model. `method` and `options` are as in `Dag`.
 
-    bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
-    no entry at all: as it was cut. `groupings` are those that follow for the schema at hand, one entry for one of
-    `bins`. gains[r] is the candidate gain of region r when it was chosen, nats; empty where it is not known.
-
-    binnings[r][j], where there are any, is the grouping of attribute j of region r, which has cuts of its own (None: as
-    it was cut); `bins` say nothing then.
+    - bins[k] is the most intervals of an attribute in a region of k + 1 attributes (the last entry: and larger ones).
+      None, or no entry at all, leaves attributes as they were cut. `groupings` are the groupings that follow for the
+      schema, one entry per entry of `bins`.
+    - binnings[r][j], if there are any, is the grouping of attribute j of region r, which has cuts of its own (None: as
+      it was cut); `bins` have no effect then.
+    - gains[r] is the candidate gain of region r, in nats, when it was chosen; empty if it is not known.
     """
 
     regions: tuple[tuple[int, ...], ...]
@@ -212,26 +215,25 @@ class Regions:
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
         """The regions of the step of highest posterior, without those that another one of them contains."""
-        return tuple(self.regions[position] for position in self._chosen)
+        return tuple(self.regions[position] for position in self._chosen_positions)
 
     @property
-    def _chosen(self) -> list[int]:
-        steps = len(self.regions) if self.trace is None else self.trace.map_step
-        return outermost(self.regions[:steps], self.bins, self.binnings)
+    def _chosen_positions(self) -> list[int]:
+        n_steps = len(self.regions) if self.trace is None else self.trace.map_step
+        return outermost_positions(self.regions[:n_steps], self.bins, self.binnings)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
-        """Return one family, without a child, per chosen region.
-
-        There are no tables without the class, `whole` or not.
-        """
-        return tuple(self._family(position, cardinalities) for position in self._chosen)
-
-    def _family(self, position: int, cardinalities: tuple[int, ...]) -> Family:
-        region = self.regions[position]
-        if self.binnings:
-            return Family.over(region, cardinalities, groupings=self.binnings[position])
-        by_attribute = of_size(self.groupings, len(region)) or (None,) * len(cardinalities)
-        return Family.over(region, cardinalities, groupings=tuple(by_attribute[a] for a in region))
+        """Return one family, without a child, per chosen region; `whole` has no effect, since all have the class."""
+        families = []
+        for position in self._chosen_positions:
+            region = self.regions[position]
+            if self.binnings:
+                groupings = self.binnings[position]
+            else:
+                by_attribute = entry_for_size(self.groupings, len(region)) or (None,) * len(cardinalities)
+                groupings = tuple(by_attribute[a] for a in region)
+            families.append(Family.over(region, cardinalities, groupings=groupings))
+        return tuple(families)
 
     @property
     def is_regrouped(self) -> bool:
@@ -243,79 +245,36 @@ class Regions:
         """The attributes of all regions, ascending."""
         return tuple(sorted(set(itertools.chain.from_iterable(self.regions))))
 
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """The same."""
-        return self.attributes
+    nodes = attributes
 
 
 Structure = Dag | Regions
 
 
-def canonical_form(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """Return the canonical form for P(target | the others); the new parents of a node follow those that it had."""
-    from graphlib import TopologicalSorter
-
-    form = _blanket(parents, target)
-    spouses = set(form.get(target, ()))
-    in_order = [node for node in TopologicalSorter(parents).static_order() if node in spouses]
-    for place, node in enumerate(in_order):
-        own = form.get(node, ())
-        form[node] = (*own, *(earlier for earlier in in_order[:place] if earlier not in own))
-    return form
-
-
-def _blanket(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> dict[Node, tuple[Node, ...]]:
-    """Return the target's Markov blanket with the target, and the arcs inside it."""
-    children = [node for node, listed in parents.items() if target in listed]
-    members = {target, *parents.get(target, ()), *children}
-    members.update(node for child in children for node in parents[child])
-    return {node: tuple(p for p in listed if p in members) for node, listed in parents.items() if node in members}
-
-
-def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
-    """Return the first two parents of a common child that the canonical form leaves apart; None where it is perfect.
-
-    Children and parents in the order of the mapping.
-
-    >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
-    UnmarriedParents(child='y', one='x', other='z')
-    """
-    form = _blanket(parents, target)
-    spouses = set(form.get(target, ()))
-    known = {node: frozenset(listed) for node, listed in form.items()}
-    for child, listed in form.items():
-        for one, other in itertools.combinations(listed, 2) if child != target else ():
-            joined = one in known.get(other, ()) or other in known.get(one, ())
-            if not joined and not (one in spouses and other in spouses):
-                return UnmarriedParents(child, one, other)
-    return None
-
-
-def outermost(
+def outermost_positions(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[int]:
-    """Return the positions of the regions that no other one contains, ascending, each once."""
-    seen = as_seen(regions, bins, cuts)
-    kept = set(map(frozenset, maximal(seen)))
-    first = {region: position for position, region in reversed(list(enumerate(map(frozenset, seen))))}
-    return sorted(first[region] for region in kept)
+    """Return the positions of the regions that no other one contains, ascending, each region once."""
+    binned = binned_members(regions, bins, cuts)
+    outermost = set(map(frozenset, maximal(binned)))
+    first = {region: position for position, region in reversed(list(enumerate(map(frozenset, binned))))}
+    return sorted(first[region] for region in outermost)
 
 
-def as_seen(
+def binned_members(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[tuple[tuple[Member, Hashable], ...]]:
-    """Return each region with how it sees its members: one that sees them otherwise than a larger one is no part of it.
+    """Return each region's members together with how they are binned there.
 
-    Members are seen in the bins of the region's size; where regions have cuts of their own, a table over more
-    attributes hardly has those of a smaller one: a region is then part of none but its equal.
+    A region is part of a larger one only if both bin its members alike. The bins depend on the size of the region. A
+    region with cuts of its own hardly shares them with a larger one, so it is part of none but its equal.
     """
     if not cuts:
-        return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
-    own = [frozenset(zip(region, some, strict=True)) for region, some in zip(regions, cuts, strict=False)]
-    return [tuple((member, seen) for member in region) for region, seen in zip(regions, own, strict=True)]
+        return [tuple((member, entry_for_size(bins, len(region))) for member in region) for region in regions]
+    own_cuts = [frozenset(zip(region, listed, strict=True)) for region, listed in zip(regions, cuts, strict=False)]
+    return [tuple((member, own) for member in region) for region, own in zip(regions, own_cuts, strict=True)]
 
 
-def of_size(entries: Sequence[Entry], size: int) -> Entry | None:
-    """Return the entry for regions of `size` attributes, the last for larger ones; None where there are no entries."""
+def entry_for_size(entries: Sequence[Entry], size: int) -> Entry | None:
+    """Return the entry for regions of `size` attributes (the last for larger ones); None if there are no entries."""
     return entries[min(size, len(entries)) - 1] if entries else None

@@ -25,7 +25,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information
 from bncli.engine.model import Ensemble, Model, Pool
 from bncli.engine.prediction.contributions import value_names
-from bncli.engine.structures.binning import coarse
+from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError
 from bncli.files.pictures.network_drawings import (
@@ -210,7 +210,7 @@ def _table(model: Model, family: Family, table: Array) -> Grid:
     """Return the first entries of a table, a column per class: probabilities of a network, or natural logs."""
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
-    seen = [attributes[a] if g is None else coarse(attributes[a], g) for a, g in family.binned_attributes]
+    seen = [attributes[a] if g is None else regroup_attribute(attributes[a], g) for a, g in family.binned_attributes]
     names = [value_names(one)[:-1] for one in seen]
     labels = model.schema.labels[:_LABELS]
     numbers = np.exp(table) if is_network and family.child is not None else table

@@ -9,7 +9,7 @@ from bncli.engine.data.columns import NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.engine.discretizers.mdl import cut_points
 from bncli.engine.ensembles import grids
-from bncli.engine.structures.binning import grouping_of
+from bncli.engine.structures.regrouping import group_intervals
 from bncli.engine.structures.structure import Dag
 from tests.engine.ensembles.rows import coded, mixed
 
@@ -28,7 +28,7 @@ def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int, 
 def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
     data = coded(mixed(grids.MANY_ROWS))
     steps, sharp, single = (
-        grouping_of(data.schema.attributes[0], grids.FINE),
+        group_intervals(data.schema.attributes[0], grids.FINE),
         grids.mdl_binnings(data)[0],
         grids.singles(data, grids.mdl_binnings(data))[0],
     )

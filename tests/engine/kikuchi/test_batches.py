@@ -14,28 +14,28 @@ from bncli.engine.kikuchi import candidate_batches as batches
 from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count, sum_logs, tabulate
 from bncli.engine.kikuchi.candidate_gains import Candidates
 from bncli.engine.kikuchi.model_paths import addition
-from bncli.engine.structures.region_graph import Coverage, counting_changes
+from bncli.engine.structures.region_graph import counting_changes, cover, subsets
 from tests import oracles
 from tests.datasets import random_dataset
 
 CARDINALITIES = (2, 3, 2, 4, 3)
 OFFSETS = np.array([0, 2, 5, 7, 11])
 LASTS = [2, 3, 4]
-COVERED = [(0, 3), (1,)]
+COVERED = {*subsets((0, 3)), (1,)}
 
 
 def grouped(data: Dataset) -> tuple[Batch, list[np.ndarray]]:
     """The candidates (0, 1, k), and the score tables D (cells, K) that they should have."""
     members = np.array([(0, 1, k) for k in LASTS])
     candidates = Candidates(members, np.zeros((len(members), 8)))
-    candidates.cover(Coverage(COVERED))
+    candidates.cover(COVERED)
     group = CandidateGroup((0, 1), np.array(LASTS), np.arange(3), (2, 3), np.array([2, 4, 3]))
     [counted] = data.reduce(count, [group], OFFSETS, data.n_labels)
     batch = tabulate(group, counted, candidates.changes(group.which), data.total_weight, 1.0)
     tables = []
     for region in map(tuple, members.tolist()):
         [table] = Counts(data).tables([region])
-        changes = counting_changes(Coverage(COVERED).uncovered(region))
+        changes = counting_changes(cover(set(COVERED), region))
         tables.append(addition(table, region, changes, data.total_weight, 1.0))
     return batch, tables
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets, strongest_sets
 from bncli.engine.kikuchi.search_trace import DegreesOfFreedom
-from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom
+from bncli.engine.structures.region_graph import counting_changes, cover
 from tests.datasets import random_dataset
 
 N = 5
@@ -24,14 +24,16 @@ def test_what_a_step_needs_of_every_candidate(
 ) -> None:
     sets = all_sets(range(N), size)
     candidates = Candidates(sets, DegreesOfFreedom(random_dataset(3, cardinalities, n_labels)).of_subsets(sets))
-    coverage = Coverage()
+    covered: set[tuple[int, ...]] = {()}
     for region in regions:
-        candidates.cover(coverage.add(region))
+        candidates.cover(cover(covered, region))
     changes = candidates.changes(np.arange(len(candidates.sets)))
     for place, members in enumerate(map(tuple, candidates.sets.tolist())):
-        new = coverage.uncovered(members)
-        assert candidates.present[place] == (members in coverage)
-        assert candidates.added_df()[place] == degrees_of_freedom(new, cardinalities, n_labels)
+        new = cover(set(covered), members)
+        assert candidates.present[place] == (members in covered)
+        assert candidates.added_df()[place] == (n_labels - 1) * sum(
+            math.prod(cardinalities[i] - 1 for i in s) for s in new
+        )
         assert _named(changes[place], members) == counting_changes(new)
 
 

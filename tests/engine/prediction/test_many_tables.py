@@ -29,7 +29,7 @@ from bncli.engine.prediction.effects import effects_of
 from bncli.engine.prediction.mixtures import mixture_of
 from bncli.engine.prediction.purification import MANY_TABLES, are_many
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.structures.binning import groupings_of
+from bncli.engine.structures.regrouping import group_intervals_by_size
 from bncli.engine.structures.structure import Family, Regions
 from bncli.recipe import Recipe
 from tests.engine.prediction.enumeration import against_others, slow_terms, slow_variance
@@ -233,7 +233,10 @@ def test_tables_of_a_few_binnings_stay_one_a_set() -> None:
     """As models have them that see attributes by the size of the region: nothing of their effects is averaged."""
     schema = random_schema(8, 2, intervals=200)
     numeric = [i for i, attribute in enumerate(schema.attributes) if isinstance(attribute, NumericAttribute)]
-    bins = {2: groupings_of(schema.attributes, [20])[0], 3: groupings_of(schema.attributes, [8])[0]}
+    bins = {
+        2: group_intervals_by_size(schema.attributes, [20])[0],
+        3: group_intervals_by_size(schema.attributes, [8])[0],
+    }
     sets = [*itertools.combinations(numeric, 2), *itertools.combinations(numeric, 3)]
     families = [Family.over(key, schema.cardinalities, groupings=tuple(bins[len(key)][a] for a in key)) for key in sets]
     assert not are_many([*families, *(Family.over((a,), schema.cardinalities) for a in numeric)], schema.cardinalities)

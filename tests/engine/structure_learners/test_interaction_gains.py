@@ -16,7 +16,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import interaction_gains
 from bncli.engine.structure_learners.interaction_gains import Gains, Interaction
-from bncli.engine.structures.binning import grouping_of
+from bncli.engine.structures.regrouping import group_intervals
 from bncli.engine.structures.structure import Family
 from bncli.watch import Event, Progress
 from tests.datasets import random_dataset
@@ -36,7 +36,7 @@ def gains_of(data: Dataset, sets: list[tuple[int, ...]], bins: int | None = 3, s
 def slow_gain(gains: Gains, members: tuple[int, ...]) -> float:
     """Row by row, cell by cell, class by class, from the formula."""
     data = gains.likelihood.data
-    groupings = [grouping_of(data.schema.attributes[i], gains.bins) if gains.bins else None for i in members]
+    groupings = [group_intervals(data.schema.attributes[i], gains.bins) if gains.bins else None for i in members]
     sums: dict[tuple[tuple[int, ...], int], list[float]] = {}
     for t in range(data.n_rows):
         codes = [int(data.codes[i][t]) for i in members]

@@ -1,7 +1,10 @@
 """Structures by name and by index."""
 
+from __future__ import annotations
+
+import itertools
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.structures.named_structure import NamedDag, name_dag
-from bncli.engine.structures.structure import Dag, Family, Regions
+from bncli.engine.structures.structure import Dag, Family, Regions, UnmarriedParents, first_unmarried
 from bncli.errors import BncliError
 
 
@@ -117,42 +120,9 @@ def test_names_there_and_back(graph: tuple[Dag, Schema]) -> None:
 
 
 @given(graphs())
-def test_perfect_and_canonical_are_those_of_the_named_graph(graph: tuple[Dag, Schema]) -> None:
+def test_perfect_graphs_are_those_of_the_named_graph(graph: tuple[Dag, Schema]) -> None:
     dag, schema = graph
-    named = name_dag(dag, schema)
-    assert (dag.unmarried is None) == (dag.unmarried is None) == (named.unmarried is None)
-    assert (dag.canonical().unmarried is None) == (dag.unmarried is None)
-    assert dag.canonical().canonical() == dag.canonical()
-
-
-@given(graphs())
-def test_perfect_means_no_child_with_parents_apart_in_the_canonical_form(graph: tuple[Dag, Schema]) -> None:
-    dag, _ = graph
-    form = dag.canonical()
-    n = len(dag.parents)  # the class as a node
-    parents = {i: {*form.parents[i], *([n] if i in form.class_children else [])} for i in range(n)}
-    parents[n] = set(form.class_parents)
-    apart = {
-        (child, frozenset(pair))
-        for child in parents
-        for pair in combinations(parents[child], 2)
-        if pair[0] not in parents[pair[1]] and pair[1] not in parents[pair[0]]
-    }
-    assert (dag.unmarried is None) == (not apart)
-    if dag.unmarried is not None:
-        child, one, other = (n if node is None else node for node in dag.unmarried)
-        assert (child, frozenset((one, other))) in apart
-
-
-@given(graphs())
-def test_the_canonical_form_has_the_same_families(graph: tuple[Dag, Schema]) -> None:
-    dag, schema = graph
-    form = dag.canonical()
-    assert form.families(schema.cardinalities) == dag.families(schema.cardinalities)
-    assert (form.attributes, form.class_parents, form.method) == (dag.attributes, dag.class_parents, dag.method)
-    assert {i for i, listed in enumerate(form.parents) if listed} <= set(dag.attributes)
-    for one, other in combinations(dag.class_parents, 2):
-        assert one in form.parents[other] or other in form.parents[one]
+    assert (dag.unmarried is None) == (name_dag(dag, schema).unmarried is None)
 
 
 def has_cycle(parents: dict[str, tuple[str, ...]]) -> bool:
@@ -242,3 +212,66 @@ def test_the_chosen_regions_by_the_definition(regions: list[tuple[int, ...]], bi
     expected = [r for r in dict.fromkeys(regions) if not any(inside(r, other) for other in regions)]
     assert list(found.chosen) == expected
     assert [f.attributes for f in found.families((3,) * 5)] == expected
+
+
+Graph = dict[str, tuple[str, ...]]
+
+
+@st.composite
+def graphs_perfection(draw: st.DrawFn) -> Graph:
+    """Any acyclic graph over up to six nodes, the target `y` among them; nodes without parents may be left out."""
+    order = draw(st.permutations("abcdey"[draw(st.integers(0, 5)) :]))
+    graph = {
+        node: tuple(draw(st.lists(st.sampled_from(order[:i]), unique=True))) if i else ()
+        for i, node in enumerate(order)
+    }
+    keys = draw(st.permutations(order))
+    return {node: graph[node] for node in keys if graph[node] or draw(st.booleans())}
+
+
+def arcs(graph: Graph) -> set[tuple[str, str]]:
+    return {(parent, child) for child, listed in graph.items() for parent in listed}
+
+
+def slow_canonical_edges(graph: Graph) -> tuple[set[str], set[frozenset[str]]]:
+    """The nodes of the Markov blanket with the target, and what is joined, by the definition."""
+    children = {child for parent, child in arcs(graph) if parent == "y"}
+    parents = {parent for parent, child in arcs(graph) if child == "y"}
+    nodes = {"y"} | children | parents | {parent for parent, child in arcs(graph) if child in children}
+    joined = {frozenset(arc) for arc in arcs(graph) if set(arc) <= nodes}
+    return nodes, joined | {frozenset(pair) for pair in itertools.combinations(parents, 2)}
+
+
+@given(graphs_perfection())
+def test_perfect_means_that_no_child_has_parents_apart(graph: Graph) -> None:
+    nodes, joined = slow_canonical_edges(graph)
+    apart = [
+        (child, *pair)
+        for child, listed in graph.items()
+        for pair in itertools.combinations([parent for parent in listed if parent in nodes], 2)
+        if child in nodes and frozenset(pair) not in joined
+    ]
+    found = first_unmarried(graph, "y")
+    assert (found is None) == (apart == [])
+    assert found is None or found == apart[0]
+
+
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        ({"a": ("y",), "b": ("y",)}, None),
+        ({"a": ("y",), "b": ("y", "a"), "c": ("y", "b")}, None),
+        ({"c": ("y", "a", "b"), "a": ("y",), "b": ("y",)}, UnmarriedParents("c", "a", "b")),
+        ({"c": ("y", "a")}, UnmarriedParents("c", "y", "a")),
+        ({"y": ("a", "b"), "c": ("a", "b", "y")}, None),  # the class's parents are married
+        ({"c": ("a", "b"), "a": ("y",)}, None),  # c is outside the blanket
+        ({"y": ("a",), "a": ("b", "c")}, None),  # so are the parents of a parent
+        ({}, None),
+    ],
+)
+def test_small_graphs(graph: Graph, found: UnmarriedParents[str] | None) -> None:
+    assert first_unmarried(graph, "y") == found
+
+
+def test_ten_thousand_parents_of_the_class_are_not_married_to_be_looked_at() -> None:
+    assert first_unmarried({"y": tuple(map(str, range(10_000)))}, "y") is None
