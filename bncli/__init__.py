@@ -1,11 +1,11 @@
-"""Bayesian network classifiers on the command line, and in Python.
+"""Bayesian network classifiers on the command line and in Python.
 
     import bncli
     model = bncli.fit(table, class_="churn", structure="tan", param="weighted")
     model.predict_proba(other)
 
-What a command learns, Python learns too: options by their words with `_` for `-`, the same defaults, the same bytes.
-Everything is loaded at its first use.
+Python has the options of the command line, spelled with `_` instead of `-`, and the same defaults. The same rows give
+the same bytes. Modules are loaded when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Model", "compare", "evaluate", "fit", "load", "simulate"]
 
-_PLACES = {"Classifier": "estimator", "Model": "models", "load": "models"}
+_MODULES = {"Classifier": "estimator", "Model": "models", "load": "models"}
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     try:
-        return getattr(import_module(f"bncli.api.{_PLACES.get(name, 'learning')}"), name)
+        return getattr(import_module(f"bncli.api.{_MODULES.get(name, 'learning')}"), name)
     except ImportError as error:
         raise AttributeError(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""Where `bncli` and `python -m bncli` begin."""
+"""The entry point of `bncli` and of `python -m bncli`."""
 
 import os
 import signal
@@ -16,32 +16,30 @@ _THREAD_VARIABLES = (
 
 
 def main() -> None:
-    """Run the command line and exits with its code.
-
-    Threads work on blocks of rows here; a second pool inside the BLAS would spin beside them and change the last
-    bits of sums, so it gets one thread. That must be said before numpy is imported. Where pandas is installed, pyarrow
-    would import it with its first array, and nothing here needs it: that would be a third of the time of a small fit.
-    """
+    """Run the command line and exit with its code."""
+    # bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change
+    # the last bits of sums, so it gets one. Numpy reads these variables when it is imported.
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = "1"
-    sys.meta_path.insert(0, _NoPandas())
+    # Pyarrow imports pandas, where it is installed, with its first array. Nothing here needs it, and the import would
+    # be a third of the time of a small fit.
+    sys.meta_path.insert(0, _PandasBlocker())
     try:
-        # A request to end, or a terminal that is closed, is like ^C: what was begun is tidied up. `nohup` is
-        # respected.
+        # Treat a request to terminate, or a closed terminal, like ^C, so that unfinished files are removed.
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # Windows has no SIGHUP
-            # Whoever ignores a signal already (nohup) meant it.
+            # A signal that is ignored already (as by nohup) stays ignored.
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, _interrupt)
         from bncli.cli.supervised import supervised
 
         code = supervised(_run)
     except KeyboardInterrupt as stop:
-        # Pressed before, or after, the time when `run` looks after it.
-        # As shells count: 128 and the number of the signal, SIGINT where Python itself raised it.
+        # The interrupt came before or after `run`, which handles its own. Shells expect 128 plus the number of the
+        # signal; an interrupt that Python itself raised has no number and stands for SIGINT.
         code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
-    # CPython remembers an interrupt within a text that `exec` ran (so dataclasses are made), and would die of it in the
-    # end though it was caught; the next text makes it forget.
+    # CPython remembers an interrupt inside a text run by `exec` (as dataclasses do), and would exit because of it
+    # although it was caught. Running another text clears that state.
     exec("")
     sys.exit(code)
 
@@ -56,8 +54,8 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt(number)
 
 
-class _NoPandas:
-    """An importer that knows one name and refuses it."""
+class _PandasBlocker:
+    """An import hook that makes `import pandas` fail as if pandas were not installed."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":

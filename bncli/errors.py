@@ -1,6 +1,6 @@
-"""Every way in which a run can fail for a reason the user can mend: what, where, and what to do.
+"""Errors that the user can fix: what happened, where, and what to do about it.
 
-An error is printed as one line, `Error: what, where; hint`, and ends the command with its kind's exit code.
+The command line prints an error as one line, `Error: what, where; hint`, and exits with the exit code of its class.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BncliError(Exception):
-    """The data or the run failed (exit code 1)."""
+    """The data or the computation failed (exit code 1)."""
 
     exit_code = 1
 
@@ -20,7 +20,7 @@ class BncliError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it comes out of another process."""
+        """Support pickling, so that the error can come from another process."""
         return partial(type(self), self.what, where=self.where, hint=self.hint), ()
 
     def __str__(self) -> str:
@@ -29,26 +29,8 @@ class BncliError(Exception):
         return printable(f"{self.what}{place}{advice}")
 
 
-def printable(text: str) -> str:
-    """Return the text with `?` for control characters, and what is too long to be read cut in its middle.
-
-    Names and values out of a file must neither break the line nor steer the terminal, nor turn about what follows, as
-    marks of the direction of writing do, nor fill it: a word keeps its
-    first and last letters if it is longer than any path should be, and so does the whole.
-    """
-    text = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...{word[0][-20:]}", text.translate(_CONTROLS))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 4 :]}"
-
-
-_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""Marks of the direction of writing, and the separators of lines and paragraphs."""
-_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, 0xFEFF], "?")
-_LONG_WORD = re.compile(r"(?<!\S)\S{301,}")
-_LONGEST = 4000
-
-
 class UsageError(BncliError):
-    """The command line asks for something that does not exist or does not fit together (exit code 2)."""
+    """The command line names something that does not exist, or combines things that do not fit (exit code 2)."""
 
     exit_code = 2
 
@@ -60,6 +42,24 @@ class ModelError(BncliError):
 
 
 class DriftError(BncliError):
-    """All was done as asked, and the rows are no longer like those that the model was learnt from (exit code 4)."""
+    """The command succeeded, and found that the rows differ from those the model was trained on (exit code 4)."""
 
     exit_code = 4
+
+
+def printable(text: str) -> str:
+    """Return the text without control characters, and short enough for a terminal.
+
+    Names and values from a file must not break the line, control the terminal, reverse the direction of the text that
+    follows, or fill the screen. Control characters become `?`. A word of more than 300 characters keeps its first 60
+    and its last 20; a text of more than 4,000 keeps its beginning and its end.
+    """
+    text = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...{word[0][-20:]}", text.translate(_CONTROLS))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 4 :]}"
+
+
+_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Code points that set the direction of writing, and the separators of lines and paragraphs."""
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, 0xFEFF], "?")
+_LONG_WORD = re.compile(r"(?<!\S)\S{301,}")
+_LONGEST = 4000

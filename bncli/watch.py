@@ -1,7 +1,8 @@
-"""How a computation is carried out (`Run`) and what it tells whoever watches it: one callback, six kinds of events.
+"""How a computation is carried out (`Run`), and the events by which it reports to its caller.
 
-The engine and the readers never print and never look at a clock. They call `watch(event)`; a command turns the
-events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of moves.
+The engine and the readers never print and never read a clock. They call `watch(event)` with one of six kinds of events.
+A command turns the events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of
+moves.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 
 class Stage(NamedTuple):
-    """A stage begins and the one before it ends; `name` is a key of the report's `seconds`."""
+    """A stage begins, and the one before it ends; `name` is a key of `seconds` in the report."""
 
     name: str
 
 
 class Progress(NamedTuple):
-    """`done` of `total` units (None: unknown) of the present stage; `detail` says what is in hand."""
+    """`done` of `total` units of the current stage (None: unknown); `detail` names the item that is being worked on."""
 
     done: float
     total: float | None
@@ -23,20 +24,18 @@ class Progress(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One line that the user should read: something left out, something surprising.
-
-    `warning`: the result may not be worth what it looks like.
-    """
+    """One line for the user, such as what was left out; a `warning` says that the result may be unreliable."""
 
     text: str
     warning: bool = False
 
 
 class Iteration(NamedTuple):
-    """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated.
+    """State of an optimizer after an iteration (0 = the start); cll and penalty in nats, not negated.
 
-    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.parameters.flops`,
-    None outside it. Who maximises the joint log-likelihood of classes and attributes tells that one, `ll`, and no cll.
+    The numbers of evaluations and flops are totals since the start. `flops` follows the cost model of
+    `bncli.engine.parameters.flops`, and is None where the model does not cover the optimizer or the parameters.
+    Learners that maximise the joint log-likelihood of class and attributes report it as `ll`, and no cll.
     """
 
     iteration: int
@@ -50,10 +49,10 @@ class Iteration(NamedTuple):
     ll: float | None = None
 
 
-class Kept(NamedTuple):
-    """Of the runs of an optimiser told since the stage began, each from its iteration 0 on, this one (from 0) is kept.
+class SelectedRun(NamedTuple):
+    """With several optimizer runs in this stage, the result is that of run number `run`, counted from 0.
 
-    Told only where there were several.
+    A run begins with each event `Iteration` of iteration 0. With one run there is no such event.
     """
 
     run: int
@@ -71,28 +70,28 @@ class Move(NamedTuple):
     gain: float
 
 
-Event = Stage | Progress | Note | Iteration | Kept | Move
+Event = Stage | Progress | Note | Iteration | SelectedRun | Move
 Watch = Callable[[Event], None]
 Clock = Callable[[], float]
-"""Seconds since some moment: handed in where a limit of time has to be kept, for the engine has no clock."""
+"""Return seconds since an arbitrary moment. The engine has no clock, so one is passed where a time limit is kept."""
 
 
 def silent(event: Event) -> None:
     """Ignore an event."""
 
 
-def warnings_of(watch: Watch, where: str = "") -> Watch:
-    """Return a watch that hands on warnings alone, with `where` in front of each."""
+def forward_warnings(watch: Watch, prefix: str = "") -> Watch:
+    """Return a watch that forwards only warnings, each with `prefix` in front of its text."""
 
-    def told(event: Event) -> None:
+    def forward(event: Event) -> None:
         if isinstance(event, Note) and event.warning:
-            watch(Note(f"{where}{event.text}", warning=True))
+            watch(Note(f"{prefix}{event.text}", warning=True))
 
-    return told
+    return forward
 
 
 class TimeLimit(NamedTuple):
-    """So many seconds by a clock; without one the limit is not kept."""
+    """A limit in seconds by `clock`; without a clock the limit is ignored."""
 
     seconds: float
     clock: Clock | None = None
@@ -102,15 +101,18 @@ EachFile = Callable[[Callable[..., Iterable[Any]], Callable[[], tuple[Any, ...]]
 
 
 class Run(NamedTuple):
-    """How a computation is carried out; no part of it changes a result, but for a limit in seconds that a recipe sets.
+    """How a computation is carried out; nothing here changes a result, except a recipe's limit in seconds.
 
-    threads: for work on columns and row blocks. memory: bytes that may be taken, None = not limited; what needs more is
-    refused before it is begun. clock: what a recipe's limit in seconds is kept by, None = that limit is not kept.
-    cluster: the address of the machines that do the work, None = this one alone. place: puts coded rows (a Dataset)
-    where sums over them are made, None = they stay. each_file: has every file of a table read elsewhere, None = here:
-    `each_file(work, ask)` gives, in order, a file's name, the list of what `work(source, begin, run, *ask())` yields
-    there (a table of which only the files from that numbered `begin` are meant), and the BncliError that ended it.
-    advise: whether time is spent on notes that say what held-out rows would have preferred.
+    threads: number of threads for work on columns and row blocks.
+    memory: bytes that may be used, None for no limit; work that needs more is refused before it begins.
+    clock: measures a recipe's limit in seconds; None ignores that limit.
+    watch: is called with every event.
+    cluster: address of a Dask cluster whose workers do the work; None uses this machine alone.
+    place: takes the coded rows (a Dataset) and returns them distributed over the cluster; None leaves them here.
+    each_file: has every file of a table read by a worker; None reads the files here. `each_file(work, arguments)`
+        yields per file, in order: its name, the list of what `work(source, begin, run, *arguments())` yields on the
+        worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
+    advise: whether to spend time on notes about what held-out rows would have preferred.
     """
 
     threads: int = 1

@@ -101,7 +101,7 @@ def _fork_for_each_client(address: Path) -> None:
 def _load_everything() -> None:
     from bncli import __main__ as begin
 
-    sys.meta_path.insert(0, begin._NoPandas())
+    sys.meta_path.insert(0, begin._PandasBlocker())
     for module in pkgutil.walk_packages(importlib.import_module("bncli").__path__, "bncli."):
         try:
             importlib.import_module(module.name)

@@ -28,7 +28,7 @@ from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_assembly import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.cluster.fitting import placing, refuse_on_cluster
+from bncli.steps.cluster.fitting import refuse_on_cluster, rows_on_cluster
 from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.model_views import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
@@ -153,8 +153,8 @@ def fit(
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    with placing(source, recipe, supplied, model_path, run._replace(watch=moves)) as ready:
-        learnt = _fit_and_write(ready.source, recipe, ready.supplied, unseen, ready.run, extras.log_p_quantiles)
+    with rows_on_cluster(source, recipe, supplied, model_path, run._replace(watch=moves)) as (rows, files, ready):
+        learnt = _fit_and_write(rows, recipe, files, unseen, ready, extras.log_p_quantiles)
     tracer(Stage("write"))
     if extras.trace is not None:
         tracer.write(extras.trace)

@@ -34,7 +34,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
-from bncli.watch import Clock, Event, Iteration, Kept, Move, Note, Run, Stage, Watch
+from bncli.watch import Clock, Event, Iteration, Move, Note, Run, SelectedRun, Stage, Watch
 
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
@@ -131,7 +131,7 @@ class Trace:
                 self._begin = now
                 self._runs.append([])
             self._runs[-1].append((*event, now - self._begin))
-        elif isinstance(event, Kept):
+        elif isinstance(event, SelectedRun):
             # the first is of before any run
             self._runs = [self._runs[event.run + 1]]
         self._watch(event)

@@ -42,8 +42,8 @@ from bncli.files.reading.rows_by_schema import Batch, Batches
 from bncli.files.reading.source import Source
 from bncli.recipe.defaults import read
 from bncli.recipe.refusals import refuse_decisions
-from bncli.steps.cluster.checks import check_workers, files_of
-from bncli.steps.cluster.connection import Cluster, connected
+from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.tasks import checked_cluster, files_of
 from bncli.steps.run import PipelineStage, Stopwatch, limited
 from bncli.steps.score_on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.score_rows import ScoredRows
@@ -226,9 +226,7 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
     if run.cluster is None:
         yield None
         return
-    files = files_of([source])
-    with connected(run.cluster) as cluster:
-        check_workers(cluster, files, run.watch)
+    with checked_cluster(run.cluster, files_of([source]), run.watch) as cluster:
         yield cluster
 
 

@@ -8,7 +8,6 @@ paths; errors and notes name them as they were typed.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,12 @@ from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import BadRow, Source
-from bncli.steps.cluster.checks import for_workers
 from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.tasks import as_typed, in_turn, report_idle_threads
+from bncli.steps.cluster.tasks import each_file_in_turn, for_workers, report_idle_threads, with_typed_paths
 from bncli.steps.run import limited
 from bncli.steps.score_rows import Counts, ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
-from bncli.watch import Progress, Run, Watch
+from bncli.watch import Run, Watch
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,10 @@ class ScoredFile(NamedTuple):
 
 def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], watch: Watch) -> Iterator[ScoredFile]:
     """Yield every file of the table, in order, up to the first that ends in an error."""
-    typed = [one.path for one in find_inputs(paths, keep=False)]
-    whole = [os.path.abspath(path) for path in typed]
-    report_idle_threads(len(whole), cluster, watch)
+    report_idle_threads(len(find_inputs(paths, keep=False)), cluster, watch)
     plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
-    tasks = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
-    done, total = 0, sum(map(os.path.getsize, whole))
-    for number, scored in enumerate(in_turn(cluster, _serve, plan, tasks)):
-        yield _as_typed(scored, {whole[i]: typed[i] for i in {0, number}})
-        done += os.path.getsize(whole[number])
-        watch(Progress(done, total))
+    for _, scored, typed in each_file_in_turn(cluster, _serve, plan, paths, tuple, watch):
+        yield _as_typed(scored, typed)
 
 
 def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
@@ -135,5 +127,5 @@ def _as_typed(scored: ScoredFile, names: dict[str, str]) -> ScoredFile:
     blocks = [
         RowsBlock(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks
     ]
-    error = None if scored.error is None else as_typed(scored.error, names)
+    error = None if scored.error is None else with_typed_paths(scored.error, names)
     return scored._replace(blocks=blocks, error=error)

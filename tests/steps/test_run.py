@@ -16,7 +16,7 @@ from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace
-from bncli.watch import Event, Iteration, Kept, Move, Note, Stage
+from bncli.watch import Event, Iteration, Move, Note, SelectedRun, Stage
 from tests.datasets import schema_of
 
 
@@ -40,7 +40,7 @@ def test_a_trace_is_of_the_run_that_is_kept(tmp_path: Path) -> None:
     for n, value in enumerate((-5.0, -1.0, -3.0)):
         for i in range(n + 1):
             trace(Iteration(i, value, 0.0, 1.0, 1.0, i + 1, i + 1))
-    trace(Kept(1))
+    trace(SelectedRun(1))
     trace.write(str(tmp_path / "t.csv"))
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
     assert [(row["iteration"], row["cll"]) for row in rows] == [("0", "-1.0"), ("1", "-1.0")]

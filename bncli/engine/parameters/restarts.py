@@ -22,7 +22,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, Restarts
-from bncli.watch import Kept, Note, Progress, Watch
+from bncli.watch import Note, Progress, SelectedRun, Watch
 
 LEAST = float(np.finfo(np.float64).tiny)
 """Stands for an exponential number of 0, whose logarithm is not finite."""
@@ -58,7 +58,7 @@ def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool 
         objectives.append(objective)
         best = learnt if Restarts(tuple(objectives)).kept == start else best
     found = Restarts(tuple(objectives), held_out)
-    watch(Kept(found.kept))
+    watch(SelectedRun(found.kept))
     watch(Note(_report_spread(found)))
     return replace(best, restarts=found)
 

@@ -1,180 +1,296 @@
-"""Tasks that know nothing of each other, done by whichever worker is free.
+"""Independent tasks on a cluster: check its workers, then give each task to a worker that is free.
 
-A worker makes what serves the tasks (a Runner, which remembers the table in hand) once for each of its threads, and
-keeps that of the last command alone.
+The results are those of one process, because the tasks share nothing but their inputs.
 
-Reading on a cluster: a file of a table is a task, whose worker parses it, or codes it, by itself.
-
-What a worker has made stays with it until the rows of its file are next: here is one file's at a time. Workers read
-files by their whole paths; errors name them as they were typed.
+- Before the work every worker reports its versions and the files it sees, and the first difference is an error. Python
+  (by its minor version), bncli and numpy must be those of this process, or bytes could differ. A file must have the
+  same absolute path and the same size everywhere. Workers should run numpy's BLAS on one thread, or the last bits of
+  sums may differ: that is a warning.
+- A worker builds the object that runs the tasks (such as one that has read the table) once per thread, and keeps that
+  of the most recent command.
+- In a table of several files, a task reads one file. Its result stays with its worker until it is next in the order of
+  the files, so that this process holds the results of one file at a time. Workers use absolute paths; errors show paths
+  as the user typed them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from bncli.errors import BncliError
+import numpy as np
+
+import bncli
+from bncli.errors import BncliError, UsageError
 from bncli.files.reading.byte_streams import find_inputs
+from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
-from bncli.steps.cluster.checks import check_workers, files_of, for_workers
-from bncli.steps.cluster.connection import Cluster, Future, GoneError, LostError, connected
+from bncli.steps.cluster.connection import ANSWER_SECONDS, Cluster, Future, GoneError, LostError, connected
 from bncli.steps.run import limited
 from bncli.watch import Note, Progress, Run, Watch
 
 Task = TypeVar("Task")
 Serve = Callable[[Any], Callable[[Any], Any]]
-"""From what all tasks share to the function of one task; a function of a module, known to workers by its name."""
-_AHEAD = 2
-"""Tasks handed out a thread: one in hand and one that waits."""
-_here = threading.local()
+"""Takes what all tasks share and returns the function that runs one task; it is a module's function, sent by name."""
+_QUEUED_PER_THREAD = 2
+"""Tasks submitted per thread of the cluster: one that runs, and one that waits."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_local = threading.local()
 
 
-@dataclass(frozen=True)
-class _Files:
-    cluster: Cluster
-    source: Source
-    watch: Watch
+@contextmanager
+def checked_cluster(address: str, paths: Sequence[str], watch: Watch) -> Iterator[Cluster]:
+    """Yield the cluster at an address, whose workers have the versions and see the files of this process."""
+    with connected(address) as cluster:
+        check_workers(cluster, paths, watch)
+        yield cluster
 
-    @property
-    def typed(self) -> list[str]:
-        return [one.path for one in find_inputs(self.source.paths, keep=False)]
 
-    def each(
-        self, work: Callable[..., Iterable[Any]], ask: Callable[[], tuple[Any, ...]]
-    ) -> Iterator[tuple[str, list[Any], BncliError | None]]:
-        """See `Run.each_file`; an answer may ask a later question, so each is asked when its task is handed out."""
-        typed = self.typed
-        whole = [os.path.abspath(path) for path in typed]
-        # the columns of all files are those of the first
-        files = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
-        tasks = ((paths, work, ask()) for paths in files)
-        done, total = 0, sum(map(os.path.getsize, whole))
-        for number, (found, error) in enumerate(in_turn(self.cluster, _serve, for_workers(self.source), tasks)):
-            names = {whole[i]: typed[i] for i in {0, number}}
-            yield typed[number], found, None if error is None else as_typed(error, names)
-            done += os.path.getsize(whole[number])
-            self.watch(Progress(done, total))
+def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
+    """Raise BncliError if a worker does not answer, has other versions, or does not see the files in `paths`."""
+    versions, sizes, _ = worker_facts(paths)
+    for address, answer in cluster.ask_all(worker_facts, list(paths)).items():
+        if isinstance(answer, TimeoutError):
+            what = f"worker {address} does not answer (within {ANSWER_SECONDS:.0f} seconds)"
+            raise BncliError(what, hint="end it, or see what keeps its machine busy")
+        if isinstance(answer, BaseException):
+            hint = f"install bncli {bncli.__version__} in the environment of the workers"
+            if isinstance(answer, ImportError):
+                raise BncliError(f"worker {address} has no bncli that can do this: {answer}", hint=hint)
+            raise BncliError(f"worker {address} cannot answer: {type(answer).__name__}: {answer}", hint=hint)
+        its_versions, its_sizes, has_one_thread = answer
+        for name, version in versions.items():
+            if its_versions.get(name) != version:
+                what = f"worker {address} has {name} {its_versions.get(name)}, and this machine {version}"
+                raise BncliError(what, hint="results could differ: install the same versions everywhere")
+        for path, size, its_size in zip(paths, sizes, its_sizes, strict=True):
+            if its_size is None:
+                hint = "put the data where every worker sees it under the same name"
+                raise BncliError(f"worker {address} cannot see the data", where=path, hint=hint)
+            if its_size != size:
+                what = f"worker {address} sees another file: {its_size:,} bytes, and here {size:,}"
+                raise BncliError(what, where=path, hint="copy the same file to every machine")
+        if not has_one_thread:
+            text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"
+            watch(Note(text, warning=True))
+
+
+def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None], bool]:
+    """Return facts about this process: its versions, the size of each file (None: missing), a BLAS of one thread.
+
+    The memory of the process is also set up for the work.
+    """
+    keep_freed_memory()
+    major, minor, _ = platform.python_version_tuple()
+    versions = {"python": f"{major}.{minor}", "bncli": bncli.__version__, "numpy": np.__version__}
+    sizes: list[int | None] = []
+    for path in paths:
+        try:
+            sizes.append(os.stat(path).st_size)
+        except OSError:
+            sizes.append(None)
+    return versions, sizes, any(os.environ.get(name) == "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"))
+
+
+def keep_freed_memory() -> None:
+    """Make the C library keep freed memory; otherwise every pass maps its temporaries of 128 KB anew.
+
+    Dask's nannies set MALLOC_TRIM_THRESHOLD_, which also stops the library from raising its own threshold.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):  # another C library, which does not have this problem
+        return
+    mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+    mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+
+
+def files_of(sources: Iterable[Source]) -> list[str]:
+    """Return the absolute path of every file of the tables; UsageError for a pipe, which no worker can read."""
+    paths: list[str] = []
+    for source in sources:
+        for table_file in find_inputs(source.paths, keep=True):
+            if not table_file.is_regular:
+                what = "the standard input" if table_file.path == "-" else f"the pipe {table_file.path}"
+                hint = "put the table into a file that every worker can read"
+                raise UsageError(f"the workers of a cluster cannot read {what}", hint=hint)
+            paths.append(table_file.path)
+        if (schema_file := read_schema_file(source).place) is not None:
+            paths.append(schema_file)
+    return [os.path.abspath(path) for path in paths]
+
+
+def for_workers(source: Source) -> Source:
+    """Return the source with absolute paths, which hold in any working folder."""
+    schema_file = read_schema_file(source).place
+    schema_file = None if schema_file is None else os.path.abspath(schema_file)
+    return replace(source, paths=tuple(os.path.abspath(path) for path in source.paths), schema_file=schema_file)
 
 
 def each_task(
     cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task], skip: Callable[[Task], bool]
 ) -> Iterator[tuple[Task, Any]]:
-    """Tasks with their results as they come; a task that is to be skipped when its turn comes has none.
+    """Yield each task with its result, in the order in which they finish.
 
-    A result is a BncliError where workers died with it.
+    `skip(task)` is called when the task's turn comes, and True leaves it out. The result is a BncliError if the task
+    raised one, or if workers died with it.
     """
-    ask = partial(_served, serve, uuid.uuid4().hex, shared)
-    turns = (task for task in tasks if not skip(task))
+    run_task = partial(_run_task, serve, uuid.uuid4().hex, shared)
     waiting: dict[Any, Task] = {}
-    for task in turns:
-        waiting[cluster.submit(ask, task)] = task
-        if len(waiting) >= _AHEAD * cluster.n_threads:
-            yield from _done(cluster, waiting)
+    for task in tasks:
+        if skip(task):
+            continue
+        waiting[cluster.submit(run_task, task)] = task
+        if len(waiting) >= _QUEUED_PER_THREAD * cluster.n_threads:
+            yield from _finished(cluster, waiting)
     while waiting:
-        yield from _done(cluster, waiting)
+        yield from _finished(cluster, waiting)
 
 
-def _served(serve: Serve, command: str, shared: Any, task: Any) -> Any:
-    """On a worker: the result of a task, by what serves this thread."""
-    if getattr(_here, "command", None) != command:
-        _here.serving = None  # lets go of the table of another command before the next is read
-        _here.serving, _here.command = serve(shared), command
-    return _here.serving(task)
+def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
+    """Yield the result of each task in the order of the tasks; earlier results wait on their workers.
+
+    `shared` is sent to the cluster once.
+    """
+    command, shared_future = uuid.uuid4().hex, cluster.share(shared)
+    waiting: deque[Future] = deque()
+    for task in tasks:
+        waiting.append(cluster.submit(_run_task, serve, command, shared_future, task))
+        if len(waiting) >= _QUEUED_PER_THREAD * cluster.n_threads:
+            yield _result(cluster, waiting.popleft())
+    while waiting:
+        yield _result(cluster, waiting.popleft())
 
 
-def _done(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
-    """Yield what is done now, at least one; no longer among those that wait."""
-    with _alive():
-        done = cluster.first(list(waiting))
-    for future in done:
+def _run_task(serve: Serve, command: str, shared: Any, task: Any) -> Any:
+    """Run a task on a worker, with the function that this thread made for the command."""
+    if getattr(_local, "command", None) != command:
+        _local.run = None  # frees the table of the previous command before the next one is read
+        _local.run, _local.command = serve(shared), command
+    return _local.run(task)
+
+
+def _finished(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
+    """Wait until a task is done, and yield all that are, removing them from `waiting`."""
+    with _loss_as_gone():
+        futures = cluster.first(list(waiting))
+    for future in futures:
         task = waiting.pop(future)
         try:
-            yield task, _value(cluster, future)
+            yield task, _result(cluster, future)
         except GoneError:
             raise
         except BncliError as error:
             yield task, error
 
 
+def _result(cluster: Cluster, future: Future) -> Any:
+    with _loss_as_gone():
+        return cluster.values([future])[0]
+
+
 @contextmanager
-def _alive() -> Iterator[None]:
-    """Tasks are cancelled by nobody but a cluster that goes."""
+def _loss_as_gone() -> Iterator[None]:
+    """Raise LostError as GoneError: only a cluster that shuts down cancels these tasks."""
     try:
         yield
     except LostError as error:
         raise GoneError("the connection to the cluster broke", hint="run the command again") from error
 
 
-def _value(cluster: Cluster, future: Future) -> Any:
-    with _alive():
-        return cluster.values([future])[0]
-
-
-def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
-    """Yield the result of each task, in the order of the tasks. What is done before its turn stays with its worker.
-
-    What is shared travels to the cluster once.
-    """
-    command, common = uuid.uuid4().hex, cluster.share(shared)
-    waiting: deque[Future] = deque()
-    for task in tasks:
-        waiting.append(cluster.submit(_served, serve, command, common, task))
-        if len(waiting) >= _AHEAD * cluster.n_threads:
-            yield _value(cluster, waiting.popleft())
-    while waiting:
-        yield _value(cluster, waiting.popleft())
-
-
 @contextmanager
 def reading(source: Source, run: Run) -> Iterator[Run]:
-    """Yield the run, with the cluster that it names, checked and ready to read the files of `source`."""
+    """Yield the run with `each_file` set to a function that has the cluster read the files of `source`.
+
+    Without a cluster the run stays as it is.
+    """
     if run.cluster is None:
         yield run
         return
-    files = files_of([source])
-    with connected(run.cluster) as cluster:
-        check_workers(cluster, files, run.watch)
-        found = _Files(cluster, source, run.watch)
-        report_idle_threads(len(found.typed), cluster, run.watch)
-        yield run._replace(each_file=found.each)
+    with checked_cluster(run.cluster, files_of([source]), run.watch) as cluster:
+        report_idle_threads(len(find_inputs(source.paths, keep=False)), cluster, run.watch)
+        yield run._replace(each_file=partial(_read_each_file, cluster, source, run.watch))
 
 
 def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
-    """Report a table that has fewer files than there are threads."""
+    """Add a note if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
         files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
         watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster help"))
 
 
-def as_typed(error: BncliError, names: Mapping[str, str]) -> BncliError:
-    """With every path in the words of the command line."""
+def _read_each_file(
+    cluster: Cluster,
+    source: Source,
+    watch: Watch,
+    work: Callable[..., Iterable[Any]],
+    arguments: Callable[[], tuple[Any, ...]],
+) -> Iterator[tuple[str, list[Any], BncliError | None]]:
+    """Implement `Run.each_file`: yield for every file its path, what `work` yields for it, and its error."""
+    results = each_file_in_turn(
+        cluster,
+        _serve_reading,
+        for_workers(source),
+        source.paths,
+        # The arguments may depend on results of earlier files, so they are asked for when the task is handed out.
+        lambda paths: (paths, work, arguments()),
+        watch,
+    )
+    for path, (items, error), typed in results:
+        yield path, items, None if error is None else with_typed_paths(error, typed)
 
-    def named(text: str) -> str:
-        for path in sorted(names, key=len, reverse=True):
-            text = text.replace(path, names[path])
-        return text
 
-    return type(error)(named(error.what), where=named(error.where), hint=named(error.hint))
+def each_file_in_turn(
+    cluster: Cluster,
+    serve: Serve,
+    shared: Any,
+    paths: Sequence[str],
+    make_task: Callable[[tuple[str, ...]], Any],
+    watch: Watch,
+) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Run one task per file of a table, and report progress in bytes.
+
+    `make_task` gets the absolute path of the file, after that of the first file, which tells the columns of all. Yields
+    for every file its path as it was typed, the result, and the typed path of each absolute path in the task.
+    """
+    typed = [table_file.path for table_file in find_inputs(paths, keep=False)]
+    absolute = [os.path.abspath(path) for path in typed]
+    tasks = (make_task((path,) if path == absolute[0] else (absolute[0], path)) for path in absolute)
+    done, total = 0, sum(map(os.path.getsize, absolute))
+    for number, result in enumerate(in_turn(cluster, serve, shared, tasks)):
+        yield typed[number], result, {absolute[i]: typed[i] for i in {0, number}}
+        done += os.path.getsize(absolute[number])
+        watch(Progress(done, total))
 
 
-def _serve(source: Source) -> Callable[[Any], tuple[list[Any], BncliError | None]]:
-    """On a worker: the function that reads the last of some files, and gives what it found up to an error."""
+def with_typed_paths(error: BncliError, typed: Mapping[str, str]) -> BncliError:
+    """Return the error with every absolute path replaced by the path that was typed."""
+    texts = [error.what, error.where, error.hint]
+    for path in sorted(typed, key=len, reverse=True):
+        texts = [text.replace(path, typed[path]) for text in texts]
+    what, where, hint = texts
+    return type(error)(what, where=where, hint=hint)
 
-    def read(task: Any) -> tuple[list[Any], BncliError | None]:
-        paths, work, asked = task
-        found: list[Any] = []
-        try:
-            found.extend(work(replace(source, paths=paths), len(paths) - 1, limited(Run()), *asked))
-        except BncliError as error:
-            return found, error
-        return found, None
 
-    return read
+def _serve_reading(source: Source) -> Callable[[Any], tuple[list[Any], BncliError | None]]:
+    return partial(_read_last_file, source)
+
+
+def _read_last_file(source: Source, task: Any) -> tuple[list[Any], BncliError | None]:
+    """Return, on a worker, what `work` yields for the last file of the task, and the error that ended it."""
+    paths, work, arguments = task
+    items: list[Any] = []
+    try:
+        items.extend(work(replace(source, paths=paths), len(paths) - 1, limited(Run()), *arguments))
+    except BncliError as error:
+        return items, error
+    return items, None

@@ -30,9 +30,8 @@ from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source
-from bncli.steps.cluster.checks import check_workers, files_of, for_workers
-from bncli.steps.cluster.connection import Cluster, connected
-from bncli.steps.cluster.tasks import each_task
+from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.tasks import checked_cluster, each_task, files_of, for_workers
 from bncli.steps.compare.analysis import CompareReport, analyse
 from bncli.steps.compare.checkpoint import Checkpoint
 from bncli.steps.compare.entries import (
@@ -179,8 +178,7 @@ def _pool(plan: RunPlan, run: Run) -> Iterator[Pool]:
     if run.cluster is None:
         yield partial(here, jobs=run.threads)
         return
-    with connected(run.cluster) as cluster:
-        check_workers(cluster, files_of(plan.sources), run.watch)
+    with checked_cluster(run.cluster, files_of(plan.sources), run.watch) as cluster:
         yield partial(on_cluster, cluster=cluster)
 
 

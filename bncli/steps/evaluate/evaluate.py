@@ -38,8 +38,7 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.cluster.checks import check_workers, files_of
-from bncli.steps.cluster.connection import connected
+from bncli.steps.cluster.tasks import checked_cluster, files_of
 from bncli.steps.evaluate.by_column import (
     attributes_of,
     carrying,
@@ -55,7 +54,7 @@ from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, deci
 from bncli.steps.inputs import SuppliedFiles, refuse_scores
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.score import rule_to_score
-from bncli.watch import Note, Run, Stage, Watch, warnings_of
+from bncli.watch import Note, Run, Stage, Watch, forward_warnings
 
 
 class TestedRows(NamedTuple):
@@ -131,8 +130,7 @@ def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[Time
     """Yield every fold, in order, learnt here or on a cluster."""
     asked, watch = plan.asked, run.watch
     if run.cluster is not None:
-        with connected(run.cluster) as cluster:
-            check_workers(cluster, files_of([plan.source]), watch)
+        with checked_cluster(run.cluster, files_of([plan.source]), watch) as cluster:
             yield folds_on_cluster(cluster, plan, watch)
         return
     assert isinstance(watch, Stopwatch)
@@ -268,7 +266,7 @@ def evaluate_on(
     def learnt(rows: Columns, told: Watch) -> Model:
         return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
 
-    model = learnt(columns, warnings_of(watch))
+    model = learnt(columns, forward_warnings(watch))
     seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
     sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
     test = carrying(test, outputs.by)

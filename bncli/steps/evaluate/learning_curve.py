@@ -25,7 +25,7 @@ from bncli.errors import UsageError
 from bncli.files.atomic import write_bytes
 from bncli.steps.evaluate.report import CurvePoint, FoldReport, summarized
 from bncli.steps.run import Stopwatch
-from bncli.watch import Progress, Watch, silent, warnings_of
+from bncli.watch import Progress, Watch, forward_warnings, silent
 
 ALL = "all"
 """The size of every row that there is to learn from."""
@@ -102,7 +102,7 @@ def learn_samples(
             told = f"{size:,} {'row' if size == 1 else 'rows'}"
             watch(Progress(done, total, f"a sample of {told}"))
             begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
-            model = learn(rows, silent if repeat else warnings_of(watch, f"learnt from {told}, "))
+            model = learn(rows, silent if repeat else forward_warnings(watch, f"learnt from {told}, "))
             frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
             yield SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size

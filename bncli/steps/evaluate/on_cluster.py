@@ -12,9 +12,8 @@ from itertools import count
 from bncli.engine.evaluation.validate import Fold, FoldTask, folds_of, hold_out_all, split_of
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
-from bncli.steps.cluster.checks import for_workers
 from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.tasks import each_task
+from bncli.steps.cluster.tasks import each_task, for_workers
 from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch, limited
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch

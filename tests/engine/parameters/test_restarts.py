@@ -14,7 +14,7 @@ from bncli.engine.model import Parameters, Restarts
 from bncli.engine.parameter_learners import em, extended
 from bncli.engine.parameters.restarts import Starts, best_start, random_point
 from bncli.engine.structures.structure import Dag
-from bncli.watch import Event, Iteration, Kept, Note, silent
+from bncli.watch import Event, Iteration, Note, SelectedRun, silent
 from tests.datasets import dataset_of, random_dataset
 from tests.incomplete_oracle import with_missing
 from tests.spaces import how
@@ -81,7 +81,7 @@ def test_the_watch_hears_every_run_then_which_is_kept_and_one_note() -> None:
     assert len(runs) == 3
     kept = runs[learnt.restarts.kept]
     assert (kept[-1].iteration, kept[-1].cll, kept[0].cll) == (learnt.iterations, learnt.cll, learnt.cll_start)
-    assert [event for event in events if isinstance(event, Kept)] == [Kept(learnt.restarts.kept)]
+    assert [event for event in events if isinstance(event, SelectedRun)] == [SelectedRun(learnt.restarts.kept)]
     (note,) = (event.text for event in events if isinstance(event, Note))
     assert note.startswith("the usual start and 2 random ones have objectives from -30.49848 to ")
 

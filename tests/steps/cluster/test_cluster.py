@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -21,8 +22,10 @@ import pytest
 from bncli.engine.data.cutting import learn_dataset
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import read_codes
-from bncli.steps.cluster import fitting as blocks
-from tests.steps.cluster.processes import Command, Processes, run, run_anew, started
+from bncli.steps.cluster import connection, fitting
+from bncli.steps.cluster.tasks import checked_cluster
+from bncli.watch import silent
+from tests.steps.cluster.processes import Command, Processes, run, run_anew, started, until
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
@@ -33,6 +36,16 @@ N_ROWS = 140_000
 """Two row blocks."""
 SAMPLES = Path(__file__).parents[3] / "sample_data"
 FIT = ("--structure", "tan", "--param", "discriminative", "--penalty", "1")
+DEADLY = """\
+import os
+from bncli.steps.evaluate import on_cluster
+
+def _serve(plan):
+    return lambda number: os._exit(9)
+
+on_cluster._serve = _serve
+"""
+"""Run by a worker as it starts: whatever fold it is given, it dies of it."""
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +183,10 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
     """The file is as long, but a worker that opens it finds other rows."""
     file = read_codes(str(codes))
     schema = learn_dataset(file.columns()).schema
-    plan = blocks._Plan(str(codes), schema, blocks._stamp(file))
-    assert blocks._load(plan, 1, N_ROWS // 2).n_rows == N_ROWS // 2
+    stamp = fitting._stamp(file)
+    assert fitting._load_block(str(codes), schema, stamp, 1, N_ROWS // 2).n_rows == N_ROWS // 2
     with pytest.raises(BncliError, match="a worker sees other codes under the same name"):
-        blocks._load(plan._replace(stamp=plan.stamp + 1), 1, N_ROWS // 2)
+        fitting._load_block(str(codes), schema, stamp + 1, 1, N_ROWS // 2)
 
 
 def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> None:
@@ -338,3 +351,54 @@ def test_a_scheduler_without_workers(tmp_path: Path) -> None:
         ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", processes.address)
     assert ended.code == 1
     assert ended.err.startswith(f"Error: the scheduler at {processes.address} has no workers; start some")
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known to the scheduler, and says nothing: named in bounded time."""
+    with started(tmp_path, 2) as processes:
+        processes.workers[0].send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(connection, "ANSWER_SECONDS", 8.0)
+        said = r"worker tcp://\S+ does not answer \(within \d+ seconds\); end it"
+        with pytest.raises(BncliError, match=said), checked_cluster(processes.address, [], silent):
+            pass
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_workers(tmp_path: Path) -> None:
+    """Nannies start them anew, and after the fourth it is the task that is blamed."""
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    with started(tmp_path, 0) as processes:
+        for _ in range(2):
+            processes.add_worker("--nanny", "--preload", str(tmp_path / "deadly.py"))
+        processes.await_workers(2)
+        data = SAMPLES / "wine.csv"
+        ended = run("evaluate", data, "--structure", "nb", "--folds", "2", "--cluster", processes.address)
+    assert ended.code == 1
+    said = "Error: 4 workers died in the middle of the same task; most often memory ran out: give workers more"
+    assert ended.err.startswith(said)
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_a_scheduler_that_is_killed(tmp_path: Path, command: str) -> None:
+    learner = ("--structure", "auto") if command == "evaluate" else ("--learner", "--structure auto")
+    with started(tmp_path, 1) as processes:
+        words = (SAMPLES / "tic_tac_toe.csv", *learner, "--repeats", "5", "--cluster", processes.address)
+        asked = Command(command, *words, cwd=tmp_path)
+        until(lambda: _is_busy(processes.address))
+        assert processes.scheduler is not None
+        processes.scheduler.kill()
+        ended = asked.end(100)
+    assert ended.code == 1, ended
+    assert ended.err.splitlines()[-1].startswith("Error: the c"), ended
+    assert "internal error" not in ended.err
+
+
+def _is_busy(address: str) -> bool:
+    """Whether a worker has a task in hand."""
+    from distributed import Client
+
+    with Client(address, timeout=60, set_as_default=False) as client:
+        return any(client.processing().values())

@@ -1,4 +1,7 @@
-"""Files read by workers are the table that one process reads; here workers are this process, and all travels."""
+"""Tasks on a cluster: the files of a table read by workers, and clusters that end in the middle.
+
+Here the workers are this process, but everything that would travel between processes is pickled.
+"""
 
 from __future__ import annotations
 
@@ -18,40 +21,41 @@ from bncli.files.reading import sampling
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import encode as step
-from bncli.steps.cluster import tasks as reading
-from bncli.steps.cluster.connection import Cluster, Worker
+from bncli.steps.cluster import tasks
+from bncli.steps.cluster.connection import Cluster, GoneError, LostError, Worker
+from bncli.steps.cluster.tasks import each_task
 from bncli.watch import Event, Note, Run
 
 
-class Here(Cluster):
+class IdleCluster(Cluster):
     """Two workers that do nothing."""
 
     def __init__(self) -> None:
         self.workers = {"a": Worker(1), "b": Worker(1)}
 
 
-def travelled(_: Cluster, serve: Callable[[Any], Any], shared: Any, tasks: Iterable[Any]) -> Iterator[Any]:
-    """What is asked travels before the one before it is answered, and so does the answer."""
+def pickled(_: Cluster, serve: Callable[[Any], Any], shared: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    """Pickle every task before the first is run, and every result."""
     sent = [pickle.dumps((serve, shared, task)) for task in tasks]
-    for one in sent:
-        serve, shared, task = pickle.loads(one)
+    for message in sent:
+        serve, shared, task = pickle.loads(message)
         yield pickle.loads(pickle.dumps(serve(shared)(task)))
 
 
 @contextmanager
 def here(_: str) -> Iterator[Cluster]:
-    yield Here()
+    yield IdleCluster()
 
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "connected", here)
-    monkeypatch.setattr(reading, "in_turn", travelled)
-    monkeypatch.setattr(reading, "check_workers", lambda *_: None)
+    monkeypatch.setattr(tasks, "connected", here)
+    monkeypatch.setattr(tasks, "in_turn", pickled)
+    monkeypatch.setattr(tasks, "check_workers", lambda *_: None)
 
 
 def table(folder: Path, seed: int, kind: str) -> Path:
-    """Four files: a column that turns out to be names late, missing values, weights, few numbers at first."""
+    """Write four files: a column that is numeric in the first file only, missing values, weights."""
     r = random.Random(seed)
     folder.mkdir()
     for k in range(4):
@@ -74,7 +78,7 @@ def table(folder: Path, seed: int, kind: str) -> Path:
 
 
 def both(source: Source, folder: Path) -> list[tuple[bytes | str, list[str]]]:
-    """The file, or the error, and the notes, of one process and of a cluster."""
+    """Return the encoded file, or the error, and the notes: of one process, then of a cluster."""
     found: list[tuple[bytes | str, list[str]]] = []
     for name, run in (("one", Run(2)), ("many", Run(2, cluster="local:2"))):
         notes: list[str] = []
@@ -126,7 +130,7 @@ def test_the_bytes_are_those_of_one_process(
 def test_an_error_is_that_of_one_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spoilt: str, said: str
 ) -> None:
-    """Named as the files were typed."""
+    """It also names the files as they were typed."""
     monkeypatch.chdir(tmp_path)
     table(tmp_path / "parts", 2, "csv")
     Path("parts/3.csv").write_text(spoilt)
@@ -149,3 +153,39 @@ def test_threads_that_cannot_help_are_told(tmp_path: Path) -> None:
     folder = table(tmp_path / "parts", 1, "csv")
     _, many = both(Source((str(folder / "1.csv"),)), tmp_path)
     assert "one file is one task: 1 of 2 threads of the cluster help" in many[1]
+
+
+class EndingCluster(Cluster):
+    """A cluster that raises `error` when it waits for the first task (`at_first`), or when it fetches a value."""
+
+    def __init__(self, error: Exception, *, at_first: bool) -> None:
+        self.workers = {"here": Worker(1)}
+        self._error, self._at_first = error, at_first
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        return object()
+
+    def first(self, futures: Any) -> Any:
+        if self._at_first:
+            raise self._error
+        return list(futures)[:1]
+
+    def values(self, futures: Any) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+@pytest.mark.parametrize("error", [LostError("x"), GoneError("x")], ids=["lost", "gone"])
+def test_a_cluster_that_ends_is_an_error_of_the_command(error: Exception, at_first: bool) -> None:
+    with pytest.raises(GoneError):
+        list(each_task(EndingCluster(error, at_first=at_first), _serve, None, range(3), lambda _: False))
+
+
+def test_an_error_of_a_task_is_its_result() -> None:
+    error = BncliError("x")
+    results = list(each_task(EndingCluster(error, at_first=False), _serve, None, range(3), lambda _: False))
+    assert results == [(k, error) for k in range(3)]
+
+
+def _serve(_: Any) -> Any:
+    raise AssertionError("the tests' cluster runs nothing")

@@ -1,18 +1,18 @@
-"""How long is waited for workers that are gone, paused or started anew, and what of a limit of memory is refused."""
+"""When waiting for workers ends, and whose errors the results raise."""
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from bncli.errors import BncliError
-from bncli.steps.cluster import checks as preflight
-from bncli.steps.cluster.connection import Cluster, GoneError, Patience, Worker
+from bncli.steps.cluster.connection import GoneError, Worker, WorkerMonitor, connected
 
 BUSY, PAUSED = Worker(1, 10**9, is_busy=True), Worker(1, 10**9, is_paused=True)
+needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="'cluster' is not installed")
 
 
 class Clock:
@@ -30,12 +30,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def seconds_until_gone(clock: Clock, workers: Callable[[int], Mapping[str, Worker]]) -> tuple[float, str]:
-    """Looks once a second for ten minutes."""
-    one = Patience({"a", "b"})
+    """Check once per second for ten minutes."""
+    monitor = WorkerMonitor({"a", "b"})
     for second in range(600):
         clock.now = float(second)
         try:
-            one.look(workers(second))
+            monitor.check(workers(second))
         except GoneError as error:
             return clock.now, error.what
     return clock.now, ""
@@ -68,31 +68,22 @@ def test_paused_workers_and_nothing_done(clock: Clock, other: Worker) -> None:
     ],
     ids=["one works", "at work though paused", "now and then", "idle", "a few come and go"],
 )
-def test_what_may_go_on(clock: Clock, workers: Callable[[int], Mapping[str, Worker]]) -> None:
+def test_work_that_may_go_on(clock: Clock, workers: Callable[[int], Mapping[str, Worker]]) -> None:
     assert seconds_until_gone(clock, workers) == (599, "")
 
 
-def test_workers_that_are_started_anew_again_and_again(clock: Clock) -> None:
+def test_workers_that_are_restarted_again_and_again(clock: Clock) -> None:
     after, what = seconds_until_gone(clock, lambda second: {f"{k}-{second // 4}": BUSY for k in "ab"})
     assert after <= 30
     assert what.startswith("workers end again and again")
 
 
-class Limited(Cluster):
-    """Workers of 100 MB in use."""
-
-    def __init__(self, limits: Mapping[str, int]) -> None:
-        self.workers = {address: Worker(1, limit) for address, limit in limits.items()}
-
-    def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
-        return dict.fromkeys(self.workers, 10**8)
+@needs_dask
+def test_a_timeout_raised_by_a_task_is_its_result() -> None:
+    """It is not taken for a timeout of the connection, after which the result would be asked for again."""
+    with connected("local:1") as cluster, pytest.raises(TimeoutError, match="of the task itself"):
+        cluster.values([cluster.submit(_time_out, None)])
 
 
-@pytest.mark.parametrize(("limit", "fits"), [(0, True), (10**9, True), (400 * 10**6, True), (300 * 10**6, False)])
-def test_a_share_beyond_the_limit_of_memory(limit: int, fits: bool) -> None:
-    cluster, shares = Limited({"a": 0, "b": limit}), {"a": 2 * 10**8, "b": 2 * 10**8}
-    if fits:
-        preflight.check_memory(cluster, shares)
-        return
-    with pytest.raises(BncliError, match="b may take 300 MB of memory, has 100 MB, and its row blocks are 200 MB"):
-        preflight.check_memory(cluster, shares)
+def _time_out(_: Any) -> None:
+    raise TimeoutError("of the task itself")
