@@ -89,7 +89,7 @@ def _taken(method: Method) -> str:
 def options_table() -> str:
     values = [o.metavar or metavar(o.kind) for o in OPTIONS]
     shown = [f"`{value}`".replace("|", "\\|") if value else "" for value in values]
-    rows = [(f"`{o.flag}`", value, o.shown_default, o.summary) for o, value in zip(OPTIONS, shown, strict=True)]
+    rows = [(f"`{o.flag}`", value, o.default_text, o.summary) for o, value in zip(OPTIONS, shown, strict=True)]
     return table(("option", "value", "default", "meaning"), rows)
 
 

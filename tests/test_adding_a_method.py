@@ -156,7 +156,7 @@ ADDED = {
         "STRUCTURES = Choice(",
         'Method("ring", "a ring of attributes", ("--turn",))',
         "--structure ring --param map",
-        'Option("--turn", Whole(0, 9), "1", STRUCTURE, "Places by which the ring is turned.")',
+        'Option("--turn", Integer(0, 9), "1", STRUCTURE, "Places by which the ring is turned.")',
         "--turn 2",
         ("turn", 2),
         ("--structure nb", "--turn has no effect with --structure nb; it goes with --structure ring"),
@@ -242,7 +242,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 module.write(added.code)
         else:
             (folder / "bncli" / "engine" / added.folder / f"{added.module}.py").write_text(added.code)
-        entries = folder / "bncli" / "catalogue" / f"{added.folder}.py"
+        entry_module = "structure_learners" if added.folder == "scores" else added.folder
+        entries = folder / "bncli" / "catalogue" / f"{entry_module}.py"
         text = _with_entry(entries.read_text(), added.tuple_begins, "    (\n", f"        {added.method},\n")
         if added.option:
             text = _with_entry(text, "OPTIONS: ", "(\n", f"    {added.option},\n")

@@ -8,7 +8,7 @@ import importlib.resources
 import pytest
 
 from bncli import catalogue
-from bncli.catalogue import CHOICES, OPTIONS, refuse_idle
+from bncli.catalogue import CHOICES, OPTIONS, refuse_options_without_effect
 from bncli.catalogue.choices import Choice, Method, Option, key_of
 from bncli.cli.commands import COMMANDS, Command
 from bncli.errors import UsageError
@@ -84,26 +84,26 @@ def test_defaults_are_those_of_the_recipe() -> None:
 
 @pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
 def test_an_option_without_effect_is_refused(choice: Choice, method: Method) -> None:
-    for flag in choice.governed:
+    for flag in choice.method_options:
         if flag in method.options:
-            refuse_idle([flag], {choice.flag: method.word})
+            refuse_options_without_effect([flag], {choice.flag: method.word})
         else:
             # parameters that come with a structure of their name alone are asked for by the structure
             word = "--structure auto" if method.word == "auto" else f"{choice.flag} {method.word}"
             with pytest.raises(UsageError, match=f"{flag} has no effect with {word}"):
-                refuse_idle([flag], {choice.flag: method.word})
+                refuse_options_without_effect([flag], {choice.flag: method.word})
 
 
 def test_a_structure_file_takes_no_options() -> None:
     with pytest.raises(UsageError, match=r"--k has no effect with --structure mine\.json"):
-        refuse_idle(["--k"], {"--structure": "mine.json"})
+        refuse_options_without_effect(["--k"], {"--structure": "mine.json"})
 
 
 def test_one_of_several_choices_may_take_an_option() -> None:
     for score, param in (("acll", "map"), ("bic", "acll"), ("acll", "acll")):
-        refuse_idle(["--pseudo-counts"], {"--structure-score": score, "--param": param})
+        refuse_options_without_effect(["--pseudo-counts"], {"--structure-score": score, "--param": param})
     with pytest.raises(UsageError, match="has no effect with --structure-score bic and --param map; it goes with"):
-        refuse_idle(["--pseudo-counts"], {"--structure-score": "bic", "--param": "map"})
+        refuse_options_without_effect(["--pseudo-counts"], {"--structure-score": "bic", "--param": "map"})
 
 
 @pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
@@ -115,11 +115,11 @@ def test_other_defaults_are_values_of_options_that_the_method_or_its_parameters_
     for flag, value in (*method.defaults, *method.fixed):
         entry = BY_FLAG[flag]
         if isinstance(entry, Option):
-            entry.kind.read(value)
+            entry.kind.parse(value)
         else:
             assert value in entry.words
         assert flag in taken or choice is catalogue.STRUCTURES
-    for flag in (*method.start, *method.idle[0]):
+    for flag in (*method.start_options, *method.without_effect[0]):
         assert flag in BY_FLAG or flag == "--cuts"
 
 
@@ -130,6 +130,6 @@ def test_parameters_of_a_kind_of_structure_are_methods() -> None:
 
 
 def test_structure_options_are_values_of_the_recipe() -> None:
-    assert {key_of(flag) for flag in catalogue.STRUCTURES.governed} <= set(Recipe().as_dict())
+    assert {key_of(flag) for flag in catalogue.STRUCTURES.method_options} <= set(Recipe().as_dict())
     assert catalogue.STRUCTURES.options_of("mine.json") == ()
     assert catalogue.STRUCTURES.module_of("mine.json") == ""

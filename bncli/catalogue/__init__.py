@@ -1,21 +1,26 @@
-"""Every name a user may type: commands, methods, and the learning options that each method takes. Strings only.
+"""Every word a user may type for a method, and the learning options that each method takes, as data.
 
-The choices of the command line, its help, the refusal of options that would have no effect, the tables of the manual
-and the conformance tests all follow from here. A new method is a module in its room of the engine, and one entry in the
-module here that has the room's name, with its options beside it. Nothing heavy may be imported here: `bncli --help`
-reads these files and little else.
+The flags of the command line, their help, the refusal of options without effect, the tables of the manual, and the
+conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here.
+
+- `choices`: the types of the entries
+- `option_kinds`: the kinds of values that an option may have
+- `discretizers`, `structure_learners` (with the structure scores), `parameter_learners` (with smoothing and monotone
+  directions), `optimizers`, `decisions`: the entries
+
+Nothing heavy may be imported here, because `bncli --help` reads these modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from bncli.catalogue import decisions, directions, discretizers, optimizers, parameter_learners, structure_learners
+from bncli.catalogue import decisions, discretizers, optimizers, parameter_learners, structure_learners
 from bncli.catalogue.choices import (
-    CATEGORIES,
     CUTTING,
     DATA,
     DECISIONS,
+    LEVEL_GROUPING,
     PARAMETER,
     STRUCTURE,
     Choice,
@@ -25,10 +30,8 @@ from bncli.catalogue.choices import (
 )
 from bncli.catalogue.discretizers import DISCRETIZERS
 from bncli.catalogue.optimizers import OPTIMIZERS
-from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS
-from bncli.catalogue.scores import SCORES
-from bncli.catalogue.smoothing import SMOOTHINGS
-from bncli.catalogue.structure_learners import STRUCTURES
+from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS, SMOOTHINGS
+from bncli.catalogue.structure_learners import SCORES, STRUCTURES
 from bncli.errors import UsageError
 
 __all__ = [
@@ -43,6 +46,8 @@ __all__ = [
     "MARGINALIZED",
     "MISSING_POLICIES",
     "NETWORKS",
+    "NONE_IF_DEFAULT",
+    "OMITTED_IF_NONE",
     "OPTIMIZERS",
     "OPTIONS",
     "PARAMETER",
@@ -51,9 +56,7 @@ __all__ = [
     "SMOOTHINGS",
     "STRUCTURE",
     "STRUCTURES",
-    "TACIT",
-    "WRITTEN_WHERE_USED",
-    "refuse_idle",
+    "refuse_options_without_effect",
 ]
 
 MISSING_POLICIES = Choice(
@@ -82,35 +85,33 @@ LEARNING: tuple[Choice | Option, ...] = (
     PARAMETERS,
     SMOOTHINGS,
     *parameter_learners.OPTIONS,
-    *directions.OPTIONS,
     OPTIMIZERS,
     *optimizers.OPTIONS,
     *decisions.OPTIONS,
 )
-"""The learning options in the order in which the help shows them; `--trace` writes a file and changes nothing."""
+"""All learning options in the order of the help. `--trace` is not one: it writes a file and changes no model."""
 
 CHOICES = tuple(entry for entry in LEARNING if isinstance(entry, Choice))
-"""Every learning option that chooses a method."""
+"""The learning options that choose a method."""
 
 OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
-"""The others."""
+"""The learning options that do not choose a method."""
 
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
-"""What a recipe says: a value for each learning option, and the seed where anything is random."""
+"""The keys of a recipe: one per learning option, and the seed of everything random."""
 
 DECISION_KEYS = tuple(key_of(option.flag) for option in decisions.OPTIONS)
-"""What a recipe says of decisions, in the order of `bncli.engine.prediction.decision_rules.DecisionOptions`."""
+"""The keys about decisions, in the order of `bncli.engine.prediction.decision_rules.DecisionOptions`."""
 
-TACIT = {
-    key_of(option.flag): option.kind.read(option.default) if option.default else None
+NONE_IF_DEFAULT = {
+    key_of(option.flag): option.kind.parse(option.default) if option.default else None
     for option in OPTIONS
-    if option.tacit
+    if option.none_if_default
 }
-"""Keys whose default a recipe does not say, and the default."""
+"""Keys for which a recipe stores None instead of the default, with that default."""
 
-WRITTEN_WHERE_USED = frozenset((*map(key_of, CATEGORIES), *TACIT))
-"""Keys that a file has only where they have a value; of all others it says that they have none."""
-
+OMITTED_IF_NONE = frozenset((*map(key_of, LEVEL_GROUPING), *NONE_IF_DEFAULT))
+"""Keys that a file omits if their value is None; it writes null for all others."""
 
 _SIZE = ("--attributes", "--values", "--classes")
 
@@ -127,33 +128,40 @@ NETWORKS = Choice(
     "METHOD",
     "What is drawn from besides models and the networks named P.N.D.ROWS.",
 )
-"""What `simulate` draws from; no learning option."""
+"""The kinds of random networks of `bncli simulate`. This is not a learning option."""
 
 
-def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
-    """Raise UsageError for an option among `typed` that the methods chosen do not take.
+def refuse_options_without_effect(
+    typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES
+) -> None:
+    """Raise UsageError if a typed option has no effect with the chosen methods.
 
-    `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options. `choices` are those
-    that the command has; one without a word has no part in what is done.
+    typed: flags. chosen: the word of each choice, by flag; a choice without an entry plays no part in the run, and a
+    word that is no method (a file) takes no options. choices: those that the command has.
     """
     for flag in typed:
-        governors = [choice for choice in choices if flag in choice.governed]
-        concerned = [choice for choice in governors if choice.flag in chosen]
-        if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
-            idle = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in concerned))
-            takers = [as_typed(choice, m.word) for choice in governors for m in choice.methods if flag in m.options]
-            what = f"{flag} has no effect with {idle or _without(governors, chosen, choices)}"
-            raise UsageError(what, hint=f"it goes with {', '.join(dict.fromkeys(takers))}")
+        takers = [choice for choice in choices if flag in choice.method_options]
+        taking = [choice for choice in takers if choice.flag in chosen]
+        if not takers or any(flag in choice.options_of(chosen[choice.flag]) for choice in taking):
+            continue
+        if taking:
+            idle = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in taking))
+        else:
+            # No method was chosen for any of them, since another choice leaves them out, as `map` does the optimizer.
+            flags = [choice.flag for choice in takers]
+            above = [
+                as_typed(choice, chosen[choice.flag])
+                for choice in choices
+                if choice.flag in chosen and any(flag in choice.method_options for flag in flags)
+            ]
+            idle = f"{' and '.join(dict.fromkeys(above))}, which takes no {' or '.join(flags)}"
+        fitting = [as_typed(choice, m.word) for choice in takers for m in choice.methods if flag in m.options]
+        raise UsageError(f"{flag} has no effect with {idle}", hint=f"it goes with {', '.join(dict.fromkeys(fitting))}")
 
 
 def as_typed(choice: Choice, word: str) -> str:
-    """Return how a method is typed: `--structure auto` for the parameters auto, which come with that structure only."""
+    """Return the words that choose a method.
+
+    Parameters that come with one structure only, such as auto, are chosen by that structure: `--structure auto`.
+    """
     return f"{STRUCTURES.flag if choice is PARAMETERS and word in STRUCTURES.words else choice.flag} {word}"
-
-
-def _without(unchosen: Sequence[Choice], chosen: Mapping[str, str], choices: Collection[Choice]) -> str:
-    """Return the methods chosen that leave no part to these choices: an optimizer, say, where nothing is optimized."""
-    flags = [choice.flag for choice in unchosen]
-    above = [choice for choice in choices if choice.flag in chosen and any(flag in choice.governed for flag in flags)]
-    methods = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in above))
-    return f"{methods}, which takes no {' or '.join(flags)}"

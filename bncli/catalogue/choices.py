@@ -1,7 +1,7 @@
-"""What the catalogue is written in: methods, choices among methods, options.
+"""The types of the catalogue: a method, a choice among methods, and an option of a method.
 
-Everything about an option is data here: what it may be (`bncli.catalogue.option_kinds`), its default, where the help
-shows it.
+An entry holds everything about an option as data: its kind of values (`bncli.catalogue.option_kinds`), its default, and
+its place in the help.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
-from bncli.catalogue.option_kinds import Kind, Pairs
+from bncli.catalogue.option_kinds import Kind
 
 CUTTING, STRUCTURE, PARAMETER, DATA, DECISIONS = "Cut points", "Structure", "Parameters", "Data", "Decisions"
-"""The groups of learning options."""
-
+"""Headings under which the help shows the learning options."""
 
 OPTIMIZATION = (
     "--init",
@@ -27,72 +26,82 @@ OPTIMIZATION = (
     "--max-iterations",
     "--trace",
 )
-"""Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
+"""Options of numerical optimization; a parameter learner receives them together, as one settings object."""
 
+LEVEL_GROUPING = ("--group-levels",)
+"""Options of all discretizers that concern categorical columns."""
 
-CATEGORIES = ("--group-levels",)
-"""Options of every discretizer that say what becomes of the columns it does not cut."""
-
-OF_SCHEMA = ("--increasing", "--decreasing", "--towards")
-"""Options of methods that find what is said by them in the schema."""
+DIRECTIONS = ("--increasing", "--decreasing", "--towards")
+"""Options whose values the schema stores, so that methods read them there."""
 
 
 class Method(NamedTuple):
-    """A word after a choosing option.
+    """A word that may follow a choosing option, such as `kdb` after `--structure`.
 
-    options: the flags that it takes; defaults: where one of them (or of a choice made beside it) has another default
-    than usual; fixed: values that are recorded and cannot be typed. number: the number that may follow after a
-    colon, if it is left out; "" where none may. has_module: whether it is a module of the choice's room; module: that
-    module's name if it is not the word, because several methods share it.
+    All methods:
+        word, summary: the word and its line in the help.
+        options: flags of the options that the method takes.
+        number: default of the number that may follow the word after a colon; "" if no number may follow.
+        defaults: flags whose usual default this method replaces, with the replacement.
+        fixed: flags whose value the method sets itself; it is recorded, and no other value may be typed.
+        has_module: whether the folder of the choice has a module for the method.
+        module: the name of that module if several methods share it; "" if it is the word.
 
-    Of structures: `params` go with it, the default first (none: those of networks); `idle` are flags without effect and
-    the reason. Of parameters: `networks` says whether they go with networks, `probabilities` whether they are the
-    probabilities of one, so that what is missing can be marginalized, `incomplete` whether they are meant for that.
-    `start` are flags that only make the generative start, so that they have no effect from zero; `joint` those that
-    only concern families of several attributes.
+    Structures:
+        params: parameters that go with the structure, the default first; empty for networks, which take any.
+        without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
+        single_attribute_limit: an option and the largest value up to which every table has one attribute only (""
+            as the option: always; None: never).
+        requires: triples of a flag, another option, and a limit: the flag has an effect only above the limit.
 
-    counted: whether contingency tables (of structures: those of pairs) are all that it asks for, so that counts do
-    without the rows.
+    Parameters:
+        networks: whether they can be learnt for networks.
+        probabilities: whether they are the probabilities of a network, so that missing values can be marginalized.
+        for_missing_values: whether the method exists for rows with missing values.
+        start_options: options that only affect the generative starting point.
+        joint_options: options that only affect tables of several attributes.
 
-    Of structures as well: `alone` is the option, and its value, up to which every family has a single attribute ("":
-    always, None: never); `needs` are flags that have an effect only where another one is above a value.
+    Both:
+        from_counts: whether contingency tables suffice (for structures: those of pairs), so that a counts file can
+            replace the rows.
     """
 
     word: str
     summary: str
     options: tuple[str, ...] = ()
     number: str = ""
-    defaults: Pairs = ()
-    fixed: Pairs = ()
+    defaults: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[tuple[str, str], ...] = ()
     has_module: bool = True
     module: str = ""
     params: tuple[str, ...] = ()
-    idle: tuple[tuple[str, ...], str] = ((), "")
+    without_effect: tuple[tuple[str, ...], str] = ((), "")
     networks: bool = True
     probabilities: bool = False
-    incomplete: bool = False
-    start: tuple[str, ...] = ()
-    joint: tuple[str, ...] = ()
-    alone: tuple[str, int] | None = None
-    needs: tuple[tuple[str, str, int], ...] = ()
-    counted: bool = False
+    for_missing_values: bool = False
+    start_options: tuple[str, ...] = ()
+    joint_options: tuple[str, ...] = ()
+    single_attribute_limit: tuple[str, int] | None = None
+    requires: tuple[tuple[str, str, int], ...] = ()
+    from_counts: bool = False
 
     @property
-    def own_options(self) -> tuple[str, ...]:
-        """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
+    def keyword_options(self) -> tuple[str, ...]:
+        """Options that the method's function takes as keyword arguments.
 
-        Nor random starts, which come with their seed, nothing that concerns other columns than those that a
-        discretizer cuts, and no directions, which the schema has.
+        These are all options except the trace file, those that arrive in the optimization settings, and those that the
+        discretization and the schema handle for every method.
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
-        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES, *OF_SCHEMA))
+        return tuple(flag for flag in self.options if flag not in (*shared, *LEVEL_GROUPING, *DIRECTIONS))
 
 
 class Choice(NamedTuple):
-    """An option that chooses among methods: the word it stands for when it is not typed, and where the help shows it.
+    """An option that chooses a method.
 
-    room: the folder of the engine that has a module for each word; "" where one function does them all. everyday: as
-    of an `Option`.
+    flag: the option. default: the word of the default method. group: the heading in the help. room: the folder of
+    `bncli.engine` with a module per method; "" if one function implements them all. everyday: whether `--help` shows
+    the option; `--help-all` shows every option.
     """
 
     flag: str
@@ -109,16 +118,16 @@ class Choice(NamedTuple):
         return tuple(method.word for method in self.methods)
 
     def method(self, word: str) -> Method | None:
-        """Return the method called `word`, if there is one."""
+        """Return the method called `word`, or None if there is none."""
         return next((method for method in self.methods if method.word == word), None)
 
     def options_of(self, word: str) -> tuple[str, ...]:
-        """Return the options that `word` takes; none if it is no method's, as a file."""
+        """Return the options that the method `word` takes; a word that is no method (a file) takes none."""
         method = self.method(word)
         return () if method is None else method.options
 
     def module_of(self, word: str) -> str:
-        """Return the module of the method `word`; "" if it has none."""
+        """Return the full name of the module of the method `word`, or "" if it has none."""
         method = self.method(word)
         if method is None or not method.has_module or not self.room:
             return ""
@@ -135,17 +144,17 @@ class Choice(NamedTuple):
         return getattr(importlib.import_module(self.module_of(word)), name)
 
     @property
-    def governed(self) -> frozenset[str]:
-        """The options that belong to this choice: those that any of its methods takes."""
+    def method_options(self) -> frozenset[str]:
+        """The options that at least one of the methods takes."""
         return frozenset(flag for method in self.methods for flag in method.options)
 
 
 class Option(NamedTuple):
-    """A learning option that is not a choice of method.
+    """A learning option that does not choose a method.
 
-    default: as it would be typed, "" for none; stands_for: the default in words, where it takes more to say.
-    everyday: `--help` shows it, which leaves the others to `--help-all`. tacit: a recipe says nothing of the default,
-    so that what was written before there was the option is still written so.
+    default: the default as it would be typed, "" if there is none. default_words: the default in words, if the help
+    should say more than the value. everyday: whether `--help` shows the option. none_if_default: whether a recipe
+    stores None instead of the default; this keeps the bytes of model files that were written before the option existed.
     """
 
     flag: str
@@ -154,21 +163,21 @@ class Option(NamedTuple):
     group: str
     summary: str
     metavar: str = ""
-    stands_for: str = ""
+    default_words: str = ""
     everyday: bool = False
-    tacit: bool = False
+    none_if_default: bool = False
 
     @property
-    def shown_default(self) -> str:
-        """The default in words."""
-        return self.stands_for or self.default
+    def default_text(self) -> str:
+        """The default as the help shows it."""
+        return self.default_words or self.default
 
 
 def key_of(flag: str) -> str:
-    """Return the name of an option where hyphens cannot be written: `--max-order` is `max_order`."""
+    """Return the name of an option as a Python identifier: `--max-order` becomes `max_order`."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def flag_of(key: str) -> str:
-    """Return the option of this name."""
+    """Return the option of a name: `max_order` becomes `--max-order`."""
     return f"--{key.replace('_', '-')}"

@@ -1,17 +1,17 @@
-"""`--discretize`: the methods of `bncli/engine/discretizers/`, and their options."""
+"""`--discretize`: the methods of `bncli.engine.discretizers`, and their options."""
 
 from __future__ import annotations
 
-from bncli.catalogue.choices import CATEGORIES, CUTTING, Choice, Method, Option
-from bncli.catalogue.option_kinds import Whole
+from bncli.catalogue.choices import CUTTING, LEVEL_GROUPING, Choice, Method, Option
+from bncli.catalogue.option_kinds import Integer
 
 DISCRETIZERS = Choice(
     "--discretize",
     "mdl",
     (
-        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", CATEGORIES),
-        Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins", *CATEGORIES)),
-        Method("equal-frequency", "intervals with about equally many rows", ("--bins", *CATEGORIES)),
+        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", LEVEL_GROUPING),
+        Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins", *LEVEL_GROUPING)),
+        Method("equal-frequency", "intervals with about equally many rows", ("--bins", *LEVEL_GROUPING)),
     ),
     CUTTING,
     "METHOD",
@@ -23,7 +23,7 @@ DISCRETIZERS = Choice(
 OPTIONS: tuple[Option, ...] = (
     Option(
         "--bins",
-        Whole(2, 10_000),
+        Integer(2, 10_000),
         "10",
         CUTTING,
         "Intervals of equal-width and equal-frequency; interactions take 255.",
@@ -31,7 +31,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--group-levels",
-        Whole(1, 1_000_000, ("auto", "off")),
+        Integer(1, 1_000_000, ("auto", "off")),
         "auto",
         CUTTING,
         "Pool the levels of a category by what they say of the class: where the rows cannot fill them, never, or to at "

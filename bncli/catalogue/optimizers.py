@@ -1,9 +1,9 @@
-"""`--optimizer`: the methods of `bncli/engine/optimizers/`, and their options."""
+"""`--optimizer`: the methods of `bncli.engine.optimizers`, and their options."""
 
 from __future__ import annotations
 
 from bncli.catalogue.choices import PARAMETER, Choice, Method, Option
-from bncli.catalogue.option_kinds import Real, Whole, Word
+from bncli.catalogue.option_kinds import Integer, Real, Word
 
 _CONDITIONED = ("--preconditioner",)
 
@@ -30,8 +30,8 @@ OPTIONS: tuple[Option, ...] = (
         "on",
         PARAMETER,
         "off: the method as published, which knows nothing of cell counts.",
-        tacit=True,
+        none_if_default=True,
     ),
     Option("--tolerance", Real(), "1e-10", PARAMETER, "Stop when the objective improves by less than this share."),
-    Option("--max-iterations", Whole(), "500", PARAMETER, "Stop after so many iterations."),
+    Option("--max-iterations", Integer(), "500", PARAMETER, "Stop after so many iterations."),
 )

@@ -1,6 +1,7 @@
-"""Kinds of options: what may be typed for a value, or handed over by a program, and its JSON Schema.
+"""Kinds of option values: what may be typed, or passed by a program, for an option.
 
-A kind raises ValueError with the reason where a value cannot be that.
+`parse` of a kind returns the value as a recipe stores it, and raises ValueError with the reason if the value is not of
+that kind. `json_schema` describes the values of a kind as JSON Schema.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from typing import Any, NamedTuple
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-class Whole(NamedTuple):
-    """A whole number within bounds, or one of some words."""
+class Integer(NamedTuple):
+    """A whole number between two bounds, or one of some words."""
 
     least: int = 0
     most: int = 10**18
     words: tuple[str, ...] = ()
 
-    def read(self, value: object) -> int | str:
+    def parse(self, value: object) -> int | str:
         text = str(value).strip()
         if text in self.words:
             return text
-        number = value if type(value) is int else self._written(text)
+        if type(value) is int:
+            number: int | None = value
+        else:
+            # int() itself also reads "1_0" and digits of other scripts, and is slow for very long texts.
+            number = int(text) if re.fullmatch(r"[0-9]{1,4000}", text) else None
         if number is None or number < self.least:
             other = "".join(f", nor {word}" for word in self.words)
             raise ValueError(f"{str(value)!r} is not a whole number of at least {self.least}{other}")
@@ -35,29 +40,19 @@ class Whole(NamedTuple):
             raise ValueError(f"{value} is too much: the most is {self.most}")
         return number
 
-    @staticmethod
-    def _written(text: str) -> int | None:
-        return int(text) if re.fullmatch(r"[0-9]{1,4000}", text) else None
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        number: dict[str, Any] = {"type": "integer", "minimum": self.least, "maximum": self.most}
-        return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
-
 
 class Real(NamedTuple):
-    """A finite number of at least 0 (`above`: above 0; `below`: below that), or one of some words."""
+    """A finite number of at least 0 (`above`: greater than 0) and less than `below`, or one of some words."""
 
     above: bool = False
     below: float = math.inf
     words: tuple[str, ...] = ()
 
-    def read(self, value: object) -> float | str:
+    def parse(self, value: object) -> float | str:
         text = str(value).strip()
         if text in self.words:
             return text
-        number = None if isinstance(value, bool) else decimal(text)
+        number = None if isinstance(value, bool) else parse_decimal(text)
         if number is None or not 0 <= number < self.below or (self.above and number == 0):
             bound = "above 0" if self.above else "of at least 0"
             end = "" if self.below == math.inf else f" and below {self.below:g}"
@@ -65,259 +60,243 @@ class Real(NamedTuple):
             raise ValueError(f"{str(value)!r} is not {kind} {bound}{end}{''.join(f', nor {w}' for w in self.words)}")
         return number
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        number: dict[str, Any] = {"type": "number", "exclusiveMinimum" if self.above else "minimum": 0}
-        if self.below != math.inf:
-            number["exclusiveMaximum"] = self.below
-        return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
-
 
 class Word(NamedTuple):
     """One of some words."""
 
     words: tuple[str, ...]
 
-    def read(self, value: object) -> str:
+    def parse(self, value: object) -> str:
         if value not in self.words:
             raise ValueError(f"{str(value)!r} is not one of {', '.join(map(repr, self.words))}")
         return str(value)
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"enum": list(self.words)}
 
-
-class Number(NamedTuple):
-    """One of some numbers, which are stored as `type`."""
+class NumberChoice(NamedTuple):
+    """One of some numbers, stored as `type`."""
 
     numbers: tuple[str, ...]
     type: type[int] | type[float] = int
 
-    def read(self, value: object) -> int | float:
+    def parse(self, value: object) -> int | float:
         text = str(value) if type(value) is int else str(value).removesuffix(".0")
         if text not in self.numbers:
             raise ValueError(f"{str(value)!r} is not one of {', '.join(map(repr, self.numbers))}")
         return self.type(text)
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"enum": [self.type(number) for number in self.numbers]}
-
 
 class Switch(NamedTuple):
-    """Typed or not: true or false."""
+    """True if the option is typed, else false."""
 
-    def read(self, value: object) -> bool:
+    def parse(self, value: object) -> bool:
         if not isinstance(value, bool):
             raise ValueError(f"{str(value)!r} is neither true nor false")
         return value
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "boolean"}
+
+_SHAPES, _DRAWS = (1e-3, 1e12), Integer(100, 1_000_000)
 
 
-_SHAPES, _DRAWS = (1e-3, 1e12), Whole(100, 1_000_000)
-
-
-class Prior(NamedTuple):
+class ClassPairPrior(NamedTuple):
     """A distribution of the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
 
-    Dirichlet with these numbers, the last for the rest: A,B stands for A of every class. `beta,A,B`: independent. With
-    draws, what follows from it is estimated from so many.
+    `A,B` is a Dirichlet distribution with A for every class and B for the rest; longer lists give one number per class,
+    and the last is that of the rest. `beta,A,B` is an independent beta distribution per class. With DRAWS, moments are
+    estimated from that many random draws.
     """
 
-    def read(self, value: object) -> str:
-        """Return the text in the shortest way; the seed is that of the draws."""
+    def parse(self, value: object) -> str:
+        """Return the shortest text of the distribution."""
         text = "".join(str(value).split())
-        shape, *drawn = text.split(":")
-        name, numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
-        found = [decimal(number) for number in numbers.split(",")]
-        if len(found) < 2 or (name and len(found) > 2) or len(drawn) > 2:
+        shape, *draws_and_seed = text.split(":")
+        name, shape_numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
+        numbers = [parse_decimal(number) for number in shape_numbers.split(",")]
+        if len(numbers) < 2 or (name and len(numbers) > 2) or len(draws_and_seed) > 2:
             raise ValueError(f"{str(value)!r} is not A,B (or A,B,C..., or beta,A,B) with :DRAWS behind it or nothing")
-        if not all(number is not None and _SHAPES[0] <= number <= _SHAPES[1] for number in found):
+        if not all(number is not None and _SHAPES[0] <= number <= _SHAPES[1] for number in numbers):
             raise ValueError(f"{str(value)!r} has a number that is not between {_SHAPES[0]:g} and {_SHAPES[1]:g}")
-        counts = [kind.read(n) for n, kind in zip(drawn, (_DRAWS, Whole()), strict=False)]
+        counts = [kind.parse(n) for n, kind in zip(draws_and_seed, (_DRAWS, Integer()), strict=False)]
         if name and not counts:
             raise ValueError(f"{str(value)!r} has no closed form: say how many draws, as in {text}:100000")
-        return ":".join([name + ",".join(written(float(n or 0)) for n in found), *map(str, counts)])
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "string"}
+        return ":".join([name + ",".join(format_number(float(n or 0)) for n in numbers), *map(str, counts)])
 
 
-class Names(NamedTuple):
-    """Names of columns, each of which may be typed by itself."""
+class ColumnNames(NamedTuple):
+    """Names of columns; on the command line the option is repeated, once per name."""
 
-    def read(self, value: object) -> tuple[str, ...] | None:
-        """Return the names, each once; None for no name. One text is one name, whatever it holds."""
+    def parse(self, value: object) -> tuple[str, ...] | None:
+        """Return the names without repetitions, or None if there are none. A single text is one name."""
         names = (value,) if isinstance(value, str) else value
         if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
         return tuple(dict.fromkeys(names)) or None
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
-
 
 class Label(NamedTuple):
-    """A label of the class, as tables write it."""
+    """A label of the class, as it is written in tables."""
 
-    def read(self, value: object) -> str:
-        """Return the text without blanks around it; a whole number, which labels may be, is its digits."""
+    def parse(self, value: object) -> str:
+        """Return the text without surrounding blanks; an integer label becomes its digits."""
         text = str(value).strip()
         if isinstance(value, bool) or not isinstance(value, str | int) or not text:
             raise ValueError(f"{value!r} is not the text of a label")
         return text
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "string"}
 
-
-class ClassNumbers(NamedTuple):
-    """A number above 0 for labels of the class, `label=number,...`, or one of some words."""
+class ClassWeights(NamedTuple):
+    """Positive numbers for labels of the class, `label=number,...`, or one of some words."""
 
     words: tuple[str, ...] = ()
 
-    def read(self, value: object) -> str:
-        """Return the text in the one way in which it is written, labels in order."""
+    def parse(self, value: object) -> str:
+        """Return the canonical text, with labels in order; `value` is a text or a mapping from labels to numbers."""
         if value in self.words:
             return str(value)
         if value == {}:
             raise ValueError("no label has a number")
-        items = value.items() if isinstance(value, Mapping) else label_numbers(str(value), self.words).items()
-        numbers = {str(label): number if type(number) is float else decimal(str(number)) for label, number in items}
+        items = value.items() if isinstance(value, Mapping) else parse_label_numbers(str(value), self.words).items()
+        numbers = {
+            str(label): number if type(number) is float else parse_decimal(str(number)) for label, number in items
+        }
         for label, number in numbers.items():
             if number is None or not 0 < number < math.inf:
                 raise ValueError(f"the number of {label!r} is not a finite number above 0")
-        return written_numbers({label: number for label, number in numbers.items() if number is not None})
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "string"}
+        return format_label_numbers({label: number for label, number in numbers.items() if number is not None})
 
 
-class CostNumbers(NamedTuple):
-    """What decisions cost: `true:decision=cost,...`, numbers of at least 0."""
+class Costs(NamedTuple):
+    """Costs of decisions, `true:decision=cost,...`, each at least 0."""
 
     words: tuple[str, ...] = ()
 
-    def read(self, value: object) -> str:
-        """Return the text in the one way in which it is written.
+    def parse(self, value: object) -> str:
+        """Return the canonical text.
 
-        A mapping may have pairs for keys, or mappings for values.
+        value: a text, a mapping from pairs (true label, decision) or texts `true:decision` to costs, or a mapping
+        from true labels to mappings from decisions to costs.
         """
         if isinstance(value, Mapping):
             nested = [v for v in value.values() if isinstance(v, Mapping)]
             pairs = [((t, d), c) for t, costs in value.items() for d, c in costs.items()] if nested else value.items()
             items = {":".join(map(str, pair)) if isinstance(pair, tuple) else str(pair): c for pair, c in pairs}
         else:
-            items = label_numbers(str(value), what="TRUE:DECISION=COST")
-        numbers = {key: decimal(str(cost)) for key, cost in items.items()}
+            items = parse_label_numbers(str(value), what="TRUE:DECISION=COST")
+        numbers = {key: parse_decimal(str(cost)) for key, cost in items.items()}
         for key, number in numbers.items():
             if ":" not in key:
                 raise ValueError(f"{key!r} is no TRUE:DECISION, as in yes:no=5,no:yes=1")
             if number is None or number < 0:
                 raise ValueError(f"the cost of {key!r} is not a finite number of at least 0")
-        return written_numbers({key: number for key, number in numbers.items() if number is not None})
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "string"}
+        return format_label_numbers({key: number for key, number in numbers.items() if number is not None})
 
 
-class Criterion(NamedTuple):
-    """A probability, or what a threshold is chosen by: `best:f1`, `recall=0.9`, `precision=0.8`, `top=5%`."""
+class ThresholdRule(NamedTuple):
+    """A probability, or the rule by which a threshold is chosen: `best:f1`, `recall=0.9`, `top=5%`."""
 
     words: tuple[str, ...] = ("best:f1", "best:mcc", "best:balanced-accuracy")
 
-    def read(self, value: object) -> str:
+    def parse(self, value: object) -> str:
         text = "".join(str(value).split())
         if text in self.words:
             return text
-        name, equals, number = text.partition("=")
+        name, equals, digits = text.partition("=")
         if not equals:
-            found = None if isinstance(value, bool) else decimal(text)
-            if found is None or not 0 <= found <= 1:
+            number = None if isinstance(value, bool) else parse_decimal(text)
+            if number is None or not 0 <= number <= 1:
                 words = ", ".join((*self.words, "recall=0.9", "precision=0.8", "top=5%"))
                 raise ValueError(f"{str(value)!r} is neither a probability nor one of {words}")
-            return written(found)
-        found = decimal(number.removesuffix("%"))
+            return format_number(number)
+        number = parse_decimal(digits.removesuffix("%"))
         most, percent = (100, "%") if name == "top" else (1, "")
-        if name not in ("recall", "precision", "top") or found is None or not 0 < found <= most:
+        if name not in ("recall", "precision", "top") or number is None or not 0 < number <= most:
             raise ValueError(
                 f"{text!r} is none of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
             )
-        if number.endswith("%") != bool(percent):
+        if digits.endswith("%") != bool(percent):
             raise ValueError(f"{text!r}: top takes per cent, as in top=5%, and the others a share, as in recall=0.9")
-        return f"{name}={written(found)}{percent}"
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
-        return {"type": "string"}
+        return f"{name}={format_number(number)}{percent}"
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior | Names | Label | ClassNumbers | CostNumbers | Criterion
-Pairs = tuple[tuple[str, str], ...]
-"""Flags with the values they have."""
+Kind = (
+    Integer
+    | Real
+    | Word
+    | NumberChoice
+    | Switch
+    | ClassPairPrior
+    | ColumnNames
+    | Label
+    | ClassWeights
+    | Costs
+    | ThresholdRule
+)
 
 
-def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
-    """Return the numbers in `label=number,...`.
+def json_schema(kind: Kind) -> dict[str, Any]:
+    """Return the JSON Schema of the values of a kind."""
+    if isinstance(kind, Integer | Real):
+        number: dict[str, Any]
+        if isinstance(kind, Integer):
+            number = {"type": "integer", "minimum": kind.least, "maximum": kind.most}
+        else:
+            number = {"type": "number", "exclusiveMinimum" if kind.above else "minimum": 0}
+            if kind.below != math.inf:
+                number["exclusiveMaximum"] = kind.below
+        return {"anyOf": [number, {"enum": list(kind.words)}]} if kind.words else number
+    if isinstance(kind, Word):
+        return {"enum": list(kind.words)}
+    if isinstance(kind, NumberChoice):
+        return {"enum": [kind.type(number) for number in kind.numbers]}
+    if isinstance(kind, Switch):
+        return {"type": "boolean"}
+    if isinstance(kind, ColumnNames):
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    return {"type": "string"}
 
-    A field with a comma in its label stands in double quotes, as in CSV.
+
+def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
+    """Return the numbers in `label=number,...` by label; raise ValueError for any other text.
+
+    A field whose label contains a comma is quoted with double quotes, as in CSV. `words` and `what` describe in the
+    error what else may be typed, and what a field should be.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
     for field, following in itertools.zip_longest(fields, fields[1:]):
-        label, equals, number = (part.strip() for part in field.rpartition("="))
-        value = decimal(number)
+        label, equals, digits = (part.strip() for part in field.rpartition("="))
+        value = parse_decimal(digits)
         if not equals or value is None:
             other = "".join(f", nor {word}" for word in words)
-            quoted = "" if equals or following is None else _quoting(field, following, text)
-            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{quoted}")
-        if label in found:
+            advice = ""
+            if not equals and following is not None:
+                # A label may have been cut at its comma: show how to type it with the next field.
+                comma = ", " if f"{field}, {following}" in text else ","
+                bare = f"{field}{comma}{following}".replace('"', "")
+                advice = f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
+            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{advice}")
+        if label in numbers:
             raise ValueError(f"{label!r} stands there twice")
-        found[label] = value
-    if not found:
+        numbers[label] = value
+    if not numbers:
         raise ValueError("no label has a number")
-    return found
+    return numbers
 
 
-def _quoting(field: str, following: str, text: str) -> str:
-    """Return how a pair is typed whose label may have been cut at its comma, these being the halves."""
-    bare = f"{field}{', ' if f'{field}, {following}' in text else ','}{following}".replace('"', "")
-    return f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
-
-
-def written_numbers(numbers: Mapping[str, float]) -> str:
-    """Return what `label_numbers` reads, labels in order."""
+def format_label_numbers(numbers: Mapping[str, float]) -> str:
+    """Return the text that `parse_label_numbers` reads, with labels in order."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([f"{label}={written(numbers[label])}" for label in sorted(numbers)])
+    fields = [f"{label}={format_number(numbers[label])}" for label in sorted(numbers)]
+    csv.writer(line, lineterminator="").writerow(fields)
     return line.getvalue()
 
 
-def decimal(text: str) -> float | None:
-    """Return the number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
+def parse_decimal(text: str) -> float | None:
+    """Return the finite number that `text` writes in decimal digits, or None."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         return None
     return float(text)
 
 
-def written(number: float) -> str:
-    """Return the number in the shortest way."""
+def format_number(number: float) -> str:
+    """Return the shortest decimal text of a number."""
     return repr(number).removesuffix(".0")

@@ -1,52 +1,55 @@
-"""`--param`: the methods of `bncli/engine/parameter_learners/`, and their options."""
+"""`--param` and `--smoothing`: the parameter learners, smoothing rules, and their options."""
 
 from __future__ import annotations
 
-from bncli.catalogue.choices import OPTIMIZATION, PARAMETER, Choice, Method, Option
-from bncli.catalogue.directions import DIRECTIONS
-from bncli.catalogue.option_kinds import ClassNumbers, Number, Real, Switch, Whole, Word
-from bncli.catalogue.scores import ACLL
+from bncli.catalogue.choices import DIRECTIONS, OPTIMIZATION, PARAMETER, Choice, Method, Option
+from bncli.catalogue.option_kinds import ClassWeights, ColumnNames, Integer, Label, NumberChoice, Real, Switch, Word
+from bncli.catalogue.structure_learners import ACLL
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
-"""Which arcs help is asked with the penalty, of networks that stay networks of the same kind without some of them."""
+"""An option of methods that can be fitted without some of the arcs, so that held-out rows can choose among them."""
 _CENTERED = (("--penalty-center", "0"),)
-"""Only the weighted parameters may shrink towards something else than 0."""
+"""Fixed for all methods except `weighted`, which alone can shrink towards another value than 0."""
 
 PARAMETERS = Choice(
     "--param",
     "weighted",
     (
         Method(
-            "map", "smoothed relative frequencies, in closed form", ("--smoothing",), probabilities=True, counted=True
+            "map",
+            "smoothed relative frequencies, in closed form",
+            ("--smoothing",),
+            probabilities=True,
+            from_counts=True,
         ),
         Method(
             "acll",
             "highest approximate conditional log-likelihood, in closed form",
             ACLL,
             probabilities=True,
-            counted=True,
+            from_counts=True,
         ),
         Method(
             "acll-uniform",
             "the same with the uniform assumption",
             ("--pseudo-counts",),
             probabilities=True,
-            counted=True,
+            from_counts=True,
         ),
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
             ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
-            joint=_ARCS,
+            joint_options=_ARCS,
         ),
         Method(
             "discriminative",
             "free log-linear parameters (logistic regression on the cells)",
             ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
-            start=("--smoothing", "--theta"),
-            joint=("--lower-orders", *_ARCS),
+            start_options=("--smoothing", "--theta"),
+            joint_options=("--lower-orders", *_ARCS),
         ),
         Method(
             "extended",
@@ -54,30 +57,30 @@ PARAMETERS = Choice(
             ("--smoothing", *OPTIMIZATION),
             fixed=_CENTERED,
             probabilities=True,
-            start=("--smoothing",),
-            joint=_ARCS,
+            start_options=("--smoothing",),
+            joint_options=_ARCS,
         ),
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
             ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
-            start=("--smoothing",),
+            start_options=("--smoothing",),
         ),
         Method(
             "lr-roos",
             "discriminative with the first class fixed at 0",
             ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
-            start=("--smoothing", "--theta"),
-            joint=_ARCS,
+            start_options=("--smoothing", "--theta"),
+            joint_options=_ARCS,
         ),
         Method(
             "em",
             "most likely probabilities given rows with missing values (expectation maximisation)",
             ("--smoothing", "--restarts", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
-            incomplete=True,
+            for_missing_values=True,
         ),
         Method(
             "apn",
@@ -85,7 +88,7 @@ PARAMETERS = Choice(
             ("--smoothing", "--restarts", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
             defaults=(("--optimizer", "cg"),),
             probabilities=True,
-            incomplete=True,
+            for_missing_values=True,
         ),
         Method(
             "kbma",
@@ -115,37 +118,50 @@ PARAMETERS = Choice(
 )
 
 MARGINALIZED = tuple(method.word for method in PARAMETERS.methods if method.probabilities)
-"""Parameters that are the probabilities of a network, so that a missing value can be marginalized."""
+"""Methods whose parameters are the probabilities of a network, so that missing values can be marginalized."""
 
-CLASS_WEIGHTS = Option(
-    "--class-weights",
-    ClassNumbers(("balanced",)),
-    "",
+SMOOTHINGS = Choice(
+    "--smoothing",
+    "m-estimate",
+    (
+        Method("mle", "relative frequencies as they are"),
+        Method("laplace", "NUMBER [1] is added to every count", number="1"),
+        Method("m-estimate", "NUMBER [1] rows spread evenly over the values", number="1"),
+        Method("fgg", "NUMBER [5] rows spread like the attribute's own frequencies", number="5"),
+        Method("bdeu", "NUMBER [1] rows spread evenly over the table", number="1"),
+        Method("hdp", "towards fewer parents, as far as the data ask for (hierarchical Dirichlet)"),
+    ),
     PARAMETER,
-    "What a row of each class weighs, times its own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a label "
-    "left out; balanced: classes weigh alike. It moves probabilities: score --prior training moves them back.",
-    stands_for="rows weigh alike",
-    tacit=True,
+    "NAME[:NUMBER]",
+    "How counts become probabilities.",
 )
-"""An option of all methods: it makes the rows that they learn from."""
-
-CALIBRATE = Option(
-    "--calibrate",
-    Word(("temperature", "isotonic", "per-class")),
-    "",
-    PARAMETER,
-    "Correct the probabilities by those of rows held out, five folds of the rows learnt anew: bncli help calibration.",
-    stands_for="as learnt",
-    tacit=True,
-)
-"""An option of all methods: a map of what they say."""
 
 OPTIONS: tuple[Option, ...] = (
-    CLASS_WEIGHTS,
-    CALIBRATE,
+    # Every method takes these two: the first weighs the rows, the second corrects the predicted probabilities.
+    Option(
+        "--class-weights",
+        ClassWeights(("balanced",)),
+        "",
+        PARAMETER,
+        "What a row of each class weighs, times its own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a "
+        "label left out; balanced: classes weigh alike. It moves probabilities: score --prior training moves them "
+        "back.",
+        default_words="rows weigh alike",
+        none_if_default=True,
+    ),
+    Option(
+        "--calibrate",
+        Word(("temperature", "isotonic", "per-class")),
+        "",
+        PARAMETER,
+        "Correct the probabilities by those of rows held out, five folds of the rows learnt anew: bncli help "
+        "calibration.",
+        default_words="as learnt",
+        none_if_default=True,
+    ),
     Option(
         "--level",
-        Number(("1", "2", "3", "4")),
+        NumberChoice(("1", "2", "3", "4")),
         "4",
         PARAMETER,
         "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing.",
@@ -175,12 +191,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--effort",
-        Number(("1", "2", "3", "4", "5")),
+        NumberChoice(("1", "2", "3", "4", "5")),
         "",
         PARAMETER,
         "How much auto tries: 1 about half a second on small tables, 5 whatever helps.",
-        stands_for="3, or what fits into the time limit",
-        tacit=True,
+        default_words="3, or what fits into the time limit",
+        none_if_default=True,
     ),
     Option(
         "--time-limit",
@@ -196,7 +212,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "Where the optimizer starts.",
-        stands_for="zero where the penalty shrinks towards 0",
+        default_words="zero where the penalty shrinks towards 0",
     ),
     Option(
         "--penalty",
@@ -209,7 +225,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--penalty-center",
-        Number(("0", "1"), float),
+        NumberChoice(("0", "1"), float),
         "0",
         PARAMETER,
         "What the penalty shrinks towards; 1, the generative model, only with weighted.",
@@ -221,7 +237,7 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "all: keep the arcs of the structure; cv: held-out rows choose, with the penalty, between all arcs between "
         "attributes, those that BIC supports, and none.",
-        stands_for="all where --structure is typed, else cv",
+        default_words="all where --structure is typed, else cv",
     ),
     Option(
         "--early-stop",
@@ -229,15 +245,45 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "cv: extended stops after as many iterations as serve held-out rows.",
-        stands_for="cv with marginalize, else none",
+        default_words="cv with marginalize, else none",
     ),
     Option(
         "--restarts",
-        Whole(0, 1000),
+        Integer(0, 1000),
         "0",
         PARAMETER,
         "Random starts beside the usual one in extended, em and apn, which have local optima; the best end is kept.",
         "N",
-        tacit=True,
+        none_if_default=True,
+    ),
+    Option(
+        "--increasing",
+        ColumnNames(),
+        "",
+        PARAMETER,
+        "The log-odds of the second of two labels, or of the label --towards, never fall along this numeric column, "
+        "whatever the others are. May be repeated.",
+        "COLUMN",
+        none_if_default=True,
+    ),
+    Option(
+        "--decreasing",
+        ColumnNames(),
+        "",
+        PARAMETER,
+        "They never rise along this one.",
+        "COLUMN",
+        none_if_default=True,
+    ),
+    Option(
+        "--towards",
+        Label(),
+        "",
+        PARAMETER,
+        "The label of the class whose log-odds --increasing and --decreasing are about; of more than two it has to be "
+        "named. Kept are its log-odds against each other label, so those against all others too.",
+        "LABEL",
+        default_words="the second of two",
+        none_if_default=True,
     ),
 )

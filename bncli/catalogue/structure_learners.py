@@ -1,33 +1,39 @@
-"""`--structure`: the methods of `bncli/engine/structure_learners/`, and their options."""
+"""`--structure` and `--structure-score`: structure learners, scores of structures, and their options."""
 
 from __future__ import annotations
 
 from bncli.catalogue.choices import STRUCTURE, Choice, Method, Option
-from bncli.catalogue.option_kinds import Prior, Real, Switch, Whole, Word
+from bncli.catalogue.option_kinds import ClassPairPrior, Integer, Real, Switch, Word
 
 STRUCTURES = Choice(
     "--structure",
     "tan",
     (
-        Method("nb", "naive Bayes: the class is the only parent", alone=("", 0), counted=True),
-        Method("tan", "a tree over the attributes, below the class", ("--structure-score", "--forest"), counted=True),
+        Method("nb", "naive Bayes: the class is the only parent", single_attribute_limit=("", 0), from_counts=True),
         Method(
-            "kdb", "up to k attribute parents each, by mutual information", ("--k",), alone=("--k", 0), counted=True
+            "tan", "a tree over the attributes, below the class", ("--structure-score", "--forest"), from_counts=True
+        ),
+        Method(
+            "kdb",
+            "up to k attribute parents each, by mutual information",
+            ("--k",),
+            single_attribute_limit=("--k", 0),
+            from_counts=True,
         ),
         Method(
             "skdb",
             "kdb with k and the number of attributes chosen by leave-one-out",
             ("--k", "--loss"),
             defaults=(("--k", "5"),),
-            alone=("--k", 0),
+            single_attribute_limit=("--k", 0),
         ),
         Method(
             "hill-climb",
             "naive Bayes, then the best arcs one at a time by a score",
             ("--structure-score", "--max-parents", "--perfect"),
             defaults=(("--structure-score", "bic"),),
-            alone=("--max-parents", 0),
-            needs=(("--structure-score", "--max-parents", 0), ("--perfect", "--max-parents", 1)),
+            single_attribute_limit=("--max-parents", 0),
+            requires=(("--structure-score", "--max-parents", 0), ("--perfect", "--max-parents", 1)),
         ),
         Method(
             "gbn",
@@ -40,9 +46,9 @@ STRUCTURES = Choice(
             ("--max-order", "--theta", "--degrees-of-freedom", "--max-seconds", "--max-candidates"),
             defaults=(("--theta", "1"),),
             params=("kbma", "kmap", "discriminative", "lr-roos"),
-            alone=("--max-order", 2),
-            needs=(("--max-order", "--max-candidates", 1),),
-            idle=(("--smoothing",), "with regions, which are smoothed by --theta"),
+            single_attribute_limit=("--max-order", 2),
+            requires=(("--max-order", "--max-candidates", 1),),
+            without_effect=(("--smoothing",), "with regions, which are smoothed by --theta"),
         ),
         Method(
             "interactions",
@@ -50,16 +56,16 @@ STRUCTURES = Choice(
             ("--max-order",),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "255"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
-            alone=("--max-order", 2),
+            single_attribute_limit=("--max-order", 2),
             params=("discriminative",),
-            idle=(("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed"),
+            without_effect=(("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed"),
         ),
         Method(
             "auto",
             "an ensemble of several kinds, weighted by held-out rows; cuts and parameters included",
             has_module=False,
             params=("auto",),
-            idle=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
+            without_effect=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
         ),
     ),
     STRUCTURE,
@@ -69,17 +75,38 @@ STRUCTURES = Choice(
     everyday=True,
 )
 
+ACLL = ("--pseudo-counts", "--class-pair-prior")
+"""Options of `acll`, which is a structure score and a parameter learner."""
+
+SCORES = Choice(
+    "--structure-score",
+    "cmi",
+    (
+        Method("cmi", "mutual information given the class (tan only)", has_module=False),
+        Method("ll", "log-likelihood"),
+        Method("bic", "log-likelihood less ln(N)/2 a parameter; hill-climb's default"),
+        Method("aic", "log-likelihood less 1 a parameter"),
+        Method("k2", "marginal likelihood, 1 added to every count"),
+        Method("bdeu", "marginal likelihood, NUMBER [1] rows over the table", number="1"),
+        Method("acll", "approximate conditional log-likelihood, Dirichlet assumption", ACLL),
+        Method("acll-uniform", "approximate conditional log-likelihood, uniform assumption", ("--pseudo-counts",)),
+    ),
+    STRUCTURE,
+    "NAME[:NUMBER]",
+    "What tan and hill-climb maximise.",
+)
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "--k",
-        Whole(0, 1000),
+        Integer(0, 1000),
         "1",
         STRUCTURE,
         "Attribute parents of an attribute in kdb; in skdb the most that are tried [5].",
         everyday=True,
     ),
     Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "What skdb holds down."),
-    Option("--max-parents", Whole(0, 1000), "2", STRUCTURE, "Most attribute parents of an attribute in hill-climb."),
+    Option("--max-parents", Integer(0, 1000), "2", STRUCTURE, "Most attribute parents of an attribute in hill-climb."),
     Option("--perfect", Switch(), "", STRUCTURE, "Only moves that keep the graph perfect (hill-climb)."),
     Option("--forest", Switch(), "", STRUCTURE, "Leave out arcs of the tree that gain nothing (tan)."),
     Option(
@@ -95,17 +122,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--class-pair-prior",
-        Prior(),
+        ClassPairPrior(),
         "",
         STRUCTURE,
         "acll takes the joint probabilities of a row and each class for Dirichlet(A, ..., A, B), or (A, B, ...); with "
         ":DRAWS by simulation, as beta,A,B:DRAWS (independent) must be.",
-        stands_for="1 and the number of rows",
-        tacit=True,
+        default_words="1 and the number of rows",
+        none_if_default=True,
     ),
     Option(
         "--max-order",
-        Whole(2, 16),
+        Integer(2, 16),
         "4",
         STRUCTURE,
         "Most variables of a region of kikuchi and interactions, the class among them.",
@@ -116,7 +143,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         STRUCTURE,
         "Rows that are spread evenly over the cells of every region.",
-        stands_for="1",
+        default_words="1",
     ),
     Option(
         "--degrees-of-freedom",
@@ -125,8 +152,8 @@ OPTIONS: tuple[Option, ...] = (
         STRUCTURE,
         "What kikuchi's prior counts: the free numbers of the class given the attributes, of both jointly, or of the "
         "class given the attributes over the cells that occur.",
-        tacit=True,
+        none_if_default=True,
     ),
     Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi goes no further after this time.", "SECONDS"),
-    Option("--max-candidates", Whole(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),
+    Option("--max-candidates", Integer(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),
 )

@@ -27,7 +27,7 @@ METHOD = flag(
     group="Calibration",
     type=click.Choice(["temperature", "isotonic", "per-class"]),
     default="temperature",
-    stands_for="temperature",
+    default_text="temperature",
     help="The kind of map.",
     words=(
         ("temperature", "one number divides all scores; the most probable label stays"),

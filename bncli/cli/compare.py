@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue.option_kinds import Whole
+from bncli.catalogue.option_kinds import Integer
 from bncli.cli import options, pages, settings
 from bncli.cli import presets as learner_words
 from bncli.cli.command import declare
@@ -43,19 +43,26 @@ WHO = (
         metavar="NAME",
         type=click.Choice(list(PRESETS)),
         multiple=True,
-        stands_for="fast, without --learner",
+        default_text="fast, without --learner",
         words=tuple((word, what) for word, (what, _) in PRESETS.items()),
         help="Learners that are compared together often; they come after those typed.",
     ),
 )
 PROTOCOL = (
-    flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
+    flag(
+        "--folds",
+        group=_PROTOCOL,
+        metavar="N",
+        type=whole(2),
+        default_text="5",
+        help="Number of folds, stratified.",
+    ),
     flag(
         "--repeats",
         group=_PROTOCOL,
         metavar="N",
         type=whole(1),
-        stands_for="1",
+        default_text="1",
         help="Do it so often, with new random folds; from 2 on bias and variance are told apart.",
     ),
     flag(
@@ -71,7 +78,7 @@ CONCLUSIONS = (
         group=_CONCLUSIONS,
         metavar="NAME",
         multiple=True,
-        stands_for="error log-loss rmse",
+        default_text="error log-loss rmse",
         help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; or what "
         "learning in a fold costs: fit-seconds (of the processor), iterations, passes over the rows; may be repeated.",
     ),
@@ -86,7 +93,7 @@ CONCLUSIONS = (
         "--baseline",
         group=_CONCLUSIONS,
         metavar="NAME",
-        stands_for="the first learner",
+        default_text="the first learner",
         help="Whom the others are compared with.",
     ),
 )
@@ -114,10 +121,10 @@ JOBS = flag(
     group="Other",
     metavar="N",
     type=whole(1),
-    stands_for="all cores",
+    default_text="all cores",
     help="Processes; never change a result.",
 )
-_ROWS = Whole(1)
+_ROWS = Integer(1)
 
 
 @declare(
@@ -189,7 +196,7 @@ def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
             )
         for number in numbers.split(","):
             try:
-                bounds.append(int(_ROWS.read(number)))
+                bounds.append(int(_ROWS.parse(number)))
             except ValueError as error:
                 raise UsageError(f"in --groups {text}, {error}") from error
     if any(b <= a for a, b in pairwise(bounds)):

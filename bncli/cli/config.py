@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue import CHOICES, KEYS, OPTIONS, WRITTEN_WHERE_USED
+from bncli.catalogue import CHOICES, KEYS, OMITTED_IF_NONE, OPTIONS
 from bncli.catalogue.choices import key_of
-from bncli.catalogue.option_kinds import CostNumbers, Criterion, Kind, Real, Whole
+from bncli.catalogue.option_kinds import Costs, Integer, Kind, Real, ThresholdRule, json_schema
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.commands import COMMANDS
@@ -89,10 +89,10 @@ def schema_text(word: str) -> str:
     if "recipe" in schema["properties"]:
         # The learning options of a model: what each may be, or null where it had no effect.
         values: dict[str, Any] = {key_of(choice.flag): {"type": "string"} for choice in CHOICES}
-        values |= {key_of(option.flag): option.kind.schema for option in OPTIONS}
-        values["seed"] = Whole().schema
+        values |= {key_of(option.flag): json_schema(option.kind) for option in OPTIONS}
+        values["seed"] = json_schema(Integer())
         properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
-        required = [key for key in KEYS if key not in WRITTEN_WHERE_USED]
+        required = [key for key in KEYS if key not in OMITTED_IF_NONE]
         schema["properties"]["recipe"] = {
             "type": "object",
             "properties": properties,
@@ -132,7 +132,7 @@ def _lines(file: SettingsFile) -> Iterable[str]:
 
 
 def _option(entry: Flag, file: SettingsFile) -> Iterable[str]:
-    default = f" [{entry.stands_for}]" if entry.stands_for else ""
+    default = f" [{entry.default_text}]" if entry.default_text else ""
     yield from textwrap.wrap(f"{entry.help}{default}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
     for word, meaning in entry.words:
         yield from textwrap.wrap(f"{word}: {meaning}", _WIDTH, initial_indent="#   ", subsequent_indent="#     ")
@@ -158,7 +158,7 @@ def _example(entry: Flag) -> str:
     if entry.lists:
         return f'["{entry.words[0][0] if entry.words else entry.metavar}"]'
     words = [word for word, _ in entry.words]
-    default = entry.stands_for
+    default = entry.default_text
     if default and (default in words or " " not in default):
         # A default in words as TOML: what reads as a number needs no quotes.
         return default if re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", default) else _toml(default)
@@ -171,13 +171,13 @@ def _example(entry: Flag) -> str:
 
 def _of_kind(kind: Kind) -> str | None:
     """Return a value of a kind as TOML; None where its words say it."""
-    if isinstance(kind, Whole):
+    if isinstance(kind, Integer):
         return "2"
     if isinstance(kind, Real):
         return "60" if kind.below > 1 else "0.1"
-    if isinstance(kind, CostNumbers):
+    if isinstance(kind, Costs):
         return _toml("no:yes=5,yes:no=1")
-    return _toml(kind.words[0]) if isinstance(kind, Criterion) else None
+    return _toml(kind.words[0]) if isinstance(kind, ThresholdRule) else None
 
 
 def _shortest(entry: Flag) -> str:

@@ -33,7 +33,7 @@ CURVES = (
         group="Curves",
         type=click.Choice(_UNITS),
         default="iterations",
-        stands_for="iterations",
+        default_text="iterations",
         help="What effort is counted in: passes are evaluations of the likelihood or its gradient, flops are told of "
         "bfgs, cg and cgb.",
     ),
@@ -42,7 +42,7 @@ CURVES = (
         group="Curves",
         type=click.Choice(["objective", "nll"]),
         default="objective",
-        stands_for="objective",
+        default_text="objective",
         help="What is looked at: the negative conditional log-likelihood with the penalty, or without.",
     ),
     flag(
@@ -51,7 +51,7 @@ CURVES = (
         metavar="SHARE",
         type=share,
         default="0.001",
-        stands_for="0.001",
+        default_text="0.001",
         help="A trace has arrived when it is so near to the lowest of its folder.",
     ),
 )
@@ -62,7 +62,7 @@ LAGS = (
         group="Lags",
         metavar="N",
         type=whole(1),
-        stands_for="5",
+        default_text="5",
         help="The iteration after which that is asked.",
     ),
 )

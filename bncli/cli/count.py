@@ -25,7 +25,7 @@ STRUCTURE = flag(
     "--structure",
     group=catalogue.STRUCTURE,
     metavar="pairs|FILE",
-    stands_for="pairs",
+    default_text="pairs",
     setting=False,
     help="The tables of this structure, or those of all pairs of attributes.",
 )

@@ -36,13 +36,13 @@ bncli evaluate data.csv --ignore sex --by sex,age           figures by group
 _PROTOCOL = "Protocol"
 _LABELS_SHOWN = 12
 PROTOCOL = (
-    flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
+    flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), default_text="5", help="Number of folds, stratified."),
     flag(
         "--repeats",
         group=_PROTOCOL,
         metavar="N",
         type=whole(1),
-        stands_for="1",
+        default_text="1",
         help="Do it so often, with new random folds.",
     ),
     flag(

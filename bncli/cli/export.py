@@ -34,7 +34,7 @@ TO = flag(
     "form",
     group="Output",
     type=click.Choice(EXPORTS),
-    stands_for="by the ending of FILE",
+    default_text="by the ending of FILE",
     words=[(form.word, form.summary) for form in export_formats()],
     help="Format.",
 )
@@ -44,32 +44,36 @@ CONTRIBUTIONS = flag(
     is_flag=True,
     help="ONNX: one more output, what every set of attributes adds to the log-odds of every label.",
 )
-PDO = flag("--pdo", group="Output", type=real, stands_for="20", help="Scorecard: points that double the odds.")
-BASE = flag("--base", group="Output", type=real, stands_for="600", help="Scorecard: points at --odds.")
-ODDS = flag("--odds", group="Output", type=real, stands_for="50", help="Scorecard: odds, N to 1, at --base points.")
+PDO = flag("--pdo", group="Output", type=real, default_text="20", help="Scorecard: points that double the odds.")
+BASE = flag("--base", group="Output", type=real, default_text="600", help="Scorecard: points at --odds.")
+ODDS = flag("--odds", group="Output", type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points.")
 DIGITS = flag(
-    "--digits", group="Output", type=whole(0, 15), stands_for="0", help="Scorecard: digits behind the point of points."
+    "--digits",
+    group="Output",
+    type=whole(0, 15),
+    default_text="0",
+    help="Scorecard: digits behind the point of points.",
 )
 
 DIALECT = flag(
     "--dialect",
     group="SQL",
     type=click.Choice(DIALECTS),
-    stands_for=DIALECTS[0],
+    default_text=DIALECTS[0],
     help="The database that the SQL is for.",
 )
 TABLE = flag(
     "--input",
     group="SQL",
     metavar="TABLE",
-    stands_for="input",
+    default_text="input",
     help="The table or view of rows to be scored, in the schema that the database looks in.",
 )
 KEY = flag(
     "--key",
     group="SQL",
     metavar="NAME",
-    stands_for="id",
+    default_text="id",
     help="The column of that table that the view of scores repeats, to tell rows apart.",
 )
 

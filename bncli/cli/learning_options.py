@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.catalogue.choices import Choice, Option, key_of
-from bncli.catalogue.option_kinds import Label, Names, Switch
+from bncli.catalogue.option_kinds import ColumnNames, Label, Switch
 from bncli.cli.options import Decorator, Flag, KindType, flag, metavar
 from bncli.errors import UsageError
 
@@ -46,12 +46,12 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         held = entry is STRUCTURES and structure_file
         shown = f"{entry.metavar}|FILE" if held else entry.metavar
         what = f"{entry.summary.removesuffix('.')}; FILE holds one, or regions." if held else entry.summary
-        told: dict[str, Any] = {"stands_for": entry.default, "words": words, "help": what}
+        told: dict[str, Any] = {"default_text": entry.default, "words": words, "help": what}
         return flag(entry.flag, group=entry.group, everyday=entry.everyday, metavar=shown, **told)
     if isinstance(entry.kind, Switch):
         told = {"is_flag": True, "default": None, "help": entry.summary}
         return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
-    if isinstance(entry.kind, Names):
+    if isinstance(entry.kind, ColumnNames):
         told = {"multiple": True, "callback": _any, "metavar": entry.metavar, "help": entry.summary}
         return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
     return flag(
@@ -60,7 +60,7 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         everyday=entry.everyday,
         metavar=entry.metavar or metavar(entry.kind),
         type=KindType(entry.kind),
-        stands_for=entry.shown_default,
+        default_text=entry.default_text,
         once=isinstance(entry.kind, Label),
         help=entry.summary,
     )
@@ -115,12 +115,12 @@ def learning(typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = 
 
 def _check(settings: Mapping[str, Setting]) -> None:
     """Raise UsageError for a value that no methods could make right."""
-    from bncli.recipe.defaults import read
+    from bncli.recipe.defaults import parse_options
 
     for key, setting in settings.items():
         try:
             if key != "structure" or not _is_file(setting.value):
-                read({key: setting.value})
+                parse_options({key: setting.value})
         except UsageError as error:
             raise UsageError(error.what, where=setting.where, hint=error.hint) from error
 
@@ -137,7 +137,7 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     coded = cuts is not None and typed.get("cuts") is None
     if cuts is not None and counts is None:
         # What needs no file to be known is refused before one is read.
-        names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
+        names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.method_options)
         Recipe.of(
             files=SuppliedKinds(cuts, coded=coded), **{key: words[key] for key in map(key_of, names) if key in words}
         )
@@ -229,9 +229,9 @@ def _is_file(structure: str) -> bool:
         reason, hint = explain_missing(structure)
         more = reason.removeprefix("no such file").removeprefix(": ")
         raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
-    from bncli.recipe.defaults import near
+    from bncli.recipe.defaults import suggestion
 
-    raise UsageError(f"--structure knows no {structure!r}", hint=near(structure, STRUCTURES.words, " or a file"))
+    raise UsageError(f"--structure knows no {structure!r}", hint=suggestion(structure, STRUCTURES.words, " or a file"))
 
 
 FROM_COUNTS = flag(

@@ -28,7 +28,7 @@ DECAY = flag(
     group="Merging",
     metavar="F",
     type=KindType(Real(above=True, below=1)),
-    stands_for="all count alike",
+    default_text="all count alike",
     setting=False,
     help="The files are in the order of time, and what is before counts for F of itself whenever another follows; the "
     "sums are then no whole numbers.",

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue.option_kinds import (
-    ClassNumbers,
-    CostNumbers,
-    Criterion,
+    ClassPairPrior,
+    ClassWeights,
+    ColumnNames,
+    Costs,
+    Integer,
     Kind,
     Label,
-    Names,
-    Number,
-    Prior,
+    NumberChoice,
     Real,
     Switch,
-    Whole,
+    ThresholdRule,
     Word,
 )
 from bncli.errors import BncliError, UsageError
@@ -50,7 +50,7 @@ class Flag(click.Option):
         self,
         *declarations: Any,
         group: str = "Other",
-        stands_for: str = "",
+        default_text: str = "",
         words: Iterable[tuple[str, str]] = (),
         setting: bool = True,
         everyday: bool = True,
@@ -60,7 +60,7 @@ class Flag(click.Option):
         super().__init__(*declarations, **(settings | ({"multiple": True} if once else {})))
         self.once = once
         self.group = group
-        self.stands_for = stands_for
+        self.default_text = default_text
         self.words = tuple(words)
         self.setting = setting
         self.everyday = everyday
@@ -93,7 +93,7 @@ class Flag(click.Option):
         record = self.get_help_record(ctx)
         if record is None:
             return []
-        default = f" [{self.stands_for}]" if self.stands_for else ""
+        default = f" [{self.default_text}]" if self.default_text else ""
         return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -159,15 +159,15 @@ class KindType(_ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value that was typed; a default that is one already stays. A file stands for what it holds."""
         try:
-            if isinstance(self.kind, ClassNumbers):
+            if isinstance(self.kind, ClassWeights):
                 from bncli.files.label_numbers import resolve_label_numbers
 
                 value = resolve_label_numbers(value)
-            if isinstance(self.kind, CostNumbers):
+            if isinstance(self.kind, Costs):
                 from bncli.files.label_numbers import resolve_costs
 
                 value = resolve_costs(value)
-            return self.kind.read(value)
+            return self.kind.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -185,7 +185,7 @@ class SizesType(_ParamType):
             if word == "all":
                 self.fail("'all' is the largest size, and stands at the end", param, ctx)
             try:
-                size = int(Whole(1).read(word))
+                size = int(Integer(1).parse(word))
             except ValueError as error:
                 self.fail(f"{error}; say for example 50,100,200,all", param, ctx)
             if sizes and size <= sizes[-1]:
@@ -199,28 +199,28 @@ def metavar(kind: Kind) -> str:
     """Return what stands for a value of a kind in the help."""
     if isinstance(kind, Word):
         return "|".join(kind.words)
-    if isinstance(kind, Number):
+    if isinstance(kind, NumberChoice):
         return "|".join(kind.numbers)
     if isinstance(kind, Switch):
         return ""
-    if isinstance(kind, Prior):
+    if isinstance(kind, ClassPairPrior):
         return "A,B[:DRAWS]"
-    if isinstance(kind, CostNumbers):
+    if isinstance(kind, Costs):
         return "FILE|TRUE:DECIDED=C"
-    if isinstance(kind, Criterion):
+    if isinstance(kind, ThresholdRule):
         return "P|CRITERION"
-    if isinstance(kind, Names):
+    if isinstance(kind, ColumnNames):
         return "COLUMN"
     if isinstance(kind, Label):
         return "LABEL"
-    if isinstance(kind, ClassNumbers):
+    if isinstance(kind, ClassWeights):
         return "|".join((*kind.words, "FILE"))
-    return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
+    return "|".join((*kind.words, "N")) if isinstance(kind, Integer) else "|".join(("NUMBER", *kind.words))
 
 
 def whole(least: int, most: int = 10**18) -> KindType:
     """Return the type of an option that takes a whole number of at least `least` and at most `most`."""
-    return KindType(Whole(least, most))
+    return KindType(Integer(least, most))
 
 
 real = KindType(Real())
@@ -244,7 +244,7 @@ FORMAT = (
         group=_DATA,
         everyday=False,
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-        stands_for="told by the first bytes",
+        default_text="told by the first bytes",
         help="Format of DATA.",
     ),
     flag(
@@ -252,7 +252,7 @@ FORMAT = (
         group=_DATA,
         everyday=False,
         metavar="CHAR",
-        stands_for="found in the header",
+        default_text="found in the header",
         help="What separates fields.",
     ),
     flag(
@@ -260,7 +260,7 @@ FORMAT = (
         group=_DATA,
         everyday=False,
         metavar="NAME",
-        stands_for="UTF-8, or as a byte-order mark says",
+        default_text="UTF-8, or as a byte-order mark says",
         help="How text is encoded: latin-1, cp1252, utf-16, ...",
     ),
     flag(
@@ -268,7 +268,7 @@ FORMAT = (
         group=_DATA,
         everyday=False,
         metavar="NAME,...",
-        stands_for="the first row",
+        default_text="the first row",
         setting=False,
         help="The columns of a text file that has no header row, in order; a name with a comma in double quotes.",
     ),
@@ -280,7 +280,7 @@ BAD_ROWS = (
         everyday=False,
         metavar="fail|skip|FILE",
         default="fail",
-        stands_for="fail",
+        default_text="fail",
         help="A malformed row stops the run, is skipped, or is put into FILE.",
     ),
 )
@@ -290,7 +290,7 @@ MISSING = (
         group=_DATA,
         multiple=True,
         metavar="TOKEN",
-        stands_for="?, and NA NaN null among numbers",
+        default_text="?, and NA NaN null among numbers",
         help="What means a missing value besides the empty field, in place of the tokens in brackets, or with a plus "
         "(+n/a) beside them; may be repeated.",
     ),
@@ -301,7 +301,7 @@ UNSEEN = (
         group=_DATA,
         everyday=False,
         type=click.Choice(["average", "error"]),
-        stands_for="average, stored in the model",
+        default_text="average, stored in the model",
         help="A value never seen in training counts as unknown when scored, or stops the run.",
     ),
 )
@@ -315,7 +315,7 @@ MISSING_COLUMNS = (
     ),
 )
 _CLASS = flag(
-    "--class", "class_name", group=_DATA, metavar="COLUMN", stands_for="'class', else the last", help="The class."
+    "--class", "class_name", group=_DATA, metavar="COLUMN", default_text="'class', else the last", help="The class."
 )
 _WEIGHTS = flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row.")
 _DROP_UNLABELLED = flag(
@@ -340,7 +340,7 @@ COLUMNS = (
         multiple=True,
         everyday=False,
         metavar="COLUMN,...",
-        stands_for="all",
+        default_text="all",
         help="Learn from these columns alone; may be repeated.",
     ),
     flag(
@@ -363,7 +363,7 @@ COLUMNS = (
         everyday=False,
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
         default="auto",
-        stands_for="auto",
+        default_text="auto",
         help="A column of dates becomes numbers: its year, month, day of the month and of the week, hour, and days.",
         words=(
             ("auto", "day or month first as all dates of the column allow, the day where both do"),
@@ -376,7 +376,7 @@ COLUMNS = (
         group=_DATA,
         everyday=False,
         metavar="CHAR",
-        stands_for="found in each column",
+        default_text="found in each column",
         help="The decimal mark, '.' or ','; the others part thousands.",
     ),
     _WEIGHTS,
@@ -385,7 +385,7 @@ COLUMNS = (
         group=_DATA,
         everyday=False,
         metavar="FILE",
-        stands_for="NAME.schema.json beside the data, if there",
+        default_text="NAME.schema.json beside the data, if there",
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
     _DROP_UNLABELLED,
@@ -402,7 +402,7 @@ POSITIVE = flag(
     group=_DATA,
     everyday=False,
     metavar="LABEL",
-    stands_for="the second of two, stored in the model",
+    default_text="the second of two, stored in the model",
     help="The label that is the event: thresholds, rates, effects and points count towards it.",
 )
 OF_LABELLED = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
@@ -442,11 +442,17 @@ THREADS = flag(
     group=_OTHER,
     metavar="N",
     type=whole(1),
-    stands_for="all cores",
+    default_text="all cores",
     help="Threads; never change a result.",
 )
 SEED = flag(
-    "--seed", group=_OTHER, metavar="N", type=whole(0), default="0", stands_for="0", help="Seed of all that is random."
+    "--seed",
+    group=_OTHER,
+    metavar="N",
+    type=whole(0),
+    default="0",
+    default_text="0",
+    help="Seed of all that is random.",
 )
 CONFIG = flag(
     "--config",
@@ -454,7 +460,7 @@ CONFIG = flag(
     everyday=False,
     metavar="FILE",
     setting=False,
-    stands_for="BNCLI_CONFIG",
+    default_text="BNCLI_CONFIG",
     help="Options of this TOML file stand for those not typed.",
 )
 DEBUG = flag(

@@ -43,7 +43,7 @@ WRITING = (
         "--output-format",
         group="Output",
         type=click.Choice(SCORES),
-        stands_for=f"by the ending of FILE, else {SCORES[0]}",
+        default_text=f"by the ending of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
     flag(
@@ -68,14 +68,14 @@ WRITING = (
         group="Output",
         metavar="N",
         type=whole(0, 14),
-        stands_for="all",
+        default_text="all",
         help="Decimals of probabilities, 0 to 14.",
     ),
     flag(
         "--prior",
         group="Output",
         metavar="training|FILE",
-        stands_for="as learnt",
+        default_text="as learnt",
         help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
         "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
@@ -199,11 +199,11 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
     """Return what was typed after --prior; UsageError for what is no list of labels and probabilities."""
     if typed in (None, "training"):
         return typed
-    from bncli.catalogue.option_kinds import label_numbers
+    from bncli.catalogue.option_kinds import parse_label_numbers
     from bncli.files.label_numbers import resolve_label_numbers
 
     try:
-        return label_numbers(resolve_label_numbers(typed), ("training",))
+        return parse_label_numbers(resolve_label_numbers(typed), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
 

@@ -38,7 +38,7 @@ WHAT_IF = (
         group=_GROUP,
         multiple=True,
         metavar="COLUMN,...",
-        stands_for="all",
+        default_text="all",
         help="Columns that may change.",
     ),
     flag(
@@ -46,7 +46,7 @@ WHAT_IF = (
         group=_GROUP,
         metavar="N",
         type=whole(1, 6),
-        stands_for="2",
+        default_text="2",
         help="At most so many values change.",
     ),
     flag(

@@ -227,9 +227,9 @@ def all_settings() -> dict[str, Flag]:
 
 def near(word: str, words: Sequence[str]) -> str:
     """Return the nearest word as advice; else how to see them all."""
-    from bncli.recipe.defaults import near as nearest
+    from bncli.recipe.defaults import suggestion
 
-    hint = nearest(word, words)
+    hint = suggestion(word, words)
     return hint if hint.startswith("did") else "'bncli config' shows them all"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue import NETWORKS, refuse_idle
+from bncli.catalogue import NETWORKS, refuse_options_without_effect
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -48,13 +48,13 @@ ORIGIN = (
         ),
         help="Draw from a network made for the purpose instead of a model. D may be a range, as in 2.30.2-3.1000.",
     ),
-    flag("--k", group="Network", metavar="N", type=whole(0, 1000), stands_for="1", help="Attribute parents in kdb."),
+    flag("--k", group="Network", metavar="N", type=whole(0, 1000), default_text="1", help="Attribute parents in kdb."),
     flag(
         "--attributes",
         group="Network",
         metavar="N",
         type=whole(1),
-        stands_for="10",
+        default_text="10",
         help="Attributes of nb, tan and kdb.",
     ),
     flag(
@@ -62,18 +62,18 @@ ORIGIN = (
         group="Network",
         metavar="N|N-N",
         type=_range,
-        stands_for="3",
+        default_text="3",
         help="Values of each attribute of nb, tan and kdb; from a range a number is drawn for each.",
     ),
     flag(
-        "--classes", group="Network", metavar="N", type=whole(2), stands_for="2", help="Labels of the class of these."
+        "--classes", group="Network", metavar="N", type=whole(2), default_text="2", help="Labels of the class of these."
     ),
     flag(
         "--exponent",
         group="Network",
         metavar="A",
         type=real,
-        stands_for="1",
+        default_text="1",
         help="Coefficients 10^A, 1 and 10^-A in conditioning.",
     ),
 )
@@ -83,7 +83,7 @@ MISSING = (
         group="Missing values",
         metavar="SHARE",
         type=share,
-        stands_for="0",
+        default_text="0",
         setting=False,
         help="Remove each value of an attribute with this probability. The other values stay as they are.",
     ),
@@ -96,13 +96,13 @@ MISSING = (
     ),
 )
 WRITING = (
-    flag("--rows", group="Output", metavar="N", type=whole(1), stands_for=f"{_DEFAULT_ROWS}", help="Rows to draw."),
+    flag("--rows", group="Output", metavar="N", type=whole(1), default_text=f"{_DEFAULT_ROWS}", help="Rows to draw."),
     options.output("Where the rows go [standard output]."),
     flag(
         "--output-format",
         group="Output",
         type=click.Choice(["csv", "parquet"]),
-        stands_for="by the ending of FILE, else csv",
+        default_text="by the ending of FILE, else csv",
         help="Format of the rows.",
     ),
     flag("--network-out", group="Output", metavar="FILE", help="The true network, as a structure file."),
@@ -186,7 +186,7 @@ def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | RandomNet
     named = named_spec(word)
     if named is None and NETWORKS.method(word) is None:
         raise _unknown(word)
-    refuse_idle(given, {NETWORKS.flag: word}, (NETWORKS,))
+    refuse_options_without_effect(given, {NETWORKS.flag: word}, (NETWORKS,))
     if named is None:
         return _made(typed, word), rows
     if typed["rows"] is not None:

@@ -10,7 +10,7 @@ import csv
 import os
 from typing import Any
 
-from bncli.catalogue.option_kinds import decimal, written_numbers
+from bncli.catalogue.option_kinds import format_label_numbers, parse_decimal
 from bncli.errors import BncliError
 from bncli.files.documents import Node, decode_utf8, parse_json
 from bncli.files.paths import cannot_read
@@ -24,11 +24,11 @@ def read_label_numbers(path: str) -> dict[str, float]:
     if text.lstrip().startswith("{"):
         return _from_json(parse_json(text.encode(), path))
     rows = csv_rows(text, path)
-    if rows and len(rows[0][1]) == 2 and decimal(rows[0][1][1]) is None:
+    if rows and len(rows[0][1]) == 2 and parse_decimal(rows[0][1][1]) is None:
         del rows[0]
     found: dict[str, float] = {}
     for line, fields in rows:
-        number = decimal(fields[1]) if len(fields) == 2 else None
+        number = parse_decimal(fields[1]) if len(fields) == 2 else None
         if number is None:
             what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
             raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
@@ -51,7 +51,7 @@ def resolve_label_numbers(value: Any) -> Any:
     """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
-    return written_numbers(read_label_numbers(os.fspath(value)))
+    return format_label_numbers(read_label_numbers(os.fspath(value)))
 
 
 def resolve_costs(value: Any) -> Any:
@@ -76,7 +76,7 @@ def resolve_costs(value: Any) -> Any:
             what = f"{len(costs)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
             raise BncliError(what, where=where, hint="a line holds a true label, then a cost for each decision")
         for decision, text in zip(decisions, costs, strict=True):
-            cost = 0.0 if not text and decision == true else decimal(text)
+            cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:
                 said = f"costs {text!r}" if text else "has no cost"
                 what = f"deciding {decision!r} where {true!r} is true {said}"
@@ -84,7 +84,7 @@ def resolve_costs(value: Any) -> Any:
             if f"{true}:{decision}" in found:
                 raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
             found[f"{true}:{decision}"] = cost
-    return written_numbers(found)
+    return format_label_numbers(found)
 
 
 def small_text(path: str) -> str:

@@ -1,11 +1,13 @@
-"""The learning options of one fit as one frozen value: what a model records of how it was made.
+"""A recipe: the learning options of one fit as one frozen value, which the model stores.
 
-`Recipe.of(structure="kdb", k=2)` is the one way to make one: it fills in every default and refuses what is unknown,
-out of bounds or without effect, with a UsageError that the command line prints as it is. What it refuses follows from
-the catalogue; the few rules that take two options together stand below.
+`Recipe.of(structure="kdb", k=2)` makes one. It fills in every default, and raises a UsageError for an option that is
+unknown, out of bounds, or without effect; the command line prints that error. Most of these rules follow from the
+catalogue; `refusals` adds the few rules that take two options together, and `defaults` those by which the default of
+one option depends on another.
 
-Never paths or threads: the same recipe on the same rows gives the same bytes, unless it limits the seconds. An option
-that has no effect with the chosen methods is None, and so is one of the catalogue's TACIT that has its default.
+A recipe contains neither paths nor numbers of threads: the same recipe on the same rows gives the same bytes, unless it
+limits the seconds. An option that has no effect with the chosen methods is None, and so is one of the catalogue's
+NONE_IF_DEFAULT that has its default value.
 """
 
 from __future__ import annotations
@@ -13,73 +15,91 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
-from bncli.catalogue.choices import Choice, Method, Option, flag_of, key_of
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, STRUCTURES
+from bncli.catalogue.choices import Choice, Method, flag_of, key_of
 from bncli.catalogue.option_kinds import Switch, Word
 from bncli.errors import BncliError
-from bncli.recipe.defaults import BY_FLAG, NOTHING, ChosenMethods, SuppliedKinds, may_have_arcs, read, values
+from bncli.recipe.defaults import (
+    BY_FLAG,
+    NOTHING,
+    ChosenMethods,
+    SuppliedKinds,
+    may_have_arcs,
+    parse_options,
+    recipe_values,
+)
 from bncli.recipe.refusals import refuse
+
+_OF_REGIONS = ("theta", "degrees_of_freedom")
+"""Options of kikuchi that its parameters have too."""
 
 
 class Recipe:
-    """A value for every learning option, by its name with underscores: `recipe.structure`, `recipe.max_order`.
+    """A value for every learning option, under its name with underscores: `recipe.structure`, `recipe.max_order`.
 
-    smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
-    structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts; what was typed as
-    --class-pair-prior follows after a slash, the seed of its draws written out. init is resolved: the word typed or the
-    default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen, the number of
-    iterations where early_stop is `cv`, and random starts where there are `restarts`. missing_policy is
-    None in models that were learnt before there was a choice: `level`.
+    Some values are longer than what was typed:
+    - smoothing is `NAME` or `NAME:NUMBER`, with a default number written out; so is structure_score. The number of
+      `acll` and `acll-uniform` is that of `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed
+      of its draws.
+    - init is the starting point that was typed, or that follows from the penalty.
+    - seed draws the folds for a penalty or an early stop `cv`, and the random starts of `restarts`.
+    - missing_policy is None in models that were written before the option existed, which means `level`.
     """
 
     __slots__ = ("_values",)
     _values: Mapping[str, Any]
 
     def __init__(self, **words: Any) -> None:
-        object.__setattr__(self, "_values", _resolved(words, NOTHING, CHOICES))
+        object.__setattr__(self, "_values", Recipe.of(**words).as_dict())
 
     @classmethod
     def of(cls, *, files: SuppliedKinds = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
-        """Return the recipe that these words mean; None is not typed, numbers may be text.
+        """Return the recipe for options by key; None means not typed, and numbers may be text.
 
-        `choices` are those that the asking command has: errors speak of no others. Raises UsageError.
+        files: files that replace a part of learning. choices: those of the running command, to which errors keep.
+        Raises UsageError.
         """
-        return cls.recorded(_resolved(words, files, choices))
+        typed = parse_options(words)
+        seed = typed.pop("--seed", 0)
+        if typed.get("--class-pair-prior", "").count(":") == 1:
+            # Write the seed of the draws out, so that the score stays the same if the recipe has no other random part.
+            typed["--class-pair-prior"] += f":{seed}"
+        chosen = ChosenMethods.of(typed, files)
+        refuse(chosen, files, choices)
+        return cls.recorded(recipe_values(chosen, seed))
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
-        """Return a recipe as a file holds it, unchecked; an option that did not exist when it was written is None."""
+        """Return a recipe from stored values, unchecked; an option that the file lacks is None."""
         recipe = object.__new__(cls)
         object.__setattr__(recipe, "_values", {key: values.get(key) for key in KEYS})
         return recipe
 
     def options(self, method: Method | None) -> dict[str, Any]:
-        """Return the values of the options that the function of this method takes by name.
-
-        No method (a file) takes none.
-        """
-        keys = () if method is None else map(key_of, method.own_options)
-        return {key: TACIT.get(key) if self._values[key] is None else self._values[key] for key in keys}
+        """Return the keyword arguments of the method's function; None (a file instead of a method) has none."""
+        keys = () if method is None else map(key_of, method.keyword_options)
+        return {key: NONE_IF_DEFAULT.get(key) if self._values[key] is None else self._values[key] for key in keys}
 
     def replaced(self, **values: Any) -> Recipe:
         """Return this recipe with other values, unchecked."""
         return Recipe.recorded({**self._values, **values})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return every value by name."""
+        """Return every value by key."""
         return dict(self._values)
 
     def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """Return this recipe for supplied cuts, made by `method` with `options`; unknown options are left out."""
-        return self.replaced(discretize=method, **{key: options.get(key) for key in map(key_of, DISCRETIZERS.governed)})
+        """Return this recipe for supplied cuts that `method` made with `options`; unknown options are left out."""
+        made = {key: options.get(key) for key in map(key_of, DISCRETIZERS.method_options)}
+        return self.replaced(discretize=method, **made)
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool], arcs: str = "all") -> Recipe:
-        """Return this recipe for a supplied structure, made by `method` with `options`.
+        """Return this recipe for a supplied structure that `method` made with `options`.
 
-        A theta and degrees of freedom that are set stay; `arcs` is what --arcs is unless it was typed. Raises
-        BncliError for an option that cannot be that of a structure; unknown ones are left out.
+        A theta and degrees of freedom of this recipe stay. `arcs` is the value of `--arcs` if none was typed. Unknown
+        options are left out. Raises BncliError for an option whose value has the wrong type.
         """
-        values = {key: _checked(key, options.get(key)) for key in map(key_of, STRUCTURES.governed)}
+        values = {key: _checked_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
         for key in _OF_REGIONS:
             if getattr(self, key) is not None:
                 values[key] = getattr(self, key)
@@ -111,41 +131,26 @@ class Recipe:
         return Recipe.recorded, (self.as_dict(),)
 
 
-_OF_REGIONS = ("theta", "degrees_of_freedom")
-"""Options of kikuchi that its parameters have too."""
-
-
-def _checked(key: str, value: Any) -> Any:
-    """Return an option of a structure file."""
+def _checked_option(key: str, value: Any) -> Any:
+    """Return the value of a structure file's option; raise BncliError unless it has the type that a recipe stores."""
     if value is None:
         return None
     entry = BY_FLAG[flag_of(key)]
-    kind = type(value)
-    wanted = str if isinstance(entry, Choice) else type(entry.kind.read(_typical(entry)))
-    if wanted is float and kind is int:
+    if isinstance(entry, Choice):
+        required: type = str
+    elif isinstance(entry.kind, Word):
+        required = str
+    elif isinstance(entry.kind, Switch):
+        required = bool
+    else:
+        required = type(entry.kind.parse(entry.default or "1"))
+    if required is float and type(value) is int:
         return float(value)
-    if kind is not wanted:
-        hint = f"it should be of the type {wanted.__name__}"
-        raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)
-    if isinstance(entry, Option) and isinstance(entry.kind, Word) and value not in entry.kind.words:
+    hint = ""
+    if type(value) is not required:
+        hint = f"it should be of the type {required.__name__}"
+    elif not isinstance(entry, Choice) and isinstance(entry.kind, Word) and value not in entry.kind.words:
         hint = f"it should be one of {', '.join(entry.kind.words)}"
+    if hint:
         raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)
     return value
-
-
-def _typical(option: Option) -> object:
-    """Return some value of an option."""
-    if isinstance(option.kind, Word):
-        return option.kind.words[0]
-    return True if isinstance(option.kind, Switch) else option.default or "1"
-
-
-def _resolved(words: Mapping[str, Any], files: SuppliedKinds, choices: Collection[Choice]) -> dict[str, Any]:
-    """Return a value for every key, from what was typed, the catalogue's defaults and the rules."""
-    typed = read(words)
-    seed = typed.pop("--seed", 0)
-    if typed.get("--class-pair-prior", "").count(":") == 1:
-        typed["--class-pair-prior"] += f":{seed}"  # draws: the same whatever else is random
-    chosen = ChosenMethods.of(typed, files)
-    refuse(chosen, files, choices)
-    return values(chosen, seed)

@@ -1,4 +1,4 @@
-"""What was typed, and every default: from words to the values of a recipe."""
+"""The defaults of a recipe: from the options that were typed to a value for every key."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from bncli.catalogue import (
     KEYS,
     LEARNING,
     MISSING_POLICIES,
+    NONE_IF_DEFAULT,
     OPTIMIZERS,
     OPTIONS,
     PARAMETERS,
     SCORES,
     STRUCTURES,
-    TACIT,
 )
-from bncli.catalogue.choices import CATEGORIES, Choice, Method, Option, flag_of, key_of
-from bncli.catalogue.option_kinds import Switch, Whole, decimal, written
+from bncli.catalogue.choices import LEVEL_GROUPING, Choice, Method, Option, flag_of, key_of
+from bncli.catalogue.option_kinds import Integer, Switch, format_number, parse_decimal
 from bncli.errors import UsageError
 
-_MOST_ROWS = 1e15
-"""Above it, added rows drown all counts in rounding."""
 BY_FLAG: dict[str, Choice | Option] = {entry.flag: entry for entry in LEARNING}
+
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
-_SEED = Whole()
+_MOST_ROWS = 1e15
+"""Largest number of a smoothing or score rule; if more rows were added, rounding would drown the counts."""
 
 
 class SuppliedKinds(NamedTuple):
-    """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
+    """Files that replace a part of learning, under the names by which errors call them (None: no such file).
 
-    `trace` is no stand-in: it is a file that only parameters with an optimizer can write. `counts` stand in for the
-    rows and their cuts. `coded`: the cuts are those of the table itself, whose rows are codes.
+    cuts, structure, counts: files of that type; counts replace the rows and their cuts. kind: the kind of the supplied
+    structure, as `kind_of` returns it. trace: a file to write, which only parameters with an optimizer can do. coded:
+    whether the cuts are those of the table itself, whose rows are codes.
     """
 
     cuts: str | None = None
@@ -48,7 +49,11 @@ NOTHING = SuppliedKinds()
 
 
 class ChosenMethods(NamedTuple):
-    """The methods that are chosen, and what they make of the other options."""
+    """The options that were typed, by flag, and the methods that follow from them.
+
+    structure is None if a file supplies it; optimizer is None if the parameters take none. words: the word of every
+    choice that plays a part. kind: the kind of the structure, see `kind_of`.
+    """
 
     typed: Mapping[str, Any]
     structure: Method | None
@@ -63,67 +68,114 @@ class ChosenMethods(NamedTuple):
         word = typed.get("--structure") or ("auto" if typed.get("--param") == "auto" else STRUCTURES.default)
         structure = None if files.structure else STRUCTURES.method(word)
         kind = files.kind if structure is None else kind_of(word)
-        of_kind = STRUCTURES.method(kind) if kind else structure
-        usual = dict(of_kind.defaults) if of_kind else {}
-        discretizer = typed.get("--discretize") or usual.get("--discretize", DISCRETIZERS.default)
-        param = typed.get("--param") or params_of(kind)[0]
-        words = {DISCRETIZERS: discretizer, STRUCTURES: "file" if structure is None else word, PARAMETERS: param}
-        fitter = _method(PARAMETERS, param)
-        optimizer = typed.get("--optimizer") or dict(fitter.defaults).get("--optimizer", OPTIMIZERS.default)
-        if takes_optimizer := "--optimizer" in fitter.options:
-            words[OPTIMIZERS] = optimizer
-        return cls(
-            typed,
-            structure,
-            _method(DISCRETIZERS, discretizer),
-            fitter,
-            _method(OPTIMIZERS, optimizer) if takes_optimizer else None,
-            words,
-            kind,
+        decider = STRUCTURES.method(kind) if kind else structure
+        discretizer = typed.get("--discretize") or (dict(decider.defaults) if decider else {}).get(
+            "--discretize", DISCRETIZERS.default
         )
+        param = _method(PARAMETERS, typed.get("--param") or params_of(kind)[0])
+        words = {DISCRETIZERS: discretizer, STRUCTURES: "file" if structure is None else word, PARAMETERS: param.word}
+        optimizer = None
+        if "--optimizer" in param.options:
+            default = dict(param.defaults).get("--optimizer", OPTIMIZERS.default)
+            words[OPTIMIZERS] = typed.get("--optimizer") or default
+            optimizer = _method(OPTIMIZERS, words[OPTIMIZERS])
+        return cls(typed, structure, _method(DISCRETIZERS, discretizer), param, optimizer, words, kind)
 
     @property
-    def taking(self) -> tuple[Method, ...]:
-        """The methods whose options count, the one that decides about defaults first."""
-        return tuple(
-            method for method in (self.structure, self.discretizer, self.param, self.optimizer) if method is not None
-        )
-
-    @property
-    def of_kind(self) -> Method | None:
-        """The structure's method; for a file the one that makes what it holds, unless that is a network."""
+    def structure_method(self) -> Method | None:
+        """The method of the structure; of a structure file the method that makes such regions, None for networks."""
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
-    @property
-    def joined(self) -> bool:
-        """Whether there may be arcs between attributes."""
-        return not self.kind and (self.structure is None or not alone(self.structure, self.value))
-
     def value(self, flag: str) -> Any:
-        """Return what was typed, or the default of the first method that takes the option; None where none does."""
-        takers = [method for method in self.taking if flag in method.options]
+        """Return what was typed, or the default of the first method that takes the option; None if none takes it."""
+        methods = (self.structure, self.discretizer, self.param, self.optimizer)
+        takers = [method for method in methods if method is not None and flag in method.options]
         entry = BY_FLAG[flag]
         if not takers or entry is SCORES:
             return None
-        deciders = [*((self.of_kind,) if self.of_kind else ()), *takers]
+        deciders = [*((self.structure_method,) if self.structure_method else ()), *takers]
         fixed = [dict(method.fixed)[flag] for method in deciders if flag in dict(method.fixed)]
         if fixed:
-            return read({key_of(flag): fixed[0]})[flag]
+            return parse_options({key_of(flag): fixed[0]})[flag]
         if flag in self.typed:
             return self.typed[flag]
-        if self.structure is None and (flag in STRUCTURES.governed or flag == "--arcs"):
-            return None  # the file says it, or what it was made by
+        if self.structure is None and (flag in STRUCTURES.method_options or flag == "--arcs"):
+            return None  # the structure file has the value
         if flag == "--arcs" and "--structure" in self.typed:
-            return "all"  # a structure that is asked for is what is fitted
+            return "all"  # a structure that was typed is fitted as it is
         if flag in _SWITCHES:
             return False
         defaults = [dict(method.defaults).get(flag, "") for method in deciders]
         default = next(filter(None, [*defaults, entry.default]), "")
-        return read({key_of(flag): default})[flag] if default else None
+        return parse_options({key_of(flag): default})[flag] if default else None
+
+
+def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
+    """Return the value of every key of a recipe."""
+    values = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
+    values |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
+    values["structure_score"] = score_rule(chosen)
+    values |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", *DECISION_KEYS)}
+    values["smoothing"] = None if chosen.kind else values["smoothing"]
+    if chosen.kind == "auto":
+        cut_options = DISCRETIZERS.method_options - {*LEVEL_GROUPING}
+        values |= {"discretize": "auto", **dict.fromkeys(map(key_of, cut_options))}
+    values |= dependent_defaults(chosen)
+    # Beside a structure file, a default that was typed overrules the value of the file, so it is not replaced by None.
+    overruling = set()
+    if chosen.structure is None:
+        overruling = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.method_options))
+    for key, default in NONE_IF_DEFAULT.items():
+        if values[key] == default and key not in overruling:
+            values[key] = None
+    holds_rows_out = values["sets"] is not None or parse_decimal(values["threshold"] or "0") is None
+    is_random = chosen.param.word == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
+    is_random = is_random or values["restarts"] or holds_rows_out or values["calibrate"]
+    return {key: values.get(key) for key in KEYS} | {"seed": seed if is_random else None}
+
+
+def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
+    """Return the options whose defaults depend on each other: missing_policy, early_stop, penalty, init, arcs."""
+    typed = chosen.typed
+    policy = typed.get("--missing-policy")
+    policy = policy or ("marginalize" if chosen.param.for_missing_values else MISSING_POLICIES.default)
+    options = chosen.param.options
+    early_stop = typed.get("--early-stop") or ("cv" if policy == "marginalize" else "none")
+    early_stop = early_stop if "--early-stop" in options else None
+    penalty, center = chosen.value("--penalty"), chosen.value("--penalty-center")
+    if early_stop == "cv" and "--penalty" not in typed:
+        penalty = 0.0
+    shrinks_to_zero = penalty != 0 and center == 0
+    init = None
+    if "--init" in options:
+        init = chosen.value("--init") or ("zero" if shrinks_to_zero else "generative")
+    may_join = not chosen.kind and not (chosen.structure and has_single_attributes(chosen.structure, chosen.value))
+    arcs = chosen.value("--arcs") if may_join else None
+    if penalty != "cv" and (arcs == "all" or (arcs == "cv" and "--arcs" not in typed)):
+        arcs = None  # no rows are held out, which could choose
+    return {"missing_policy": policy, "early_stop": early_stop, "penalty": penalty, "init": init, "arcs": arcs}
+
+
+def score_rule(chosen: ChosenMethods) -> str | None:
+    """Return the structure score with its number written out, or None if the structure takes none.
+
+    The number of `acll` and `acll-uniform` is that of `--pseudo-counts`.
+    """
+    structure = chosen.structure
+    if structure is None or "--structure-score" not in structure.options:
+        return None
+    default = dict(structure.defaults).get("--structure-score", SCORES.default)
+    word = str(chosen.typed.get("--structure-score") or default)
+    if "--pseudo-counts" not in SCORES.options_of(word):
+        return word
+    pseudo_counts = float(chosen.typed.get("--pseudo-counts") or BY_FLAG["--pseudo-counts"].default)
+    rule = f"{word}:{format_number(pseudo_counts)}"
+    prior = chosen.typed.get("--class-pair-prior") if "--class-pair-prior" in SCORES.options_of(word) else None
+    return rule if prior is None else f"{rule}/{prior}"
 
 
 def kind_of(structure: str) -> str:
-    """Return the word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
+    """Return the word of a structure that is no network (kikuchi, interactions, auto), or "" for networks."""
     method = STRUCTURES.method(structure)
     return structure if method is not None and method.params else ""
 
@@ -137,122 +189,78 @@ def params_of(kind: str) -> tuple[str, ...]:
     return (PARAMETERS.default, *(word for word in words if word != PARAMETERS.default))
 
 
-def read(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was typed, by flag, as the values that it stands for."""
+def has_single_attributes(structure: Method, value: Callable[[str], Any]) -> bool:
+    """Return whether every table of the structure has a single attribute; `value` returns an option by its flag."""
+    if structure.single_attribute_limit is None:
+        return False
+    flag, limit = structure.single_attribute_limit
+    return not flag or value(flag) <= limit
+
+
+def may_have_arcs(structure: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a structure file may join attributes.
+
+    structure: the method that made it, or another word if it was made by hand. options: those of the method, by key.
+    """
+    method = STRUCTURES.method(structure)
+    if method is None:
+        return True
+    return not method.params and not has_single_attributes(method, lambda flag: options[key_of(flag)])
+
+
+def parse_options(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return typed options as values, by flag; None, and False for a switch, mean that an option was not typed.
+
+    Raises UsageError for a name that is no learning option, and for a value that the option cannot have.
+    """
     typed: dict[str, Any] = {}
     for key, value in words.items():
         flag = flag_of(key)
         if flag != "--seed" and flag not in BY_FLAG:
-            raise UsageError(f"there is no learning option {key!r}", hint=near(key, KEYS))
+            raise UsageError(f"there is no learning option {key!r}", hint=suggestion(key, KEYS))
         if value is None or (value is False and flag in _SWITCHES):
             continue
         entry = BY_FLAG.get(flag)
-        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
-        typed |= {} if found is None else {flag: found}
+        if isinstance(entry, Choice):
+            parsed: Any = parse_rule(str(value), entry)
+        else:
+            try:
+                parsed = (Integer() if entry is None else entry.kind).parse(value)
+            except ValueError as error:
+                raise UsageError(f"Invalid value for '{flag}': {error}") from error
+        if parsed is not None:
+            typed[flag] = parsed
     return typed
 
 
-def _value(flag: str, value: object, option: Option | None) -> Any:
-    try:
-        return (_SEED if option is None else option.kind).read(value)
-    except ValueError as error:
-        raise UsageError(f"Invalid value for '{flag}': {error}") from error
+def parse_rule(text: str, choice: Choice) -> str:
+    """Return the word of a method, or `WORD:NUMBER` with the number in its shortest form.
 
-
-def rule(text: str, choice: Choice) -> str:
-    """Return `NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    A default number is written out. Raises UsageError for an unknown word, and for a number that the word cannot have.
+    """
     name, colon, number = text.partition(":")
     method = choice.method(name)
     if method is None:
-        raise UsageError(f"{choice.flag} knows no {name!r}", hint=near(name, choice.words))
+        raise UsageError(f"{choice.flag} knows no {name!r}", hint=suggestion(name, choice.words))
     if not method.number:
         if colon:
             raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
         return name
-    strength = decimal(number if colon else method.number)
-    if strength is None or strength <= 0:
+    value = parse_decimal(number if colon else method.number)
+    if value is None or value <= 0:
         raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
-    if strength > _MOST_ROWS:
+    if value > _MOST_ROWS:
         raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
-    return f"{name}:{written(strength)}"
+    return f"{name}:{format_number(value)}"
 
 
-def near(word: str, words: Iterable[str], also: str = "") -> str:
-    """Return the advice after a mistyped word: the nearest one, else all that there are."""
+def suggestion(word: str, words: Iterable[str], also: str = "") -> str:
+    """Return the hint after a mistyped word: the most similar word, or else all words followed by `also`."""
     from difflib import get_close_matches
 
     words = list(words)
-    found = get_close_matches(word, words, n=1)
-    return f"did you mean {found[0]}?" if found else f"the choices are {', '.join(words)}{also}"
-
-
-def alone(structure: Method, value: Callable[[str], Any]) -> bool:
-    """Return whether every family of the structure has a single attribute; `value` tells its options by flag."""
-    if structure.alone is None:
-        return False
-    bound, most = structure.alone
-    return not bound or value(bound) <= most
-
-
-def may_have_arcs(structure: str, options: Mapping[str, Any]) -> bool:
-    """Return whether a structure file of this method may join attributes; `file` is a structure made by hand.
-
-    `options` are those of the structure by their keys.
-    """
-    method = STRUCTURES.method(structure)
-    return method is None or not (method.params or alone(method, lambda flag: options[key_of(flag)]))
-
-
-def score(chosen: ChosenMethods) -> str | None:
-    """Return the structure score written out, the number of --pseudo-counts included; None where there is none."""
-    structure = chosen.structure
-    if structure is None or "--structure-score" not in structure.options:
-        return None
-    usual = dict(structure.defaults).get("--structure-score", SCORES.default)
-    word = str(chosen.typed.get("--structure-score") or usual)
-    if "--pseudo-counts" not in SCORES.options_of(word):
-        return word
-    option = BY_FLAG["--pseudo-counts"]
-    rule = f"{word}:{written(float(chosen.typed.get('--pseudo-counts') or option.default))}"
-    prior = chosen.typed.get("--class-pair-prior") if "--class-pair-prior" in SCORES.options_of(word) else None
-    return rule if prior is None else f"{rule}/{prior}"
-
-
-def optimization(chosen: ChosenMethods) -> dict[str, Any]:
-    """Return the missing policy, and what the penalty, the start and the stop are by default."""
-    typed = chosen.typed
-    policy = typed.get("--missing-policy") or ("marginalize" if chosen.param.incomplete else MISSING_POLICIES.default)
-    taken = chosen.param.options
-    early = typed.get("--early-stop") or ("cv" if policy == "marginalize" else "none")
-    early = early if "--early-stop" in taken else None
-    penalty, center = chosen.value("--penalty"), chosen.value("--penalty-center")
-    if early == "cv" and "--penalty" not in typed:
-        penalty = 0.0
-    shrinks = penalty != 0 and center == 0
-    init = chosen.value("--init") or ("zero" if shrinks else "generative") if "--init" in taken else None
-    arcs = chosen.value("--arcs") if chosen.joined else None
-    if (arcs == "all" and penalty != "cv") or (arcs == "cv" and penalty != "cv" and "--arcs" not in typed):
-        arcs = None  # nothing is held out that could choose
-    return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init, "arcs": arcs}
-
-
-def values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
-    """Return the value of every key of a recipe."""
-    taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
-    taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
-    taken["structure_score"] = score(chosen)
-    taken |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", *DECISION_KEYS)}
-    taken["smoothing"] = None if chosen.kind else taken["smoothing"]
-    if chosen.kind == "auto":
-        taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
-    taken |= optimization(chosen)
-    # beside a structure file a default that is typed wins over what the file says
-    kept = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.governed)) if chosen.structure is None else set()
-    taken |= {key: None for key, default in TACIT.items() if taken[key] == default and key not in kept}
-    held_out = taken["sets"] is not None or decimal(taken["threshold"] or "0") is None
-    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"], taken["arcs"])
-    random = random or taken["restarts"] or held_out or taken["calibrate"]
-    return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}
+    matches = get_close_matches(word, words, n=1)
+    return f"did you mean {matches[0]}?" if matches else f"the choices are {', '.join(words)}{also}"
 
 
 def _method(choice: Choice, word: str) -> Method:

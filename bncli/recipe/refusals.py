@@ -1,4 +1,4 @@
-"""What is refused: options without effect, and words that cannot go together. A refusal is a UsageError of one line."""
+"""Checks of a recipe: options without effect, and options that cannot go together, raise a UsageError of one line."""
 
 from __future__ import annotations
 
@@ -13,173 +13,182 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
     as_typed,
-    refuse_idle,
+    refuse_options_without_effect,
 )
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
-from bncli.catalogue.option_kinds import decimal, written
+from bncli.catalogue.option_kinds import format_number, parse_decimal
 from bncli.errors import UsageError
-from bncli.recipe.defaults import ChosenMethods, SuppliedKinds, alone, optimization, params_of, read, score
+from bncli.recipe.defaults import (
+    ChosenMethods,
+    SuppliedKinds,
+    dependent_defaults,
+    has_single_attributes,
+    params_of,
+    parse_options,
+    score_rule,
+)
 
-_NAMES = {
+_KIND_NAMES = {
     "kikuchi": "regions, which are no Bayesian network",
     "interactions": "regions that look at attributes through fewer intervals",
     "auto": "--structure auto, which learns them itself",
 }
+_LEAVE_OUT = "leave one of them out"
 
 
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
-    """Raise UsageError for what has no effect, or cannot go together."""
+    """Raise UsageError if an option has no effect, or if options cannot go together.
+
+    `choices` are those of the running command; without PARAMETERS the rules about parameters are skipped.
+    """
     typed = chosen.typed
-    given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
-    of_kind = chosen.of_kind
-    if of_kind is not None and "--cuts" in of_kind.idle[0]:
-        _refuse_flags(given, *of_kind.idle)
-    cutting = (DISCRETIZERS.flag, *DISCRETIZERS.governed)
-    if files.cuts is not None and files.counts is None:
-        why, hint = f"on {files.cuts}, whose rows are codes", "say it when the table is encoded"
-        _refuse_flags(given, cutting, *((why, hint) if files.coded else ("with --cuts FILE",)))
-    if files.counts is not None:
-        _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
-        _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
-        rows = [flag for flag in ("--sets", "--threshold") if flag in typed and _takes_rows(flag, typed[flag])]
-        _refuse_flags(given, ("--calibrate", *rows), "with --from-counts FILE, which has no rows to hold out")
-        _refuse_uncounted(chosen, choices)
-    scored = score(chosen)
+    flags = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
+    _refuse_beside_files(chosen, files, flags, choices)
+
+    score = score_rule(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
     words["--structure"] = files.structure or words["--structure"]
-    words |= {} if scored is None else {"--structure-score": scored.partition(":")[0]}
-    refuse_idle(given, words, choices)
-    if scored == "cmi" and words["--structure"] != "tan":
+    words |= {} if score is None else {"--structure-score": score.partition(":")[0]}
+    refuse_options_without_effect(flags, words, choices)
+    if score == "cmi" and words["--structure"] != "tan":
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
         raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
-    _refuse_needless(chosen)
+
+    _refuse_below_limits(chosen)
     refuse_decisions({flag: typed.get(flag) for flag in map(flag_of, DECISION_KEYS)})
     if PARAMETERS in choices:
-        _refuse_unfit(chosen)
-        _refuse_policy(chosen)
+        _refuse_unsuitable_parameters(chosen)
         _refuse_optimization(chosen)
         _refuse_directions(typed)
 
 
-def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:
-    for flag in given:
-        if flag in idle:
-            raise UsageError(f"{flag} has no effect {why}", hint=hint)
+def _refuse_beside_files(
+    chosen: ChosenMethods, files: SuppliedKinds, flags: Collection[str], choices: Collection[Choice]
+) -> None:
+    """Raise UsageError for options that a file, or a structure with cuts of its own, leaves without effect."""
+    structure = chosen.structure_method
+    if structure is not None and "--cuts" in structure.without_effect[0]:
+        _refuse_flags(flags, *structure.without_effect)
+    cutting = (DISCRETIZERS.flag, *DISCRETIZERS.method_options)
+    if files.counts is None:
+        if files.cuts is not None and files.coded:
+            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "say it when the table is encoded")
+        elif files.cuts is not None:
+            _refuse_flags(flags, cutting, "with --cuts FILE")
+        return
 
-
-def _takes_rows(flag: str, value: Any) -> bool:
-    return flag == "--sets" or decimal(value) is None
-
-
-def _refuse_uncounted(chosen: ChosenMethods, choices: Collection[Choice]) -> None:
-    """Raise UsageError for what asks for more than counts hold.
-
-    Single rows, or tables that nobody can name beforehand.
-    """
-    asked = [(STRUCTURES, chosen.of_kind), *([(PARAMETERS, chosen.param)] if PARAMETERS in choices else [])]
-    for choice, method in asked:
-        if method is not None and not method.counted:
-            words = [m.word for m in choice.methods if m.counted]
+    _refuse_flags(flags, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
+    _refuse_flags(flags, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
+    # A threshold that is a number needs no rows, but a rule such as best:f1 does.
+    is_rule = "--threshold" in chosen.typed and parse_decimal(chosen.typed["--threshold"]) is None
+    holding_out = ("--calibrate", "--sets", *(("--threshold",) if is_rule else ()))
+    _refuse_flags(flags, holding_out, "with --from-counts FILE, which has no rows to hold out")
+    learners = [(STRUCTURES, structure), *([(PARAMETERS, chosen.param)] if PARAMETERS in choices else [])]
+    for choice, method in learners:
+        if method is not None and not method.from_counts:
+            words = [m.word for m in choice.methods if m.from_counts]
             fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
             what = f"{choice.flag} {method.word} learns from the rows, and counts do not hold them"
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
-def _refuse_needless(chosen: ChosenMethods) -> None:
-    """Options that need larger families, or more parents, than the structure can have."""
+def _refuse_flags(flags: Collection[str], idle: tuple[str, ...], why: str, hint: str = _LEAVE_OUT) -> None:
+    for flag in flags:
+        if flag in idle:
+            raise UsageError(f"{flag} has no effect {why}", hint=hint)
+
+
+def _refuse_below_limits(chosen: ChosenMethods) -> None:
+    """Raise UsageError for options that need larger tables, or more parents, than the structure can have."""
     structure, typed = chosen.structure, chosen.typed
     if structure is None:
         return
-    for flag, other, most in structure.needs:
-        if flag in typed and chosen.value(other) <= most:
-            raise UsageError(f"{flag} has no effect with {other} {chosen.value(other)}", hint="leave one of them out")
-    if structure.alone is not None and alone(structure, chosen.value):
-        bound, most = structure.alone
-        for flag in chosen.param.joint:
+    for flag, other, limit in structure.requires:
+        if flag in typed and chosen.value(other) <= limit:
+            raise UsageError(f"{flag} has no effect with {other} {chosen.value(other)}", hint=_LEAVE_OUT)
+    if structure.single_attribute_limit is not None and has_single_attributes(structure, chosen.value):
+        option, limit = structure.single_attribute_limit
+        for flag in chosen.param.joint_options:
             if flag in typed:
-                what = f"{flag} has no effect with --structure {structure.word}{f' {bound} {most}' if bound else ''}"
-                raise UsageError(what, hint="leave it out: every table there has one attribute")
+                method = f"--structure {structure.word}{f' {option} {limit}' if option else ''}"
+                hint = "leave it out: every table there has one attribute"
+                raise UsageError(f"{flag} has no effect with {method}", hint=hint)
 
 
-def _refuse_unfit(chosen: ChosenMethods) -> None:
-    """Raise UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
-    typed, kind, param = chosen.typed, chosen.kind, chosen.param.word
-    if kind and param not in params_of(kind):
-        what = f"--param {param} cannot go with {_NAMES.get(kind, f'--structure {kind}')}"
+def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
+    """Raise UsageError if parameters do not go with the structure or the missing policy, or an option with them."""
+    typed, kind, param = chosen.typed, chosen.kind, chosen.param
+    if kind and param.word not in params_of(kind):
+        what = f"--param {param.word} cannot go with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
         raise UsageError(what, hint=f"use --param {', '.join(params_of(kind))}, or another structure")
-    if not kind and not chosen.param.networks:
-        words = [m.word for m in STRUCTURES.methods if param in m.params]
-        raise UsageError(f"--param {param} does not go with networks", hint=f"use --structure {words[0]}")
-    if chosen.of_kind is not None and kind:
-        _refuse_flags(list(typed), *chosen.of_kind.idle)
-        _refuse_other(typed, chosen.of_kind, f"--structure {kind}")
-    _refuse_other(typed, chosen.param, as_typed(PARAMETERS, param))
+    if not kind and not param.networks:
+        words = [m.word for m in STRUCTURES.methods if param.word in m.params]
+        raise UsageError(f"--param {param.word} does not go with networks", hint=f"use --structure {words[0]}")
+    if chosen.structure_method is not None and kind:
+        _refuse_flags(list(typed), *chosen.structure_method.without_effect)
+        _refuse_other_values(typed, chosen.structure_method, f"--structure {kind}")
+    name = as_typed(PARAMETERS, param.word)
+    _refuse_other_values(typed, param, name)
     if kind:
         _refuse_flags(list(typed), ("--arcs",), "with regions, which have none")
     else:
         _refuse_flags(list(typed), ("--theta",), "without regions")
 
-
-def _refuse_other(typed: Mapping[str, Any], method: Method, name: str) -> None:
-    """Raise UsageError for a value other than the one that the method fixes, which may be typed."""
-    for flag, text in method.fixed:
-        value = read({key_of(flag): text})[flag]
-        if typed.get(flag, value) != value:
-            free = [m.word for m in PARAMETERS.methods if flag in m.options and flag not in dict(m.fixed)]
-            hint = f"use {flag} {text}, or --param {', '.join(free)} with networks"
-            raise UsageError(f"{flag} {_text(typed[flag])} has no meaning with {name}", hint=hint)
-
-
-def _text(value: Any) -> str:
-    return written(value) if isinstance(value, float) else str(value)
-
-
-def _refuse_policy(chosen: ChosenMethods) -> None:
-    """Raise UsageError where missing values cannot be what the policy says with these parameters."""
-    param, policy = chosen.param, chosen.typed.get("--missing-policy")
-    if param.incomplete and policy == "level":
+    policy = typed.get("--missing-policy")
+    if param.for_missing_values and policy == "level":
         what = f"--missing-policy level has no meaning with --param {param.word}"
         raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map takes them as a level")
     if policy == "marginalize" and not param.probabilities:
-        name = as_typed(PARAMETERS, param.word)
         what = f"--missing-policy marginalize cannot go with {name}, whose numbers are not probabilities"
         raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
+def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) -> None:
+    """Raise UsageError if another value was typed for an option that the method fixes."""
+    for flag, text in method.fixed:
+        value = parse_options({key_of(flag): text})[flag]
+        other = typed.get(flag, value)
+        if other != value:
+            free = [m.word for m in PARAMETERS.methods if flag in m.options and flag not in dict(m.fixed)]
+            hint = f"use {flag} {text}, or --param {', '.join(free)} with networks"
+            other = format_number(other) if isinstance(other, float) else str(other)
+            raise UsageError(f"{flag} {other} has no meaning with {name}", hint=hint)
+
+
 def _refuse_optimization(chosen: ChosenMethods) -> None:
-    """Rules of the penalty, the start and the stop."""
-    typed, resolved = chosen.typed, optimization(chosen)
-    if resolved["early_stop"] == "cv" and typed.get("--penalty") == "cv":
+    """Raise UsageError for a penalty, start, or early stop that cannot go together."""
+    typed, values = chosen.typed, dependent_defaults(chosen)
+    if values["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"
         raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
-    if resolved["early_stop"] == "cv" and typed.get("--arcs") == "cv":
+    if values["early_stop"] == "cv" and typed.get("--arcs") == "cv":
         hint = "choose one of them: --arcs all, or --early-stop none"
         raise UsageError("--arcs cv and --early-stop cv both hold rows out to choose what is learnt", hint=hint)
-    if "--penalty-center" in typed and resolved["penalty"] == 0:
-        raise UsageError("--penalty-center has no effect with --penalty 0", hint="leave one of them out")
-    if resolved["init"] == "zero":
-        for flag in chosen.param.start:
+    if "--penalty-center" in typed and values["penalty"] == 0:
+        raise UsageError("--penalty-center has no effect with --penalty 0", hint=_LEAVE_OUT)
+    if values["init"] == "zero":
+        for flag in chosen.param.start_options:
             if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
                 what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
                 raise UsageError(what, hint="use --init generative, or leave it out")
 
 
 def _refuse_directions(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for a column that is to go both ways, and for a label that nothing goes towards."""
+    """Raise UsageError for a column with both directions, and for a label without a directed column."""
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
-        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint="leave one of them out")
+        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint=_LEAVE_OUT)
     if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
         hint = "name a column by one of them, or leave it out"
         raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 
-def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
-    """Raise UsageError for two ways to decide at once, and what goes with sets without them (`sets`.
+def refuse_decisions(typed: Mapping[str, Any], has_sets: bool = False) -> None:
+    """Raise UsageError for two decision rules at once, and for an option of prediction sets without sets.
 
-    A model has them).
+    typed: values by flag, None if an option was not typed. has_sets: whether a model supplies prediction sets.
     """
     if typed["--costs"] is not None and typed["--threshold"] is not None:
-        raise UsageError("--costs and --threshold both say what to decide", hint="leave one of them out")
-    if typed["--sets-by"] is not None and typed["--sets"] is None and not sets:
+        raise UsageError("--costs and --threshold both say what to decide", hint=_LEAVE_OUT)
+    if typed["--sets-by"] is not None and typed["--sets"] is None and not has_sets:
         raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")

@@ -40,7 +40,7 @@ from bncli.files.label_numbers import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import Batch, Batches
 from bncli.files.reading.source import Source
-from bncli.recipe.defaults import read
+from bncli.recipe.defaults import parse_options
 from bncli.recipe.refusals import refuse_decisions
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import checked_cluster, files_of
@@ -307,7 +307,7 @@ def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = resolve_costs(typed["costs"])
-    return DecisionOptions(**{key_of(flag): value for flag, value in read(typed).items()})
+    return DecisionOptions(**{key_of(flag): value for flag, value in parse_options(typed).items()})
 
 
 def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:

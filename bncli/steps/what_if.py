@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.catalogue.option_kinds import decimal
+from bncli.catalogue.option_kinds import parse_decimal
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
@@ -166,7 +166,7 @@ def _code(attribute: Attribute, value: str) -> int:
         return attribute.n_values  # the missing level, or where there is none "unknown"
     if isinstance(attribute, NumericAttribute):
         comma = isinstance(attribute.form, NumberForm) and attribute.form.decimal == ","
-        number = decimal(value.replace(",", ".") if comma else value)
+        number = parse_decimal(value.replace(",", ".") if comma else value)
         if number is None:
             raise UsageError(f"{value!r} is no number, and {attribute.name!r} is numeric")
         return int(np.searchsorted(attribute.cuts, number, side="left"))

@@ -60,7 +60,7 @@ def test_help_all_shows_every_learning_option_with_its_default(bncli: Bncli, wor
         assert f"[{choice.default}]" in text
         assert all(f" {method.word} {method.summary}" in text for method in choice.methods)
     for option in OPTIONS:
-        default = f" [{option.shown_default}]" if option.shown_default else ""
+        default = f" [{option.default_text}]" if option.default_text else ""
         value = option.metavar or metavar(option.kind)
         assert " ".join(f"{option.flag} {value} {option.summary}{default}".split()) in text
 

@@ -10,7 +10,7 @@ from bncli.catalogue import SMOOTHINGS
 from bncli.cli.learning_options import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
-from bncli.recipe.defaults import rule as rule_of
+from bncli.recipe.defaults import parse_rule
 from bncli.steps.inputs import SuppliedFiles, read_supplied
 
 
@@ -108,13 +108,13 @@ def test_what_a_missing_value_is(typed: dict[str, object], fields: dict[str, obj
     ],
 )
 def test_smoothing_rules_are_written_out(text: str, rule: str) -> None:
-    assert rule_of(text, SMOOTHINGS) == rule
+    assert parse_rule(text, SMOOTHINGS) == rule
 
 
 @pytest.mark.parametrize("text", ["", "lapace", "mle:1", "laplace:", "laplace:0", "fgg:-1", "bdeu:nan", "bdeu:1e999"])
 def test_other_smoothing_rules_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--smoothing"):
-        rule_of(text, SMOOTHINGS)
+        parse_rule(text, SMOOTHINGS)
 
 
 def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

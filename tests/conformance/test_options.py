@@ -33,16 +33,16 @@ from bncli.catalogue import (
 )
 from bncli.catalogue.choices import Choice, Method, Option, key_of
 from bncli.catalogue.option_kinds import (
-    ClassNumbers,
-    CostNumbers,
-    Criterion,
+    ClassPairPrior,
+    ClassWeights,
+    ColumnNames,
+    Costs,
+    Integer,
     Label,
-    Names,
-    Number,
-    Prior,
+    NumberChoice,
     Real,
     Switch,
-    Whole,
+    ThresholdRule,
     Word,
 )
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
@@ -134,22 +134,22 @@ def values_of(entry: Choice | Option) -> list[Any]:
     kind = entry.kind
     if isinstance(kind, Word):
         return list(kind.words)
-    if isinstance(kind, Number):
+    if isinstance(kind, NumberChoice):
         return list(kind.numbers)
     if isinstance(kind, Switch):
         return [True]
-    if isinstance(kind, CostNumbers):
+    if isinstance(kind, Costs):
         return ["y0:y1=1,y1:y0=5", "0:1=1,1:0=5"]
-    if isinstance(kind, Criterion):
+    if isinstance(kind, ThresholdRule):
         return ["0.9", *kind.words]
-    if isinstance(kind, ClassNumbers):
+    if isinstance(kind, ClassWeights):
         return list(kind.words)
-    if isinstance(kind, Prior):
+    if isinstance(kind, ClassPairPrior):
         return ["1,1000", "3,0.5", "beta,2,5:1000"]
     if isinstance(kind, Real):
         tried = [100.0, 1.0, 0.1, 1e-3, 0.0, *kind.words]
-        return [value for value in tried if _is_read(kind, value)]
-    if isinstance(kind, Names):
+        return [value for value in tried if _is_parsed(kind, value)]
+    if isinstance(kind, ColumnNames):
         return ["dose", ["age", "dose"]]
     if isinstance(kind, Label):
         return ["y0", "y2"]
@@ -157,12 +157,12 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return [kind.least, *kind.words, kind.least + 1]
     usual = int(entry.default)
     tried = [kind.least, usual + 1, usual - 1, kind.least + 1, 2 * usual, usual, min(kind.most, 100)]
-    return [value for value in dict.fromkeys(tried) if _is_read(kind, value)]
+    return [value for value in dict.fromkeys(tried) if _is_parsed(kind, value)]
 
 
-def _is_read(kind: Whole | Real, value: object) -> bool:
+def _is_parsed(kind: Integer | Real, value: object) -> bool:
     try:
-        kind.read(value)
+        kind.parse(value)
     except ValueError:
         return False
     return True
@@ -179,7 +179,7 @@ def recipes_with(choice: Choice, method: Method) -> list[dict[str, Any]]:
     if choice is PARAMETERS and not method.networks:
         return [{"structure": s.word} | word for s in STRUCTURES.methods if method.word in s.params]
     if choice is PARAMETERS and "--penalty" in method.options:
-        return [word, *([word | {"init": "generative"}] if method.start else []), word | {"penalty": "0"}]
+        return [word, *([word | {"init": "generative"}] if method.start_options else []), word | {"penalty": "0"}]
     if choice is SCORES:
         takers = [s.word for s in STRUCTURES.methods if SCORES.flag in s.options]
         return [{"structure": taker, "param": "map"} | word for taker in takers]
@@ -197,7 +197,7 @@ def at_the_least(word: dict[str, Any], method: Method) -> list[dict[str, Any]]:
     """
     recipes = []
     for entry in OPTIONS:
-        if entry.flag in method.own_options and isinstance(entry.kind, Whole):
+        if entry.flag in method.keyword_options and isinstance(entry.kind, Integer):
             both = (entry.kind.least, entry.kind.least + 1)
             recipes += [word | {key_of(entry.flag): n} for n in both if str(n) != entry.default]
     return recipes
@@ -356,7 +356,7 @@ def test_a_structure_and_parameters_are_refused_or_fit_and_so_is_every_option_of
     assert any(scorer(quick(words), table) is not None for table in range(len(TABLES)))
     method = PARAMETERS.method(words["param"])
     assert method is not None
-    flags = {*method.own_options} - (DEAR if words["structure"] == "auto" else set())  # the pair is a case above
+    flags = {*method.keyword_options} - (DEAR if words["structure"] == "auto" else set())  # the pair is a case above
     idle = {flag for flag, effective in verdicts(words, flags) if not effective}
     assert idle == EXCEPTIONS.get((words["structure"], words["param"]), set())
 

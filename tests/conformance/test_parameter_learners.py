@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from bncli.catalogue import PARAMETERS, SMOOTHINGS, STRUCTURES
-from bncli.catalogue.choices import OF_SCHEMA, OPTIMIZATION
+from bncli.catalogue.choices import DIRECTIONS, OPTIMIZATION
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Path, StoppedBy, Tables
@@ -53,7 +53,7 @@ def variants() -> list[Any]:
             continue
         together = OPTIMIZATION if "--optimizer" in method.options else ()
         skipped: tuple[str, ...] = () if method.word in PATHS else ("--theta",)
-        skipped += ("--trace", "--restarts", *OF_SCHEMA)
+        skipped += ("--trace", "--restarts", *DIRECTIONS)
         own = [flag for flag in method.options if flag not in (*together, *skipped)]
         keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
         values = [VALUES.get(flag, []) for flag in own]
@@ -105,7 +105,7 @@ def families_of(learnt: Parameters, structure: Structure, data: Dataset, whole: 
 
 
 def learn(method: Any, data: Dataset, dag: Structure, options: dict[str, Any], **more: Any) -> Parameters:
-    if method.incomplete:
+    if method.for_missing_values:
         data = replace(data, schema=replace(data.schema, missing_policy="marginalize"))
     learnt: Parameters = importlib.import_module(PARAMETERS.module_of(method.word)).learn(
         Counts(data), dag, **options, **more
@@ -150,7 +150,7 @@ def test_tables_are_finite_and_the_likelihood_told_is_theirs(
 ) -> None:
     structure = structure_for(method, draw.draw(graphs_for(method.word, len(data.codes))))
     learnt = learn(method, data, structure, options)
-    families = families_of(learnt, structure, data, whole=method.incomplete)
+    families = families_of(learnt, structure, data, whole=method.for_missing_values)
     assert learnt.tables.families == families
     assert learnt.tables.bias.shape == (data.n_labels,)
     assert [w.shape for w in learnt.tables.weights] == [(f.n_cells, data.n_labels) for f in families]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.catalogue import STRUCTURES, TACIT
+from bncli.catalogue import NONE_IF_DEFAULT, STRUCTURES
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structures.structure import Dag, Regions, Structure
@@ -97,7 +97,7 @@ def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> 
 def test_a_structure_over_the_informative_attributes(method: Any, options: dict[str, Any], data: Dataset) -> None:
     structure = learn(method, data, options)
     assert structure.method == method.word
-    said = {name: value for name, value in options.items() if value not in (None, TACIT.get(name))}
+    said = {name: value for name, value in options.items() if value not in (None, NONE_IF_DEFAULT.get(name))}
     assert dict(structure.options) == said
     if isinstance(structure, Dag):
         assert_network(structure, len(data.codes))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bncli.files.label_numbers import numbers_stated, read_label_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.catalogue.option_kinds import ClassNumbers, label_numbers, written_numbers
+from bncli.catalogue.option_kinds import ClassWeights, format_label_numbers, parse_label_numbers
 from bncli.errors import BncliError
 from bncli.files.label_numbers import read_label_numbers, resolve_label_numbers
 
@@ -17,15 +18,15 @@ label = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp"))
 
 @given(st.dictionaries(label, st.floats(1e-9, 1e9), min_size=1))
 def test_what_is_written_is_read(numbers: dict[str, float]) -> None:
-    assert label_numbers(written_numbers(numbers)) == numbers
-    assert ClassNumbers().read(numbers) == written_numbers(numbers)
+    assert parse_label_numbers(format_label_numbers(numbers)) == numbers
+    assert ClassWeights().parse(numbers) == format_label_numbers(numbers)
 
 
 def test_typed() -> None:
-    kind = ClassNumbers(("balanced",))
-    assert kind.read("balanced") == "balanced"
-    assert kind.read(" yes = 5 , no=1.0") == "no=1,yes=5"
-    assert label_numbers('"a,b"=2,x=y=3') == label_numbers('"a,b=2",x=y=3') == {"a,b": 2.0, "x=y": 3.0}
+    kind = ClassWeights(("balanced",))
+    assert kind.parse("balanced") == "balanced"
+    assert kind.parse(" yes = 5 , no=1.0") == "no=1,yes=5"
+    assert parse_label_numbers('"a,b"=2,x=y=3') == parse_label_numbers('"a,b=2",x=y=3') == {"a,b": 2.0, "x=y": 3.0}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_typed() -> None:
 )
 def test_slips_are_named(text: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        assert ClassNumbers(("balanced",)).read(text)
+        assert ClassWeights(("balanced",)).parse(text)
 
 
 def test_files(tmp_path: Path) -> None:

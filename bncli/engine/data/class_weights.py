@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.catalogue.option_kinds import label_numbers
+from bncli.catalogue.option_kinds import parse_label_numbers
 from bncli.engine.data.columns import Columns
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError, UsageError
@@ -34,7 +34,7 @@ def class_weights_of(words: str | None, columns: Columns) -> Array | None:
         present = counts > 0
         shares = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
         return np.asarray(np.where(present, shares, 1.0))
-    numbers = label_numbers(words)
+    numbers = parse_label_numbers(words)
     for label in numbers:
         if label not in labels:
             error = unknown_label(label, labels, "--class-weights", columns.class_name)

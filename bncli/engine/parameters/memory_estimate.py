@@ -87,7 +87,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     if not isinstance(structure, Dag):
         return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
     method = STRUCTURES.method(recipe.structure)
-    limit = method.alone[0] if method is not None and method.alone is not None else ""
+    limit = method.single_attribute_limit[0] if method is not None and method.single_attribute_limit is not None else ""
     for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
         thinned = replace(structure, parents=tuple(listed[:k] for listed in structure.parents))
         needed = table_memory(thinned, schema, recipe)

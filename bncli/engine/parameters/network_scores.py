@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from bncli.catalogue.option_kinds import Prior, decimal
+from bncli.catalogue.option_kinds import ClassPairPrior, parse_decimal
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Tables
 from bncli.engine.parameters.generative import acll_tables, closed_form
@@ -68,7 +68,7 @@ class Strengths(NamedTuple):
         name, _, numbers = (recipe.structure_score or "").partition(":")
         number, _, prior = numbers.partition("/")
         given = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
-        value = decimal(number)  # a structure file may say anything
+        value = parse_decimal(number)  # a structure file may say anything
         found: dict[str, Any] = {} if given is None or not value else {given: value}
         found |= {"prior": _prior(prior)} if prior else {}
         typed = {"pseudo_counts": recipe.pseudo_counts, "prior": recipe.class_pair_prior}
@@ -134,6 +134,6 @@ def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -
 
 def _prior(text: str) -> str | None:
     try:
-        return Prior().read(text)
+        return ClassPairPrior().parse(text)
     except ValueError:
         return None

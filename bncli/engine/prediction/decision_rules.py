@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.catalogue.option_kinds import decimal, label_numbers
+from bncli.catalogue.option_kinds import parse_decimal, parse_label_numbers
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import HeldOutScores, Numbers, Rule, Sets, Threshold
 from bncli.errors import BncliError, UsageError
@@ -82,7 +82,7 @@ class DecisionOptions(NamedTuple):
     @property
     def learns(self) -> bool:
         """Whether rows have to be held out for it."""
-        return self.sets is not None or (self.threshold is not None and decimal(self.threshold) is None)
+        return self.sets is not None or (self.threshold is not None and parse_decimal(self.threshold) is None)
 
 
 _ROUNDING = 1e-9
@@ -170,7 +170,7 @@ class Decider:
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
     """Return the matrix (K, K) of `true:decision=cost,...`; UsageError for what is unknown, missing or negative."""
     found: dict[tuple[str, str], float] = {}
-    for key, cost in label_numbers(text).items():
+    for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _pair(key, labels, class_name)
         if pair in found:
             raise UsageError(f"--costs says twice what it costs to decide for {decision!r} where {true!r} is true")
@@ -326,7 +326,7 @@ def _refuse_many(labels: tuple[str, ...], class_name: str) -> None:
 
 
 def _threshold(text: str, held_out: HeldOutScores | None) -> Threshold:
-    number = decimal(text)
+    number = parse_decimal(text)
     if number is not None:
         return Threshold(number)
     if held_out is None:

@@ -47,7 +47,7 @@ def cuts_of_document(document: Node) -> Cuts:
     method = fields["method"].text() if "method" in fields else "file"
     options = fields["options"].members() if "options" in fields else {}
     taken = {
-        name: (read_value(name, option) if flag_of(name) in DISCRETIZERS.governed else option.integer())
+        name: (read_value(name, option) if flag_of(name) in DISCRETIZERS.method_options else option.integer())
         for name, option in options.items()
     }
     return Cuts(class_name, attributes, method, taken, fields[SAMPLED].integer(1) if SAMPLED in fields else None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.catalogue import KEYS, LEARNING, WRITTEN_WHERE_USED
+from bncli.catalogue import KEYS, LEARNING, OMITTED_IF_NONE
 from bncli.catalogue.choices import Choice, Option, key_of
-from bncli.catalogue.option_kinds import Names, Number, Real, Switch, Whole
+from bncli.catalogue.option_kinds import ColumnNames, Integer, NumberChoice, Real, Switch
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
@@ -21,7 +21,7 @@ def recipe_json(recipe: Recipe) -> dict[str, Any]:
     Where one holds floats, whole numbers too are written as floats: one text a recipe.
     """
     values = {key: _written(key, value) for key, value in recipe.as_dict().items()}
-    return {key: value for key, value in values.items() if value is not None or key not in WRITTEN_WHERE_USED}
+    return {key: value for key, value in values.items() if value is not None or key not in OMITTED_IF_NONE}
 
 
 def _written(key: str, value: Any) -> Any:
@@ -33,7 +33,7 @@ def _written(key: str, value: Any) -> Any:
 
 def _holds_floats(key: str) -> bool:
     kind = getattr(_ENTRIES.get(key), "kind", None)
-    return isinstance(kind, Real) or (isinstance(kind, Number) and kind.type is float)
+    return isinstance(kind, Real) or (isinstance(kind, NumberChoice) and kind.type is float)
 
 
 def read_recipe(node: Node) -> Recipe:
@@ -53,13 +53,13 @@ def read_recipe(node: Node) -> Recipe:
 def read_value(key: str, node: Node) -> Any:
     """Return the value of the option of this name, of the type of its kind."""
     entry = _ENTRIES.get(key)
-    kind = Whole() if entry is None else getattr(entry, "kind", None)
-    if isinstance(kind, Real | Whole) and node.value in kind.words:
+    kind = Integer() if entry is None else getattr(entry, "kind", None)
+    if isinstance(kind, Real | Integer) and node.value in kind.words:
         return node.value
     if _holds_floats(key):
         return node.number()
-    if isinstance(kind, Whole | Number):
+    if isinstance(kind, Integer | NumberChoice):
         return node.integer()
-    if isinstance(kind, Names):
+    if isinstance(kind, ColumnNames):
         return node.texts()
     return node.flag() if isinstance(kind, Switch) else node.text()

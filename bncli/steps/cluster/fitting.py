@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.catalogue.option_kinds import decimal
+from bncli.catalogue.option_kinds import parse_decimal
 from bncli.engine.data.dataset import Dataset, DistributedDataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.errors import BncliError, UsageError
@@ -66,7 +66,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
             f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
         )
     weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
-    if weighs_or_holds_out or decimal(recipe.threshold or "0") is None:
+    if weighs_or_holds_out or parse_decimal(recipe.threshold or "0") is None:
         what = (
             "class weights, prediction sets and thresholds by rows held out take rows, which a cluster keeps to itself"
         )

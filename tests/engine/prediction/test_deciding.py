@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.catalogue.option_kinds import CostNumbers, Criterion
+from bncli.catalogue.option_kinds import Costs, ThresholdRule
 from bncli.engine.model import HeldOutScores, Rule, Sets, Threshold
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decider, DecisionOptions, bars, cost_matrix, rule_of
 from bncli.errors import BncliError
@@ -168,10 +168,10 @@ def test_what_is_typed_comes_before_what_is_stored() -> None:
 
 
 def test_costs_as_they_are_typed() -> None:
-    kind = CostNumbers()
+    kind = Costs()
     text = "a:b=1,b:a=5"
     for value in (" b:a = 5.0, a:b=1", {("a", "b"): 1, ("b", "a"): 5.0}, {"a": {"b": 1}, "b": {"a": 5}}):
-        assert kind.read(value) == text
+        assert kind.parse(value) == text
     assert cost_matrix(text, ("a", "b"), "class") == ((0.0, 1.0), (5.0, 0.0))
     assert cost_matrix("a:a=1,a:b:c=2,b:c:a=3", ("a", "b:c"), "class") == ((1.0, 2.0), (3.0, 0.0))
 
@@ -182,13 +182,13 @@ def test_costs_as_they_are_typed() -> None:
 )
 def test_slips_in_costs(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        CostNumbers().read(value)
+        Costs().parse(value)
 
 
 @pytest.mark.parametrize("text", ["0.3", "0", "1", "best:f1", "best:mcc", "recall=0.9", "precision=0.8", "top=5%"])
 def test_thresholds_as_they_are_typed(text: str) -> None:
-    assert Criterion().read(text) == text
-    assert Criterion().read(Criterion().read(f" {text} ")) == text
+    assert ThresholdRule().parse(text) == text
+    assert ThresholdRule().parse(ThresholdRule().parse(f" {text} ")) == text
 
 
 @pytest.mark.parametrize(
@@ -196,4 +196,4 @@ def test_thresholds_as_they_are_typed(text: str) -> None:
 )
 def test_slips_in_thresholds(text: str) -> None:
     with pytest.raises(ValueError, match=r"recall"):
-        Criterion().read(text)
+        ThresholdRule().parse(text)
