@@ -182,7 +182,7 @@ def test_iterations_are_told_and_the_objective_never_falls(method: Any, options:
 def test_every_smoothing(method: Any, options: dict[str, Any], rule: str) -> None:
     if "smoothing" not in options:
         return
-    smoothing = defaults.rule(rule, SMOOTHINGS)
+    smoothing = defaults.parse_rule(rule, SMOOTHINGS)
     learnt = learn(method, random_dataset(60, (3, 2, 4, 2), 3), TAN, {**options, "smoothing": smoothing})
     assert np.isfinite(cells_of(learnt)).all()
     assert learnt.cll < 0

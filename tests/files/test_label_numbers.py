@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bncli.files.label_numbers import numbers_stated, read_label_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 

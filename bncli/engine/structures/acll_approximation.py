@@ -78,7 +78,7 @@ def dirichlet_approximation(n_labels: int, n: ArrayLike) -> LinearApproximation:
 
 @cache
 def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
-    """Return beta and gamma under a typed distribution (`bncli.catalogue.option_kinds.Prior`) for `n_labels` classes.
+    """Return beta and gamma for `n_labels` classes under a prior in the text form of `option_kinds.ClassPairPrior`.
 
     Raises BncliError if the number of its parameters does not fit the number of classes.
     """
