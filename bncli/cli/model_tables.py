@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bncli.engine.calibration import Calibration
     from bncli.engine.counting.counted_rows import CountedRows
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, Shrinkage, TriedArcs, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, HeldOutLoss, Restarts, Shrinkage, TriedArcs, TriedCandidate
     from bncli.engine.parameters.network_scores import ScoredNetwork
     from bncli.engine.structures.named_structure import NamedRegions
     from bncli.steps.model_views import EffectsReport, NamedEffect, NamedStep, RegionsReport
@@ -79,7 +79,7 @@ def acll_error_text(error: float) -> str:
     return f"{100 * error:.4g} % off the CLL of the same parameters"
 
 
-def held_out_text(held_out: HeldOut) -> str:
+def held_out_text(held_out: HeldOutLoss) -> str:
     """Return how good the model was on rows kept back, beside what can be had without a model."""
     base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
     return f"log-loss {held_out.log_loss:.4g} on rows kept back, {base} (lower is better)"

@@ -31,7 +31,7 @@ from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Parameters
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.arc_cv import choose_arcs, loss_of, naive_bayes_loss
 from bncli.engine.parameters.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.parameters.monotone import check_directions
@@ -340,7 +340,7 @@ def _uses_nothing(model: Model) -> str:
     return f"{what}; {cut}is it the class that you mean (--class)?"
 
 
-def _gains_nothing(model: Model, held_out: HeldOut) -> str:
+def _gains_nothing(model: Model, held_out: HeldOutLoss) -> str:
     losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
     other = "" if isinstance(model.predictor, Ensemble) else "try --structure auto, or "
     return (
@@ -372,7 +372,7 @@ def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
         yield f"{what}, and no penalty: the largest table is over {names}; learn with {held_down}{nb}"
 
 
-def gains_nothing(held_out: HeldOut) -> bool:
+def gains_nothing(held_out: HeldOutLoss) -> bool:
     """Return whether the class frequencies do as well."""
     return held_out.log_loss >= held_out.base_log_loss * (1 - NOISE)
 
@@ -452,9 +452,9 @@ def _grows(recipe: Recipe) -> bool:
     return default and not paths and (recipe.max_iterations or 0) >= CAPPED
 
 
-def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
+def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOutLoss | None:
     """Return what the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
     if chosen is None or chosen.log_loss is None:
         return None
     base = held_out_base(counts.data, recipe.seed or 0)
-    return None if base is None else HeldOut(chosen.log_loss, base)
+    return None if base is None else HeldOutLoss(chosen.log_loss, base)

@@ -33,7 +33,7 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.recipe import Recipe
 
 
-class Tried(NamedTuple):
+class TriedPenalty(NamedTuple):
     """A penalty lambda, and the log-loss a row, in nats, of rows that were held out."""
 
     penalty: float
@@ -71,7 +71,7 @@ class ChosenPenalty:
     """
 
     penalty: float
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedPenalty, ...]
     arcs: tuple[TriedArcs, ...] = ()
     shrinkage: Shrinkage | None = None
 
@@ -83,7 +83,7 @@ class ChosenPenalty:
         return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
 
 
-class HeldOut(NamedTuple):
+class HeldOutLoss(NamedTuple):
     """Mean losses of rows that were held out while something was chosen by them: of the model, and of the base.
 
     The base is to answer with the class frequencies of the rows learnt from, whatever the row. Nats a row.
@@ -103,7 +103,7 @@ class Threshold(NamedTuple):
     chosen: str = ""
 
 
-class Sets(NamedTuple):
+class PredictionSets(NamedTuple):
     """Prediction sets that miss the true label in a share alpha of the rows, or (`by_class`) of the rows of each."""
 
     alpha: float
@@ -124,13 +124,13 @@ class HeldOutScores:
 
 
 @dataclass(frozen=True)
-class Rule:
+class DecisionRule:
     """How to decide; what is None is not asked for. costs[true][decision]."""
 
     costs: tuple[Numbers, ...] | None = None
     threshold: Threshold | None = None
     abstain_below: float | None = None
-    sets: Sets | None = None
+    sets: PredictionSets | None = None
     held_out: HeldOutScores | None = None
 
     @property
@@ -420,7 +420,7 @@ class Parameters:
     evaluations: int
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
-    held_out: HeldOut | None = None
+    held_out: HeldOutLoss | None = None
     restarts: Restarts | None = None
     products: int = 0
 
@@ -460,7 +460,7 @@ class Model:
     self_test: SelfTest | None = None
     class_weights: tuple[float, ...] | None = None
     plain_frequencies: Mapping[int, tuple[float, ...]] | None = None
-    rule: Rule | None = None
+    rule: DecisionRule | None = None
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
 

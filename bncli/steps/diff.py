@@ -31,7 +31,7 @@ from bncli.engine.calibration import Calibration
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import Ensemble, Model, Pool, Rule, Tables, TrainingLogP
+from bncli.engine.model import DecisionRule, Ensemble, Model, Pool, Tables, TrainingLogP
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
@@ -138,7 +138,7 @@ class DiffReport:
     options_changed: Mapping[str, tuple[Any, Any]]
     class_weights: tuple[dict[str, float] | None, dict[str, float] | None] | None
     calibration: tuple[Calibration | None, Calibration | None] | None
-    rule: tuple[Rule | None, Rule | None] | None
+    rule: tuple[DecisionRule | None, DecisionRule | None] | None
     training_log_p: tuple[TrainingLogP | None, TrainingLogP | None] | None
     rows_learnt_from: tuple[int, int] | None
     tables: TableChanges

@@ -26,7 +26,7 @@ import numpy as np
 
 from bncli.engine.data.number_formats import Form, NumberForm
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.model import Ensemble, Model, Rule
+from bncli.engine.model import DecisionRule, Ensemble, Model
 from bncli.engine.networks.named_network import NamedNetwork, name_network
 from bncli.engine.networks.network import equivalent_network, graph_of
 from bncli.engine.prediction.decision_rules import Decider
@@ -219,7 +219,7 @@ def _program(
     return ExportReport(path, form.word, output, nodes, None, entries, rows, difference, text, rounding)
 
 
-def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> Rule | None:
+def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:
     """Return that by which the program decides, without prediction sets; a note of what is left out."""
     rule = model.rule
     if rule is None:
@@ -255,7 +255,7 @@ def _written(form: ProgramFormat, scorer: PortableScorer, target: ProgramTarget,
 
 
 def _refuse_other_decisions(
-    rule: Rule, labels: tuple[str, ...], form: ProgramFormat, text: str | bytes, probes: ProbeRows
+    rule: DecisionRule, labels: tuple[str, ...], form: ProgramFormat, text: str | bytes, probes: ProbeRows
 ) -> None:
     """BncliError where the program decides otherwise than `score`, but for rows within TOLERANCE of either decision."""
     assert form.decide is not None

@@ -13,7 +13,7 @@ from bncli.engine.calibration import Calibration
 from bncli.engine.coding import missing_policy
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Schema, Unseen
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.monitoring import even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
@@ -81,7 +81,7 @@ class FitReport:
     cll_start: float
     cll: float
     log_loss: float
-    held_out: HeldOut | None
+    held_out: HeldOutLoss | None
     restarts: Restarts | None
     iterations: int
     evaluations: int

@@ -17,11 +17,11 @@ from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     ChosenPenalty,
+    DecisionRule,
     Ensemble,
     Path,
     Predictor,
     Restarts,
-    Rule,
     Tables,
     TrainingLogP,
     TriedCandidate,
@@ -129,7 +129,7 @@ class ModelReport:
     sampled_rows: int | None = None
     label_frequencies: tuple[float, ...] = ()
     class_weights: tuple[float, ...] | None = None
-    rule: Rule | None = None
+    rule: DecisionRule | None = None
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
     structure_learned: str = ""

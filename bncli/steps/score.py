@@ -25,7 +25,7 @@ from bncli.catalogue.choices import flag_of, key_of
 from bncli.engine.calibration import Temperature
 from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import QUANTILES, Model, Rule
+from bncli.engine.model import QUANTILES, DecisionRule, Model
 from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, rule_of
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor, ScoreMonitor
@@ -310,7 +310,7 @@ def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
     return DecisionOptions(**{key_of(flag): value for flag, value in parse_options(typed).items()})
 
 
-def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> Rule | None:
+def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> DecisionRule | None:
     """Return that of the model, with what is wanted instead; None: nothing is decided.
 
     A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
@@ -329,7 +329,7 @@ def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watc
     return rule
 
 
-def warn_about_threshold(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
+def warn_about_threshold(rule: DecisionRule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
     """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
     if rule is None or rule.threshold is None or highest == -math.inf:
         return

@@ -17,7 +17,7 @@ from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Model, Rule
+from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import Explainer, Explanation
 from bncli.engine.prediction.monitoring import MonitorCounts, ScoreMonitor
 from bncli.engine.prediction.prior import shifted
@@ -87,7 +87,7 @@ class ScoredRows:
         self.watcher = ScoreMonitor(model, self._scorer.used)
         self.needed = (*self.needed, model.schema.class_name)
 
-    def ask(self, model: Model, questions: WhatIfQuestions, rule: Rule | None) -> None:
+    def ask(self, model: Model, questions: WhatIfQuestions, rule: DecisionRule | None) -> None:
         """Answers these of every row, decided by this rule."""
 
         def score(codes: Sequence[Codes]) -> Array:

@@ -16,7 +16,7 @@ from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Model, Rule
+from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.joint_model import JointModel
 from bncli.engine.prediction.what_if import Flips, NextBest
@@ -61,7 +61,7 @@ class PreparedQuestions:
         questions: WhatIfQuestions,
         score: Callable[[Sequence[Codes]], Array],
         shift: Array | None = None,
-        rule: Rule | None = None,
+        rule: DecisionRule | None = None,
     ) -> None:
         self._questions, self._score = questions, score
         self._attributes = [model.schema.attributes[i] for i in used]
@@ -116,7 +116,7 @@ class PreparedQuestions:
         return self._score(given)
 
 
-def _decided(rule: Rule | None, labels: tuple[str, ...], log_p: Array) -> Index:
+def _decided(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
     """Return the label decided for, (N,), or where nothing is decided the most probable one."""
     if rule is None or not rule.decides:
         return most_probable(log_p)

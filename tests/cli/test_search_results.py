@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bncli.cli.model_tables import chosen_text, move_lines, shrinkage_text, trial_lines
-from bncli.engine.model import ChosenPenalty, Shrinkage, Tried, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Shrinkage, TriedCandidate, TriedPenalty
 from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
 
-THREE = tuple(Tried(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
+THREE = tuple(TriedPenalty(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ THREE = tuple(Tried(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
         (1.0, (), "1, for there are too few rows to choose it by cross-validation"),
     ],
 )
-def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[Tried, ...], text: str) -> None:
+def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[TriedPenalty, ...], text: str) -> None:
     assert chosen_text(ChosenPenalty(penalty, tried)) == text
 
 

@@ -12,7 +12,7 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.evaluation.validate import Protocol, cross_validate
 from bncli.engine.learn import gains_nothing, learn, warnings_about
-from bncli.engine.model import Component, Ensemble, HeldOut
+from bncli.engine.model import Component, Ensemble, HeldOutLoss
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Run
 
@@ -98,10 +98,10 @@ def test_a_model_no_better_than_the_class_frequencies(rng: np.random.Generator, 
 
 
 def test_no_better_is_told_from_hardly_better() -> None:
-    assert gains_nothing(HeldOut(0.7, 0.69))
-    assert gains_nothing(HeldOut(0.69, 0.69))
-    assert gains_nothing(HeldOut(0.69 * (1 - 0.9 * NOISE), 0.69))
-    assert not gains_nothing(HeldOut(0.69 * (1 - 1.1 * NOISE), 0.69))
+    assert gains_nothing(HeldOutLoss(0.7, 0.69))
+    assert gains_nothing(HeldOutLoss(0.69, 0.69))
+    assert gains_nothing(HeldOutLoss(0.69 * (1 - 0.9 * NOISE), 0.69))
+    assert not gains_nothing(HeldOutLoss(0.69 * (1 - 1.1 * NOISE), 0.69))
 
 
 def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
@@ -171,7 +171,7 @@ def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, 
     assert [text for text in warnings_about(found.model, found.parameters) if "parameters from" in text]
     ensemble = replace(found.model, predictor=Ensemble((Component(1.0, found.model.tables, "tree"),)))
     assert list(warnings_about(ensemble, found.parameters)) == []
-    (text,) = warnings_about(ensemble, replace(found.parameters, held_out=HeldOut(0.7, 0.69)))
+    (text,) = warnings_about(ensemble, replace(found.parameters, held_out=HeldOutLoss(0.7, 0.69)))
     assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.7 ")
     assert "--structure auto" not in text
 

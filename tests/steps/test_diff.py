@@ -17,7 +17,16 @@ from bncli.cli.diff import lines
 from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
-from bncli.engine.model import ChosenPenalty, Ensemble, Model, Restarts, Rule, Tables, TrainingLogP, Tried
+from bncli.engine.model import (
+    ChosenPenalty,
+    DecisionRule,
+    Ensemble,
+    Model,
+    Restarts,
+    Tables,
+    TrainingLogP,
+    TriedPenalty,
+)
 from bncli.engine.model import Path as PredictorPath
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts import attributes
@@ -189,7 +198,7 @@ def test_a_calibration_and_a_rule_are_differences(models: dict[str, str], tmp_pa
     paths = [str(tmp_path / f"{name}.bnc") for name in ("hot", "cold", "bold")]
     write_model(paths[0], replace(plain, calibration=hot))
     write_model(paths[1], replace(plain, calibration=cold))
-    write_model(paths[2], replace(plain, rule=Rule(abstain_below=0.6)))
+    write_model(paths[2], replace(plain, rule=DecisionRule(abstain_below=0.6)))
     report = diff(paths[0], paths[1])
     assert (report.calibration, report.rule, report.options_changed) == ((hot, cold), None, {})
     assert [one["temperature"] for one in report.as_json()["calibration"]] == [2.0, 0.5]
@@ -243,7 +252,7 @@ def marginalizing(model: Model) -> Model:
 
 
 CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
-    "penalty_cv": ("nb", lambda m: replace(m, penalty_cv=ChosenPenalty(3.0, (Tried(3.0, 0.5),))), "other keys"),
+    "penalty_cv": ("nb", lambda m: replace(m, penalty_cv=ChosenPenalty(3.0, (TriedPenalty(3.0, 0.5),))), "other keys"),
     "restarts": ("nb", lambda m: replace(m, restarts=Restarts((-4.0, -3.0))), "other keys"),
     "sampled_rows": ("nb", lambda m: replace(m, sampled_rows=50), "other keys"),
     "self_test": ("nb", lambda m: replace(m, self_test=None), "other keys"),
@@ -258,7 +267,7 @@ CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
         lambda m: replace(m, calibration=Calibration(Temperature(2.0), 100, 0.5, 0.4)),
         "calibration none -> temperature 2",
     ),
-    "decisions": ("nb", lambda m: replace(m, rule=Rule(abstain_below=0.6)), "decides     the most"),
+    "decisions": ("nb", lambda m: replace(m, rule=DecisionRule(abstain_below=0.6)), "decides     the most"),
     "training_log_p": (
         "nb",
         lambda m: replace(m, log_p=TrainingLogP(569, -8.25, (-9.0,) * 7)),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
+from bncli.engine.model import ChosenPenalty, Model, Tables, TriedPenalty
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.errors import ModelError
@@ -32,7 +32,7 @@ SCHEMA = Schema(
 DAG = Dag(((), (0,), ()), (0, 1), (), "tan", {})
 FAMILIES = DAG.families(SCHEMA.cardinalities)
 TABLES = Tables(np.array([-0.5, 0.5]), FAMILIES, (np.arange(4.0).reshape(2, 2), np.arange(12.0).reshape(6, 2)))
-CHOSEN = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+CHOSEN = ChosenPenalty(3.0, (TriedPenalty(300.0, 0.7), TriedPenalty(3.0, 0.1)))
 MODEL = Model(SCHEMA, DAG, TABLES, Recipe(), 10, "0.1.0", CHOSEN)
 
 

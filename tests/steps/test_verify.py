@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.model import Rule, Tables
+from bncli.engine.model import DecisionRule, Tables
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.files.reading.source import Source
@@ -227,7 +227,11 @@ def test_decisions_are_compared_too(tmp_path: Path, form: str, ending: str) -> N
     whole = read_model(plain)
     labels = whole.schema.labels
     costs = tuple(tuple(0.0 if y == d else 1.0 + 8 * (y == 0) for d in range(len(labels))) for y in range(len(labels)))
-    for name, rule in (("ruled", Rule(costs=costs)), ("other", Rule(abstain_below=0.6)), ("plain", None)):
+    for name, rule in (
+        ("ruled", DecisionRule(costs=costs)),
+        ("other", DecisionRule(abstain_below=0.6)),
+        ("plain", None),
+    ):
         write_model(str(tmp_path / f"{name}.bnc"), replace(whole, rule=rule))
     ruled = str(tmp_path / "ruled.bnc")
     export(

@@ -82,7 +82,7 @@ from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 from bncli.engine.model import (
     Component,
     Ensemble,
-    HeldOut,
+    HeldOutLoss,
     Model,
     Optimum,
     Parameters,
@@ -439,9 +439,9 @@ def _refit(data: Dataset, judged: HeldOutEvaluation, path: PenaltyPath, weight: 
     return _fitted(judged.name, weight, path.candidate, space, optimum, space.cells(optimum.point))
 
 
-def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOut:
+def _held_out(folds: Sequence[Fold], judged: Sequence[HeldOutEvaluation], weights: Array) -> HeldOutLoss:
     """Return the log-loss of the whole ensemble on the rows by which its weights were chosen."""
     outside = _HeldOutRows.of(folds)
     losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
     counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
-    return HeldOut(losses.log_loss, base_log_loss(counts))
+    return HeldOutLoss(losses.log_loss, base_log_loss(counts))

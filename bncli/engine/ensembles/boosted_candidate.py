@@ -27,7 +27,7 @@ from bncli.engine.ensembles.budget import FOLDS, TREES, ComputeBudget, Effort, b
 from bncli.engine.ensembles.candidate_selection import HeldOutEvaluation, losses_of
 from bncli.engine.ensembles.joint_fit import are_enough, jointly_fitted
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Tried
+from bncli.engine.model import TriedPenalty
 
 NAME = "boosted"
 BINS, BIN_ROWS = 128, 64
@@ -60,7 +60,7 @@ def judge_boosted(
         said.append(log_probabilities(members[-1].held_out).T)
     logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
     losses = losses_of(logs, labels, weights)
-    tried = (Tried(Settings.penalty, losses.log_loss),)
+    tried = (TriedPenalty(Settings.penalty, losses.log_loss),)
     return HeldOutEvaluation(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 

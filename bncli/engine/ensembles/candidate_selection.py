@@ -32,7 +32,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.ensembles.boosted_trees import Boosted
 from bncli.engine.ensembles.candidates import Candidate, Fit
 from bncli.engine.kernels.arrays import Array, Integers
-from bncli.engine.model import Tried
+from bncli.engine.model import TriedPenalty
 from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
 from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.parameters.likelihood import conditional_likelihood
@@ -136,7 +136,7 @@ class HeldOutEvaluation:
     penalty: float
     losses: Losses
     logs: Array
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedPenalty, ...]
     path: PenaltyPath | None
     """That of the first fold."""
     members: tuple[Boosted, ...] = ()
@@ -150,14 +150,14 @@ class _Search:
         self.paths, self.metric, self.tell = paths, metric, tell
         self.weights = held_out_weights([path.held_out for path in paths])
         self.labels = np.concatenate([path.held_out.labels for path in paths])
-        self.tried: list[Tried] = []
+        self.tried: list[TriedPenalty] = []
         self.penalty, self.losses, self.logs = math.nan, Losses(math.inf, math.inf, math.inf), np.zeros((0, 0))
 
     def advance(self, penalty: float) -> None:
         """One more penalty, in every fold."""
         said = _advance(self.paths, penalty, self.tell)
         losses = losses_of(said, self.labels, self.weights)
-        self.tried.append(Tried(penalty, losses.log_loss))
+        self.tried.append(TriedPenalty(penalty, losses.log_loss))
         # Lower by more than a tie; for errors that tie, by log-loss.
         best = self.losses
         metric = self.metric
@@ -281,7 +281,7 @@ def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvalua
     )
     held_out = [rows for _, rows in parts]
     losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
-    return HeldOutEvaluation(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
+    return HeldOutEvaluation(FREQUENCIES, 1.0, losses, logs, (TriedPenalty(1.0, losses.log_loss),), None)
 
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:

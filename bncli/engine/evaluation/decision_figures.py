@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
-from bncli.engine.model import Model, Rule
+from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
 
 DECISION_FIGURES = ("cost", "abstention", "decided_accuracy", "threshold", "coverage", "set_size")
@@ -27,7 +27,7 @@ DECISION_FIGURES = ("cost", "abstention", "decided_accuracy", "threshold", "cove
 class DecidedRows(NamedTuple):
     """What was decided of rows, (N,), ABSTAINED for nothing, and by which rule, without what it takes from rows."""
 
-    rule: Rule
+    rule: DecisionRule
     codes: Index
 
 

@@ -68,7 +68,7 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.schema import Attribute
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, Tried
+from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, TriedPenalty
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import Likelihood, OptimizerSettings, ParameterSpace, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
@@ -292,9 +292,9 @@ def _paths(folds: Sequence[HeldOutFold], space_of: SpaceOf, center: float, shrin
     return [_Path(space, space.on(fold.rows), center, shrink) for space, fold in zip(spaces, folds, strict=True)]
 
 
-def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) -> list[Tried]:
+def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) -> list[TriedPenalty]:
     weight = _weight(paths)
-    tried: list[Tried] = []
+    tried: list[TriedPenalty] = []
     for penalty in grid:
         cll = 0.0
         for f, path in enumerate(paths):
@@ -303,7 +303,7 @@ def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _FoldProgress) 
             told.watch(Progress(done, len(grid), detail))
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
-        tried.append(Tried(penalty, 0.0 - cll / weight))
+        tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(one.log_loss for one in tried)
         # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
         if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
@@ -316,12 +316,12 @@ def _weight(paths: Sequence[_Path]) -> float:
     return sum(path.held_out.data.total_weight for path in paths)
 
 
-def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[Tried]) -> list[Tried]:
+def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[TriedPenalty]) -> list[TriedPenalty]:
     """Return what was tried, the best penalty with its loss under the directions of attributes, if there are any."""
     if not any(path.is_directed for path in paths):
         return list(tried)
     loss = 0.0 - sum(path.direct(best) for path in paths) / _weight(paths)
-    return [Tried(best, loss) if one.penalty == best else one for one in tried]
+    return [TriedPenalty(best, loss) if one.penalty == best else one for one in tried]
 
 
 def _shrinkage(paths: Sequence[_Path], penalty: float) -> Shrinkage | None:
@@ -353,7 +353,7 @@ def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
     return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
 
 
-def best_of(tried: list[Tried]) -> float:
+def best_of(tried: list[TriedPenalty]) -> float:
     """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
     lowest = min(one.log_loss for one in tried)
     # GRID falls, so the first that ties is the largest

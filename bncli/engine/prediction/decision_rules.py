@@ -50,7 +50,7 @@ import numpy as np
 
 from bncli.catalogue.option_kinds import parse_decimal, parse_label_numbers
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from bncli.engine.model import HeldOutScores, Numbers, Rule, Sets, Threshold
+from bncli.engine.model import DecisionRule, HeldOutScores, Numbers, PredictionSets, Threshold
 from bncli.errors import BncliError, UsageError
 
 MOST_LINES = 101
@@ -106,12 +106,12 @@ class Decided:
 class Decider:
     """A rule made ready for rows: costs[true][decision] (K, K), bars (K,)."""
 
-    rule: Rule
+    rule: DecisionRule
     costs: Array | None
     bars: Array | None
 
     @staticmethod
-    def of(rule: Rule, labels: tuple[str, ...]) -> Decider:
+    def of(rule: DecisionRule, labels: tuple[str, ...]) -> Decider:
         """Raise BncliError where the rule asks for sets and there are no rows held out, or too few."""
         costs = None if rule.costs is None else np.array(rule.costs)
         if rule.sets is None:
@@ -292,8 +292,8 @@ def table(p: Array, positive: Mask, weights: Array | None, costs: Any = None) ->
 
 
 def rule_of(
-    wanted: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: Rule | None = None
-) -> Rule | None:
+    wanted: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
+) -> DecisionRule | None:
     """Return the rule stored (None: there is none) with what is wanted instead.
 
     What takes rows comes from those kept with it.
@@ -303,7 +303,7 @@ def rule_of(
     """
     if wanted == DecisionOptions():
         return stored
-    rule = stored or Rule()
+    rule = stored or DecisionRule()
     if wanted.costs is not None:
         rule = replace(rule, costs=cost_matrix(wanted.costs, labels, class_name), threshold=None)
     if wanted.threshold is not None:
@@ -313,7 +313,7 @@ def rule_of(
         rule = replace(rule, abstain_below=wanted.abstain_below)
     if wanted.sets is not None:
         by = wanted.sets_by or ("class" if rule.sets is not None and rule.sets.by_class else "all")
-        rule = replace(rule, sets=Sets(wanted.sets, by == "class"))
+        rule = replace(rule, sets=PredictionSets(wanted.sets, by == "class"))
     elif wanted.sets_by is not None and rule.sets is not None:
         rule = replace(rule, sets=rule.sets._replace(by_class=wanted.sets_by == "class"))
     return rule
@@ -335,14 +335,14 @@ def _threshold(text: str, held_out: HeldOutScores | None) -> Threshold:
     return choose(text, steps_held_out(held_out))
 
 
-def without_held_out(rule: Rule) -> Rule | None:
+def without_held_out(rule: DecisionRule) -> DecisionRule | None:
     """Return what is left of a rule for other probabilities: all that does not rest on rows held out.
 
     None for nothing.
     """
     chosen = rule.threshold is not None and bool(rule.threshold.chosen)
     left = replace(rule, threshold=None if chosen else rule.threshold, sets=None, held_out=None)
-    return None if left == Rule() else left
+    return None if left == DecisionRule() else left
 
 
 def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
@@ -353,7 +353,7 @@ def check(wanted: DecisionOptions, labels: tuple[str, ...], class_name: str) -> 
         _refuse_many(labels, class_name)
 
 
-def bars(sets: Sets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
+def bars(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
     """Return the probability that a label must reach to be in the set, (K,); BncliError for too few rows held out."""
     if not sets.by_class:
         together = tuple(p for one in scores.probabilities for p in one)

@@ -29,7 +29,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import HeldOutScores, Model, Rule, Sets
+from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets
 from bncli.engine.prediction.decision_rules import DecisionOptions, bars, check, rule_of
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
@@ -52,7 +52,7 @@ _DRAW = 5
 
 def learn_with_rule(
     columns: Columns, wanted: DecisionOptions, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
-) -> tuple[T, Rule | None]:
+) -> tuple[T, DecisionRule | None]:
     """Return what `fit` learns from the rows, or most of them, and the rule that is wanted."""
     if columns.label is None or wanted == DecisionOptions():
         return fit(columns, watch), None
@@ -66,18 +66,18 @@ def learn_with_rule(
         held_out = np.flatnonzero(fold_of == 0)
         # whether they are enough is known, and told, before the model is learnt
         bars(
-            Sets(wanted.sets, wanted.sets_by == "class"),
+            PredictionSets(wanted.sets, wanted.sets_by == "class"),
             _kept(columns, held_out, np.zeros(len(held_out)), seed),
             labels,
         )
         learnt = fit(columns.take(np.flatnonzero(fold_of != 0)), watch)
         log_true = _log_true(learnt.model, columns.take(held_out))
         watch(Note(f"{len(held_out):,} of {columns.n_rows:,} rows are held out for prediction sets"))
-        stored = Rule(held_out=_kept(columns, held_out, log_true, seed))
+        stored = DecisionRule(held_out=_kept(columns, held_out, log_true, seed))
     elif wanted.learns:
         log_true = _out_of_fold(columns, fit, seed, watch)
         learnt = fit(columns, watch)
-        stored = Rule(held_out=_kept(columns, np.arange(columns.n_rows), log_true, seed, split=False))
+        stored = DecisionRule(held_out=_kept(columns, np.arange(columns.n_rows), log_true, seed, split=False))
     else:
         learnt = fit(columns, watch)
     return learnt, rule_of(wanted, labels, columns.class_name, stored)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Ensemble, Model, Path, Predictor, Rule, Tables, Threshold
+from bncli.engine.model import DecisionRule, Ensemble, Model, Path, Predictor, Tables, Threshold
 from bncli.errors import UsageError
 
 _MOST_SHOWN = 8
@@ -76,7 +76,7 @@ def _tables(tables: Tables) -> Tables:
     return replace(tables, bias=_reversed(tables.bias), weights=tuple(map(_reversed, tables.weights)))
 
 
-def _rule(rule: Rule) -> Rule:
+def _rule(rule: DecisionRule) -> DecisionRule:
     held_out = rule.held_out
     if held_out is not None:
         weights = None if held_out.weights is None else held_out.weights[::-1]

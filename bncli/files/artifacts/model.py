@@ -56,14 +56,14 @@ from bncli.engine.data.schema import Attribute, MissingPolicy, NumericAttribute,
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     QUANTILES,
+    DecisionRule,
     Ensemble,
     HeldOutScores,
     Model,
     Numbers,
     Pool,
-    Rule,
+    PredictionSets,
     SelfTest,
-    Sets,
     Threshold,
     TrainingLogP,
 )
@@ -342,7 +342,7 @@ def _knots(node: Node) -> Knots:
     return Knots(at, values)
 
 
-def rule_json(rule: Rule) -> dict[str, Any]:
+def rule_json(rule: DecisionRule) -> dict[str, Any]:
     """Return what `read_rule` reads."""
     kept, held_out = rule.held_out, {}
     if kept is not None:
@@ -352,7 +352,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     return found | ({"held_out": held_out} if kept is not None else {})
 
 
-def summary_json(rule: Rule) -> dict[str, Any]:
+def summary_json(rule: DecisionRule) -> dict[str, Any]:
     """Return the rule without the rows that it was made by."""
     sets = rule.sets
     found: dict[str, Any] = {
@@ -364,12 +364,12 @@ def summary_json(rule: Rule) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def read_rule(node: Node, labels: tuple[str, ...]) -> Rule:
+def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
     """Return the rule, checked against the labels."""
     fields = node.fields((), ("costs", "threshold", "abstain_below", "sets", "held_out"))
     if "threshold" in fields and ("costs" in fields or len(labels) != 2):
         fields["threshold"].fail("a threshold decides between two labels, and goes without costs")
-    return Rule(
+    return DecisionRule(
         _read_costs(fields["costs"], len(labels)) if "costs" in fields else None,
         _read_threshold(fields["threshold"]) if "threshold" in fields else None,
         _share(fields["abstain_below"]) if "abstain_below" in fields else None,
@@ -405,12 +405,12 @@ def _share(node: Node) -> float:
     return number
 
 
-def _read_sets(node: Node) -> Sets:
+def _read_sets(node: Node) -> PredictionSets:
     fields = node.fields(("alpha", "by"))
     alpha = _share(fields["alpha"])
     if not 0 < alpha < 1 or fields["by"].text() not in ("all", "class"):
         node.fail("sets have an alpha between 0 and 1, by 'all' or 'class'")
-    return Sets(alpha, fields["by"].value == "class")
+    return PredictionSets(alpha, fields["by"].value == "class")
 
 
 def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:

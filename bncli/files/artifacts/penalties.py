@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, Tried, TriedArcs
+from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty
 from bncli.files.documents import Node
 
 _ROWS = ("training", "held-out")
@@ -54,9 +54,9 @@ def read_penalty(node: Node) -> ChosenPenalty:
     return ChosenPenalty(_positive(fields["chosen"]), tried, arcs, shrinkage)
 
 
-def _read_tried(node: Node) -> Tried:
+def _read_tried(node: Node) -> TriedPenalty:
     fields = node.fields(("lambda", "log_loss"))
-    return Tried(_positive(fields["lambda"]), fields["log_loss"].number())
+    return TriedPenalty(_positive(fields["lambda"]), fields["log_loss"].number())
 
 
 def _positive(node: Node) -> float:

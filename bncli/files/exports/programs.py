@@ -31,7 +31,7 @@ from bncli.errors import BncliError
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.model import Rule
+    from bncli.engine.model import DecisionRule
     from bncli.engine.prediction.portable import PortableMap, PortableScorer, PortableTable
     from bncli.engine.prediction.portable_effects import PortableEffects
 
@@ -61,7 +61,7 @@ class ProgramTarget(NamedTuple):
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
     effects: Callable[..., PortableEffects] = _unknown_effects
-    rule: Rule | None = None
+    rule: DecisionRule | None = None
 
 
 def listed(entries: Array) -> list[Any]:
@@ -96,7 +96,7 @@ def decides(text: str) -> bool:
     return '\n  "decisions": ' in text
 
 
-def _decisions(rule: Rule) -> dict[str, Any]:
+def _decisions(rule: DecisionRule) -> dict[str, Any]:
     known = {
         "costs": None if rule.costs is None else [list(row) for row in rule.costs],
         "threshold": None if rule.threshold is None else rule.threshold.value,

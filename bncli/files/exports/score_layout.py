@@ -44,7 +44,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from bncli.engine.model import Rule
+from bncli.engine.model import DecisionRule
 from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decided, Decider
 from bncli.errors import UsageError
@@ -117,7 +117,7 @@ class ScoreLayout:
     log_proba: bool = False
     digits: int | None = None
     explain: int = 0
-    rule: Rule | None = None
+    rule: DecisionRule | None = None
     added: tuple[ExtraColumn, ...] = ()
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ class Predictions:
         return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, decided, columns)
 
 
-def decided_names(rule: Rule | None) -> tuple[str, ...]:
+def decided_names(rule: DecisionRule | None) -> tuple[str, ...]:
     """Return the columns that a rule asks for."""
     if rule is None:
         return ()

@@ -24,7 +24,7 @@ from bncli.files.exports.sql_dialects import BEGINNING, BY_WORD, DIALECTS, Diale
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bncli.engine.model import Rule
+    from bncli.engine.model import DecisionRule
     from bncli.engine.prediction.portable import Input, PortableScorer
     from bncli.files.exports.sql_layers import SqlModel
 
@@ -136,7 +136,7 @@ def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
         yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + ROWS]) + ";"
 
 
-def _decided(labels: Sequence[str], rule: Rule | None) -> str:
+def _decided(labels: Sequence[str], rule: DecisionRule | None) -> str:
     """Return the expression of the decision, "" without a rule; d0, ..., `cheapest` as in `sql_layers.add_costs`."""
     if rule is None:
         return ""

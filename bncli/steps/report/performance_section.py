@@ -13,7 +13,7 @@ import numpy as np
 from bncli.engine.evaluation.classification_curves import LabelCurves, gains, threshold_table
 from bncli.engine.evaluation.decision_figures import DecidedRows
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import HeldOut, Rule
+from bncli.engine.model import DecisionRule, HeldOutLoss
 from bncli.engine.prediction.decision_rules import ABSTAINED
 from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curves
 from bncli.files.pictures.heat_maps import confusion_map
@@ -74,7 +74,7 @@ def count_decisions(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts
     return DecisionCounts(cells, undecided, float((costs * cells).sum() / total) if total else None, plain)
 
 
-def rule_blocks(report: EvaluateReport, rule: Rule, found: DecisionCounts) -> Iterator[Block]:
+def rule_blocks(report: EvaluateReport, rule: DecisionRule, found: DecisionCounts) -> Iterator[Block]:
     """Yield what it says, how often it is wrong, and the confusion where that can be read."""
     many = report.folds is not None
     labels, total = report.labels, float(found.confusion.sum() + found.undecided.sum())
@@ -94,7 +94,7 @@ def rule_blocks(report: EvaluateReport, rule: Rule, found: DecisionCounts) -> It
         yield confusion_grid("Confusion by the model's own rule", labels, found.confusion, found.undecided)
 
 
-def _rule_words(rule: Rule, labels: Sequence[str], many: bool) -> str:
+def _rule_words(rule: DecisionRule, labels: Sequence[str], many: bool) -> str:
     words = []
     if rule.costs is not None:
         words.append("it decides for the class of the least expected cost")
@@ -119,7 +119,7 @@ def confusion_grid(
     return Grid(caption, headings, rows, tuple(range(1, len(headings))))
 
 
-def threshold_blocks(report: EvaluateReport, rule: Rule | None) -> Iterator[Block]:
+def threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> Iterator[Block]:
     """Of two labels: the panel, which begins at the model's own threshold and costs, and how much is found from where.
 
     The panel shows the confusion at first as a table for who has no script.
@@ -154,7 +154,7 @@ def threshold_blocks(report: EvaluateReport, rule: Rule | None) -> Iterator[Bloc
     yield Grid("From which threshold on is how much found?", headings, rows, (1, 2, 3, 4))
 
 
-def _start(rule: Rule | None) -> tuple[float, tuple[float, float]]:
+def _start(rule: DecisionRule | None) -> tuple[float, tuple[float, float]]:
     """Return the threshold, and what a missed row of the second label and a false alarm cost beyond right decisions."""
     if rule is not None and rule.threshold is not None:
         return min(max(rule.threshold.value, 0.0), 1.0), (1.0, 1.0)
@@ -167,7 +167,7 @@ def _start(rule: Rule | None) -> tuple[float, tuple[float, float]]:
 
 def held_out_section(
     report: EvaluateReport | None,
-    held_out: HeldOut | None = None,
+    held_out: HeldOutLoss | None = None,
     beside: Sequence[ComparedModel] = (),
 ) -> Section:
     """Return the section; None: no rows were given. `held_out`: losses of rows that learning chose something by.

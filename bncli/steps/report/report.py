@@ -13,7 +13,7 @@ from typing import Any
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.metrics import class_frequencies
-from bncli.engine.model import HeldOut, Model
+from bncli.engine.model import HeldOutLoss, Model
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
@@ -49,7 +49,7 @@ class ReportInputs:
     scored: ScoredTable | None = None
     data: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    held_out: HeldOut | None = None
+    held_out: HeldOutLoss | None = None
     beside: Sequence[ComparedModel] = ()
 
 

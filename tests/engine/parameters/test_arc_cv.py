@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import ChosenPenalty, Tried, TriedArcs
+from bncli.engine.model import ChosenPenalty, TriedArcs, TriedPenalty
 from bncli.engine.parameter_learners import weighted
 from bncli.engine.parameters import arc_cv
 from bncli.engine.parameters.arc_cv import ChosenArcs, choose_arcs, supported
@@ -186,7 +186,7 @@ def test_of_ten_thousand_rows_two_folds_judge(n_rows: int, n_judges: int) -> Non
 
     def path(folds: list[HeldOutFold], *_: object, **__: object) -> ChosenPenalty:
         used.append(len(folds))
-        return ChosenPenalty(1.0, (Tried(1.0, 0.5),))
+        return ChosenPenalty(1.0, (TriedPenalty(1.0, 0.5),))
 
     choose(random_dataset(n_rows, (2, 2), 2), path=path)
     # the class alone and no arcs at least, and then the winner on every fold
@@ -219,7 +219,7 @@ def test_arcs_are_judged_by_the_loss_at_the_penalty_that_won() -> None:
     """Under directions the other penalties have losses without, which may be lower."""
 
     def followed(*_: object, **__: object) -> ChosenPenalty:
-        return ChosenPenalty(1.0, (Tried(10.0, 0.3), Tried(1.0, 0.5)))
+        return ChosenPenalty(1.0, (TriedPenalty(10.0, 0.3), TriedPenalty(1.0, 0.5)))
 
     x, rng = rows_of(60, 5)
     chosen = choose(dataset_of([*x.T], rng.integers(0, 2, 60), (2, 2, 2), 2), path=followed)

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
-from bncli.engine.model import ChosenPenalty, Tried
+from bncli.engine.model import ChosenPenalty, TriedPenalty
 from bncli.engine.parameters import penalty_cv
 from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.parameters.penalty_cv import GRID, HeldOutFold, base_log_loss, best_of, held_out_base, penalty_path
@@ -204,8 +204,8 @@ def test_a_rule_without_noise_wants_the_smallest_penalty() -> None:
     assert chosen.tried[-1].log_loss < 0.01
 
 
-def tried(*losses: float) -> list[Tried]:
-    return [Tried(penalty, loss) for penalty, loss in zip(GRID, losses, strict=False)]
+def tried(*losses: float) -> list[TriedPenalty]:
+    return [TriedPenalty(penalty, loss) for penalty, loss in zip(GRID, losses, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -345,5 +345,7 @@ def test_without_rows_to_hold_out_there_is_no_base() -> None:
 
 
 def test_the_loss_of_a_choice_is_that_of_the_penalty_chosen() -> None:
-    assert ChosenPenalty(3.0, (Tried(10.0, 0.5), Tried(3.0, 0.4), Tried(1.0, 0.45))).log_loss == 0.4
+    assert (
+        ChosenPenalty(3.0, (TriedPenalty(10.0, 0.5), TriedPenalty(3.0, 0.4), TriedPenalty(1.0, 0.45))).log_loss == 0.4
+    )
     assert ChosenPenalty(1.0, ()).log_loss is None

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from bncli.engine.model import HeldOutScores, Rule, Sets
+from bncli.engine.model import DecisionRule, HeldOutScores, PredictionSets
 from bncli.engine.prediction.decision_rules import Decider
 
 LABELS = ("a", "b", "c")
@@ -45,11 +45,11 @@ def by_mapie(p: Array, labels: Index, new: Array, alpha: float) -> Mask:
     return np.asarray(classifier.predict_set(new)[1][:, :, 0])
 
 
-def ours(p: Array, labels: Index, new: Array, sets: Sets) -> Mask:
+def ours(p: Array, labels: Index, new: Array, sets: PredictionSets) -> Mask:
     """The same from what a model keeps of the rows held out."""
     own = [np.sort(p[labels == c, c]) for c in range(len(LABELS))]
     held_out = HeldOutScores(tuple(tuple(one.tolist()) for one in own), None, True)
-    members = Decider.of(Rule(sets=sets, held_out=held_out), LABELS).decide(np.log(new).T).members
+    members = Decider.of(DecisionRule(sets=sets, held_out=held_out), LABELS).decide(np.log(new).T).members
     assert members is not None
     return members.T
 
@@ -65,7 +65,7 @@ def drawn(n_rows: int) -> tuple[Array, Index, Array]:
 @pytest.mark.parametrize("n_rows", [60, 199, 500])
 def test_sets_are_those_of_mapie(alpha: float, n_rows: int) -> None:
     p, labels, new = drawn(n_rows)
-    found = ours(p, labels, new, Sets(alpha))
+    found = ours(p, labels, new, PredictionSets(alpha))
     np.testing.assert_array_equal(found, by_mapie(p, labels, new, alpha))
     assert len(np.unique(found.sum(axis=1))) > 1, "sets of one size would agree too easily"
 
@@ -74,10 +74,10 @@ def test_sets_are_those_of_mapie(alpha: float, n_rows: int) -> None:
 @pytest.mark.parametrize("n_rows", [199, 500])
 def test_by_class_a_label_is_in_the_set_that_its_own_rows_give(alpha: float, n_rows: int) -> None:
     p, labels, new = drawn(n_rows)
-    by_class = ours(p, labels, new, Sets(alpha, by_class=True))
+    by_class = ours(p, labels, new, PredictionSets(alpha, by_class=True))
     for c in range(len(LABELS)):
         own = labels == c
         with pytest.warns(UserWarning, match="less labels"):
             theirs = by_mapie(p[own], labels[own], new, alpha)
         np.testing.assert_array_equal(by_class[:, c], theirs[:, c])
-    assert not np.array_equal(by_class, ours(p, labels, new, Sets(alpha)))
+    assert not np.array_equal(by_class, ours(p, labels, new, PredictionSets(alpha)))

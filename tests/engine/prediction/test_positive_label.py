@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from bncli.engine.model import HeldOutScores, Model, Rule, Sets, Threshold
+from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets, Threshold
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import probe_rows
 from bncli.engine.prediction.positive_label import with_positive_label
@@ -35,11 +35,12 @@ def test_rules_decide_alike() -> None:
     p = np.linspace(0.013, 0.987, 200)
     log_p = np.log([1 - p, p])
     rules = (
-        Rule(costs=((0.0, 5.0), (1.0, 0.0))),
-        Rule(threshold=Threshold(0.3, "f1")),
-        Rule(abstain_below=0.8),
-        Rule(
-            sets=Sets(0.1), held_out=HeldOutScores(((0.2, 0.9), (0.4, 0.5, 0.7)), ((1.0, 2.0), (1.0, 1.0, 3.0)), True)
+        DecisionRule(costs=((0.0, 5.0), (1.0, 0.0))),
+        DecisionRule(threshold=Threshold(0.3, "f1")),
+        DecisionRule(abstain_below=0.8),
+        DecisionRule(
+            sets=PredictionSets(0.1),
+            held_out=HeldOutScores(((0.2, 0.9), (0.4, 0.5, 0.7)), ((1.0, 2.0), (1.0, 1.0, 3.0)), True),
         ),
     )
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Restarts, Shrinkage, Tables, Tried
+from bncli.engine.model import ChosenPenalty, Model, Restarts, Shrinkage, Tables, TriedPenalty
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.archive import npy_bytes, pack
@@ -109,7 +109,7 @@ def test_any_model_comes_back(tmp_path_factory: pytest.TempPathFactory, model: M
 
 
 def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> None:
-    chosen = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+    chosen = ChosenPenalty(3.0, (TriedPenalty(300.0, 0.7), TriedPenalty(3.0, 0.1)))
     model = replace(MODEL, recipe=MODEL.recipe.replaced(penalty="cv", seed=7), penalty_cv=chosen)
     again = read(tmp_path, dump_model(model))
     assert (again.penalty_cv, again.penalty, again.recipe) == (chosen, 3.0, model.recipe)
@@ -118,7 +118,7 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
 
 
 def test_how_far_tables_were_shrunk_is_kept_and_models_that_were_not_do_not_speak_of_it(tmp_path: Path) -> None:
-    plain = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+    plain = ChosenPenalty(3.0, (TriedPenalty(300.0, 0.7), TriedPenalty(3.0, 0.1)))
     chosen = replace(plain, shrinkage=Shrinkage(0.3, 0.05))
     bytes_of = {
         one: dump_model(replace(MODEL, recipe=MODEL.recipe.replaced(penalty="cv", seed=7), penalty_cv=one))

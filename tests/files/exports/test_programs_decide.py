@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.model import Model, Rule, Threshold
+from bncli.engine.model import DecisionRule, Model, Threshold
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import PortableScorer, PortableStage, portable, probe_rows
 from bncli.files.exports import javascript, python, sql, sql_databases
@@ -22,7 +22,7 @@ SQL = {"input": 'my "rows"', "key": "the key"}
 
 
 @st.composite
-def rules(draw: st.DrawFn, n_labels: int) -> Rule:
+def rules(draw: st.DrawFn, n_labels: int) -> DecisionRule:
     """One way to decide, or none, and a bound to abstain below, or none; not neither."""
     kinds = ["costs", "none", *(["threshold"] if n_labels == 2 else [])]
     kind = draw(st.sampled_from(kinds))
@@ -30,10 +30,10 @@ def rules(draw: st.DrawFn, n_labels: int) -> Rule:
     numbers = st.lists(st.integers(0, 9).map(float), min_size=n_labels, max_size=n_labels).map(tuple)
     costs = st.lists(numbers, min_size=n_labels, max_size=n_labels).map(tuple).filter(lambda m: any(map(any, m)))
     threshold = Threshold(draw(st.floats(0, 1))) if kind == "threshold" else None
-    return Rule(draw(costs) if kind == "costs" else None, threshold, bound)
+    return DecisionRule(draw(costs) if kind == "costs" else None, threshold, bound)
 
 
-def agree(model: Model, rule: Rule, form: Any, target: ProgramTarget) -> None:
+def agree(model: Model, rule: DecisionRule, form: Any, target: ProgramTarget) -> None:
     probes = probe_rows(model, 40, np.random.default_rng(0))
     text = form.FORMAT.write(portable(model), target._replace(rule=rule))
     found = form.FORMAT.decide(text, probes.rows())
@@ -44,7 +44,7 @@ def agree(model: Model, rule: Rule, form: Any, target: ProgramTarget) -> None:
     assert np.abs(np.array(form.FORMAT.run(text, probes.rows())).T - p).max() < 1e-12
 
 
-def slowly_sure(p: Any, rule: Rule) -> Any:
+def slowly_sure(p: Any, rule: DecisionRule) -> Any:
     """Rows that no change of 1e-9 in a probability decides otherwise, by trying some."""
     decider = Decider.of(rule, tuple("abcdefghij"[: len(p)]))
     plain = decider.decide(np.log(p)).codes
@@ -107,7 +107,11 @@ def test_duckdb_decides(model: Model, data: st.DataObject) -> None:
 def test_sql_decides_where_a_probability_just_reaches_a_bar() -> None:
     """Both labels have exactly one half."""
     scorer = PortableScorer("class", ("no", "yes"), (), (PortableStage(1.0, True, np.zeros(1), ()),))
-    rules = {Rule(abstain_below=0.5): "no", Rule(threshold=Threshold(0.5)): "yes", Rule(abstain_below=0.51): None}
+    rules = {
+        DecisionRule(abstain_below=0.5): "no",
+        DecisionRule(threshold=Threshold(0.5)): "yes",
+        DecisionRule(abstain_below=0.51): None,
+    }
     for rule, expected in rules.items():
         text = sql.write_sql(scorer, TARGET._replace(rule=rule, options={"dialect": "sqlite", **SQL}))
         assert sql.decide_sql(text, [{"x": 1}]) == [expected]
