@@ -27,7 +27,7 @@ from bncli.engine.prediction.prior import prior_shift, shifted
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import dump_model, read_model
-from bncli.files.artifacts.monitors import monitor_json, monitored
+from bncli.files.artifacts.monitors import monitor_json, monitored_model
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.steps.model_views import NamedEffect, effects_report
 from bncli.steps.score import decision_options_of, rule_to_score, warn_about_threshold
@@ -241,7 +241,7 @@ class Model:
             pass
         watcher = rows.watcher
         assert watcher is not None
-        return monitor_json(Monitor(monitored(self._model), watcher.tally, watcher.no_log_p))
+        return monitor_json(Monitor(monitored_model(self._model), watcher.tally, watcher.no_log_p))
 
     def _asked(
         self, table: Any, questions: WhatIfQuestions, allow_missing_columns: bool, said: Mapping[str, Any]

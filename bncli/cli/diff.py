@@ -146,9 +146,9 @@ def _calibration_lines(report: DiffReport) -> list[str]:
 def _rule_lines(report: DiffReport) -> list[str]:
     if report.rule is None:
         return []
-    from bncli.files.artifacts.model import summary_json
+    from bncli.files.artifacts.model import rule_summary_json
 
-    told = ["; ".join([] if one is None else rule_lines(summary_json(one), report.labels)) for one in report.rule]
+    told = ["; ".join([] if one is None else rule_lines(rule_summary_json(one), report.labels)) for one in report.rule]
     if told[0] == told[1]:
         return [f"{told[0] or 'by rows held out'}, by other numbers"]
     return [" -> ".join(one or "the most probable label" for one in told)]

@@ -200,7 +200,7 @@ def _tokens(missing: tuple[str, ...] | None) -> str:
 
 def _decisions(report: step.ModelReport) -> dict[str, str]:
     """Return what classes weighed, the calibration, and how to decide, where the model says so."""
-    from bncli.files.artifacts.model import summary_json
+    from bncli.files.artifacts.model import rule_summary_json
 
     found: dict[str, str] = {}
     if report.class_weights is not None:
@@ -213,7 +213,7 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
         told = f"mean {report.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
         found["ln P(x)"] = f"{told} ({report.log_p.rows:,} training rows)"
     if report.rule is not None:
-        found["decides"] = "; ".join(rule_lines(summary_json(report.rule), report.labels))
+        found["decides"] = "; ".join(rule_lines(rule_summary_json(report.rule), report.labels))
     return found
 
 

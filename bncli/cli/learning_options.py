@@ -281,10 +281,10 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
 def _is_counts(path: str) -> bool:
     if not path.endswith(".counts") or not os.path.isfile(path):
         return False
-    from bncli.files.artifacts.recognition import HEAD, recognise
+    from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 
     with open(path, "rb") as file:
-        return recognise(file.read(HEAD)).kind == "counts"
+        return recognise(file.read(HEAD_BYTES)).kind == "counts"
 
 
 def refuse_auto(structure: str) -> None:

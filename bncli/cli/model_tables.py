@@ -415,7 +415,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """Return what a rule says, as `bncli.files.artifacts.model.summary_json` has it, a line each."""
+    """Return what a rule says, as `bncli.files.artifacts.model.rule_summary_json` has it, a line each."""
     lines = []
     if "costs" in rule:
         lines.append("the label of the least expected cost")

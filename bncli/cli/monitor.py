@@ -117,11 +117,11 @@ def command(**typed: Any) -> None:
 
 def is_model(path: str) -> bool:
     """Return whether a file is a model, and no monitor; a file that cannot be read is neither."""
-    from bncli.files.artifacts.recognition import HEAD, recognise
+    from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 
     try:
         with open(path, "rb") as file:
-            return recognise(file.read(HEAD)).kind == "model"
+            return recognise(file.read(HEAD_BYTES)).kind == "model"
     except OSError:
         return False
 

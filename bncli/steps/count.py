@@ -18,7 +18,7 @@ from bncli.engine.data.schema import Cuts, Schema
 from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
-from bncli.files.artifacts.counts import figures, write_counts
+from bncli.files.artifacts.counts import counts_summary, write_counts
 from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_builder import sorted_texts
 from bncli.files.reading.column_roles import is_codes_table
@@ -50,7 +50,7 @@ class CountReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return every figure by name."""
-        return {"counts": self.counts} | figures(self.counted) | {"seconds": self.seconds}
+        return {"counts": self.counts} | counts_summary(self.counted) | {"seconds": self.seconds}
 
 
 class _Parts:

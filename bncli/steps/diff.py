@@ -35,7 +35,7 @@ from bncli.engine.model import DecisionRule, Ensemble, Model, Pool, Tables, Trai
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
-from bncli.files.artifacts.model import calibration_json, dump_model, read_model, summary_json, training_log_p_json
+from bncli.files.artifacts.model import calibration_json, dump_model, read_model, rule_summary_json, training_log_p_json
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
@@ -153,7 +153,7 @@ class DiffReport:
         rows, changed, max_dp = (None, None, None) if self.decisions is None else self.decisions
         found["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
         found["calibration"] = _pair_json(self.calibration, calibration_json)
-        found["rule"] = _pair_json(self.rule, summary_json)
+        found["rule"] = _pair_json(self.rule, rule_summary_json)
         found["training_log_p"] = _pair_json(self.training_log_p, training_log_p_json)
         found["tables"] = self.tables._asdict()
         return found | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}

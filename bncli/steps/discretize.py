@@ -9,8 +9,7 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
-from bncli.files.artifacts.binned_tables import write_binned
-from bncli.files.artifacts.cuts import cuts_json, write_cuts
+from bncli.files.artifacts.cuts import cuts_json, write_binned_table, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
@@ -78,5 +77,5 @@ def discretize(
     if output is not None:
         stopwatch(Stage("write"))
         weights = source.weights or read_schema_file(source).weights or "weight"
-        write_binned(output, data, weights)
+        write_binned_table(output, data, weights)
     return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())

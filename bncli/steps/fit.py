@@ -21,9 +21,9 @@ from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.counts import read_counts
-from bncli.files.artifacts.model import CALIBRATION, calibration_json, summary_json, write_model
-from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
+from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summary_json, write_model
 from bncli.files.artifacts.predictors import trials_json
+from bncli.files.artifacts.provenance import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_assembly import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
@@ -240,7 +240,7 @@ def _after_learning(model: Model) -> dict[str, Any]:
     """Return what was done beside the tables."""
     return {
         "class_weights": _by_label(model.schema, model.class_weights),
-        "decisions": None if model.rule is None else summary_json(model.rule),
+        "decisions": None if model.rule is None else rule_summary_json(model.rule),
         "calibration": model.calibration,
     }
 

@@ -72,7 +72,7 @@ class Forecast:
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
     """Return what `fit` would do with these; nothing but heads and footers is read."""
     recipe = supplied.recipe(recipe)
-    coded = read_codes(source.paths[0]).heading if is_codes_table(source.paths) else None
+    coded = read_codes(source.paths[0]).header if is_codes_table(source.paths) else None
     cuts = supplied.cuts if coded is None else coded.cuts
     head = read_head(source) if coded is None else _head_of_codes(coded)
     roles = assign_roles(source, head.names, source.paths[0], cuts, head.nested) if coded is None else None

@@ -149,7 +149,7 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
     cuts = (
         None
         if cuts_path is None
-        else (read_codes(cuts_path).heading.cuts if is_codes(cuts_path) else read_cuts(cuts_path))
+        else (read_codes(cuts_path).header.cuts if is_codes(cuts_path) else read_cuts(cuts_path))
     )
     structure = None if structure_path is None else read_structure(structure_path)
     return SuppliedFiles(cuts, structure, cuts_path, structure_path)

@@ -30,22 +30,20 @@ from bncli.engine.structures.named_structure import NamedDag, NamedRegions, Name
 from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
-from bncli.files.artifacts.attributes import direction_json
 from bncli.files.artifacts.counts import counts_json, read_counts
-from bncli.files.artifacts.cuts import SAMPLED, cuts_json, read_cuts
+from bncli.files.artifacts.cuts import SAMPLED_ROWS, cuts_json, direction_json, read_cuts
+from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.artifacts.model import (
     CALIBRATION,
     TRAINING_LOG_P,
     calibration_json,
     format_version,
     read_model,
-    summary_json,
+    rule_summary_json,
     training_log_p_json,
 )
-from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.artifacts.predictors import trials_json
-from bncli.files.artifacts.recipes import recipe_json
-from bncli.files.artifacts.recognition import HEAD, recognise
+from bncli.files.artifacts.provenance import arcs_json, recipe_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.artifacts.structure import read_structure
 from bncli.files.exports import EXPORTS
 from bncli.files.exports.structure_json import graph_json, structure_json
@@ -178,7 +176,7 @@ class ModelReport:
         if self.restarts is not None:
             report["restarts"] = restarts_json(self.restarts)
         if self.sampled_rows is not None:
-            report[SAMPLED] = self.sampled_rows
+            report[SAMPLED_ROWS] = self.sampled_rows
         report |= self._decisions()
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
@@ -201,7 +199,7 @@ class ModelReport:
             found[CALIBRATION] = calibration_json(self.calibration)
         if self.log_p is not None:
             found[TRAINING_LOG_P] = training_log_p_json(self.log_p)
-        return found if self.rule is None else found | {"decisions": summary_json(self.rule)}
+        return found if self.rule is None else found | {"decisions": rule_summary_json(self.rule)}
 
 
 @dataclass(frozen=True)
@@ -328,7 +326,7 @@ def _head(path: str) -> bytes:
         with open(path, "rb") as file:
             if not file.seekable():
                 raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
-            return file.read(HEAD)
+            return file.read(HEAD_BYTES)
     except OSError as error:
         raise cannot_read(path, error, ModelError) from error
 

@@ -9,8 +9,8 @@ from typing import Any
 from bncli.engine.counting.counted_rows import CountedRows, added
 from bncli.engine.data.schema import Attribute, Cuts
 from bncli.errors import BncliError
-from bncli.files.artifacts.attributes import attribute_json
-from bncli.files.artifacts.counts import figures, read_counts, tables_json, write_counts
+from bncli.files.artifacts.counts import counts_summary, read_counts, tables_json, write_counts
+from bncli.files.artifacts.cuts import attribute_json
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_builder import sorted_texts
 from bncli.watch import Note, Progress, Run
@@ -27,7 +27,7 @@ class MergeReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return every figure by name."""
-        return {"counts": self.counts, "files": self.files, "decay": self.decay} | figures(self.counted)
+        return {"counts": self.counts, "files": self.files, "decay": self.decay} | counts_summary(self.counted)
 
 
 def merge(

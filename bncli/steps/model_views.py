@@ -23,7 +23,7 @@ from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.structures.region_graph import maximal
 from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Regions
-from bncli.files.artifacts.attributes import attribute_json
+from bncli.files.artifacts.cuts import attribute_json
 from bncli.files.exports.structure_json import posterior_json
 
 CLASS_REFERENCE = "log-odds of each class against the geometric mean of the other classes"

@@ -16,7 +16,7 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.prediction.monitoring import LEAST_PSI, Drift, Monitor
 from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_model
-from bncli.files.artifacts.monitors import monitor_json, monitored, read_monitor, write_monitor
+from bncli.files.artifacts.monitors import monitor_json, monitored_model, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs
 from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
@@ -123,7 +123,7 @@ def monitor_rows(
                 pass
     watcher = rows.watcher
     assert watcher is not None
-    found = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    found = Monitor(monitored_model(model), watcher.tally, watcher.no_log_p)
     if output is not None:
         write_monitor(output, found)
     report = MonitorReport(("stdin" if source.paths == ("-",) else source.paths[0],), (found,))

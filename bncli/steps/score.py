@@ -33,7 +33,7 @@ from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
-from bncli.files.artifacts.monitors import monitored, write_monitor
+from bncli.files.artifacts.monitors import monitored_model, write_monitor
 from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.label_numbers import resolve_costs
@@ -346,7 +346,7 @@ def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Wa
         watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
     if watcher.no_log_p:
         watch(Note(f"no ln P(x): {watcher.no_log_p}"))
-    monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    monitor = Monitor(monitored_model(model), watcher.tally, watcher.no_log_p)
     write_monitor(path, monitor)
     return MonitorSummary(path, monitor)
 

@@ -29,8 +29,8 @@ from bncli.engine.model import (
 )
 from bncli.engine.model import Path as PredictorPath
 from bncli.errors import ModelError, UsageError
-from bncli.files.artifacts import attributes
 from bncli.files.artifacts import model as model_files
+from bncli.files.artifacts.cuts import MODEL_ATTRIBUTE_KEYS
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -291,8 +291,8 @@ CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
 
 
 def test_no_key_of_the_model_file_is_forgotten() -> None:
-    known = {*model_files.OPTIONAL_KEYS, *(f"schema.{key}" for key in model_files.SCHEMAS_OPTIONAL_KEYS)}
-    known |= {f"attributes.{key}" for keys in attributes.OPTIONAL_KEYS.values() for key in keys}
+    known = {*model_files.OPTIONAL_KEYS, *(f"schema.{key}" for key in model_files.OPTIONAL_SCHEMA_KEYS)}
+    known |= {f"attributes.{key}" for keys in MODEL_ATTRIBUTE_KEYS.values() for key in keys}
     assert set(CHANGES) == known
 
 

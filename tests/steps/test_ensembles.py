@@ -23,7 +23,8 @@ from bncli.steps.inspect import ModelReport, inspect
 from bncli.steps.simulate import SimulateOutputs, simulate
 from bncli.watch import Event, Note
 from tests.engine.ensembles.rows import ensemble_of, recipe
-from tests.files.artifacts.test_ensembles import COMPONENTS, MODEL, SCHEMA
+from tests.files.artifacts.test_predictors import COMPONENTS, SCHEMA
+from tests.files.artifacts.test_predictors import ENSEMBLE_MODEL as MODEL
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
-"""The container of a model or counts file: a ZIP archive with a checksum, so that equal content is equal bytes.
+"""The ZIP container of model and counts files, with a checksum.
 
-Members are stored, not compressed, and carry no time and no trace of the machine. The comment of the archive, the last
-64 bytes of the file, is the SHA-256 in hex of all bytes before it. Conventions: the checksum is proved before the ZIP
-is looked at; members are then handed out only by name and exact size, and members that overlap (so that a small file
-could unfold into a large one) are refused. The checksum guards against accidents; against malice guard the sizes.
+Members are stored without compression and without times or any trace of the machine, so equal content gives equal
+bytes. The comment of the archive, the last 64 bytes of the file, is the SHA-256 (hexadecimal) of all bytes before it.
 
-Arrays are `.npy` files in NumPy's format 1.0, float64, int64 or unsigned, little-endian, in C order, so their header
-follows from their type and shape: a reader that knows these compares instead of parsing.
+A reader verifies the checksum before it parses the ZIP structure, and reads a member only by its name and exact size.
+Overlapping and compressed members are refused, because a small file could then expand into a very large one. The
+checksum protects against accidents only; the size checks protect against files made to do harm.
+
+Arrays are `.npy` files (NumPy format 1.0) of little-endian float64, int64 or unsigned integers in C order. Their header
+follows from type and shape, so a reader that knows both compares the header and does not parse it.
 """
 
 from __future__ import annotations
@@ -16,25 +18,29 @@ import io
 import struct
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.errors import BncliError, ModelError
-from bncli.files.artifacts.recognition import HEAD, recognise
+from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.paths import cannot_read
 
-_DIGEST = 64
-_ALIGNMENT = 64
-"""Of the numbers in a `.npy` file."""
-_BLOCK = 1 << 20
-_ZIP_FAULTS = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError, EOFError, KeyError, OverflowError, OSError)
+FLOATS, INTEGERS = "<f8", "<i8"
+"""Types of the numbers in a `.npy` file, in NumPy's notation."""
+_DIGEST_BYTES = 64
+_NPY_ALIGNMENT = 64
+"""The numbers of a `.npy` file start at a multiple of this many bytes."""
+_READ_BYTES = 1 << 20
 
 
 class ArchiveKind(NamedTuple):
-    """What an archive may hold: its word (of `recognise`), what errors are of, what makes such a file, and a cure."""
+    """What an archive file contains.
+
+    `word` is the kind as `recognise` returns it. Errors have the type `error`; `made_by` and `cure` are their hints.
+    """
 
     word: str
     error: type[BncliError]
@@ -47,135 +53,125 @@ COUNTS = ArchiveKind("counts", BncliError, "count writes counts (.counts)", "cop
 
 
 class Archive:
-    """An open archive whose checksum has been proved."""
+    """An open archive whose checksum has been verified; `names` are its members in the order of the file."""
 
     def __init__(self, archive: zipfile.ZipFile, path: str, size: int, kind: ArchiveKind) -> None:
         self._archive = archive
         self._path = path
         self._kind = kind
-        self._sizes = {info.filename: info.file_size for info in archive.infolist()}
-        infos = archive.infolist()
+        members = archive.infolist()
+        self._sizes = {member.filename: member.file_size for member in members}
+        self.names = list(self._sizes)
         # Members that share bytes of the file add up to more than the file.
-        if len(self._sizes) < len(infos) or sum(info.file_size for info in infos) > size:
+        if len(self._sizes) < len(members) or sum(member.file_size for member in members) > size:
             self.fail("it has members that are doubled or overlap")
-        # What is stored unfolds to its own size: a small file cannot fill the memory.
-        if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in infos):
+        # A stored member expands to its own size, so a small file cannot fill the memory.
+        if any(m.compress_type != zipfile.ZIP_STORED or m.file_size != m.compress_size for m in members):
             self.fail("it has compressed members")
 
-    @property
-    def names(self) -> list[str]:
-        """The members, in their order."""
-        return list(self._sizes)
-
     def size(self, name: str) -> int:
-        """Return the number of bytes of a member."""
+        """Return the size of a member in bytes."""
         if name not in self._sizes:
             self.fail(f"the member {name} is missing")
         return self._sizes[name]
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a member."""
-        with _zip_faults(self._path, self._kind):
+        with _zip_errors(self._path, self._kind):
             return self._archive.read(name)
 
     def fail(self, what: str) -> NoReturn:
+        """Raise the error that the content of the archive is invalid."""
         raise self._kind.error(f"the {self._kind.word} file is not well made: {what}", where=self._path)
 
 
-FLOATS, INTEGERS = "<f8", "<i8"
-"""The types of numbers in a `.npy` file."""
-
-
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return the archive that holds these members in this order."""
+    """Return an archive of these members, (name, content) each, in this order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members:
-            info = zipfile.ZipInfo(name)
-            # Unix and rw-r--r-- wherever it is written: ZipInfo notes the system; its time is 1980 unless one is given.
+            info = zipfile.ZipInfo(name)  # without a time it is dated 1980
+            # ZipInfo records the operating system; write Unix and rw-r--r-- everywhere.
             info.create_system = 3
             info.external_attr = 0o644 << 16
             archive.writestr(info, data)
-        archive.comment = b"0" * _DIGEST
+        archive.comment = b"0" * _DIGEST_BYTES
     content = file.getbuffer()
-    content[-_DIGEST:] = hashlib.sha256(content[:-_DIGEST]).hexdigest().encode()
+    content[-_DIGEST_BYTES:] = hashlib.sha256(content[:-_DIGEST_BYTES]).hexdigest().encode()
     return bytes(content)
 
 
 @contextmanager
 def open_archive(path: str, kind: ArchiveKind = MODEL) -> Iterator[Archive]:
-    """Open a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
-    with _open(path, kind) as file:
-        with _read_faults(path, kind):
-            # The size of a file that is whole and of this kind; anything else is refused by name.
-            found = recognise(file.read(HEAD))
-            if found.kind != kind.word:
-                what = f"this is {found.description}, not a bncli {kind.word}{' file' * (kind is not MODEL)}"
+    """Open a file of this kind and verify its checksum.
+
+    Raises `kind.error` if the file cannot be read, is of another kind or damaged, or is not a valid archive.
+    """
+    with ExitStack() as stack:
+        try:
+            file: BinaryIO = stack.enter_context(open(path, "rb"))
+            if not file.seekable():
+                file = io.BytesIO(file.read())
+            file_kind = recognise(file.read(HEAD_BYTES))
+            if file_kind.kind != kind.word:
+                what = f"this is {file_kind.description}, not a bncli {kind.word}{' file' * (kind is not MODEL)}"
                 raise kind.error(what, where=path, hint=kind.made_by)
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
             digest = hashlib.sha256()
-            left = max(size - _DIGEST, 0)
-            while left > 0:
-                block = file.read(min(left, _BLOCK))
-                if not block:  # cut off while it is read; then the checksum is wrong
+            remaining = max(size - _DIGEST_BYTES, 0)
+            while remaining > 0:
+                block = file.read(min(remaining, _READ_BYTES))
+                if not block:  # the file was truncated while it was read; its checksum will not match
                     break
                 digest.update(block)
-                left -= len(block)
+                remaining -= len(block)
             if file.read() != digest.hexdigest().encode():
                 what = f"the {kind.word} file is damaged or incomplete: its checksum does not match"
                 raise kind.error(what, where=path, hint=kind.cure)
-        with _zip_faults(path, kind):
-            archive = zipfile.ZipFile(file)
-        with archive:
-            yield Archive(archive, path, size, kind)
-
-
-def _open(path: str, kind: ArchiveKind) -> BinaryIO:
-    """Return the file; what cannot be read twice (a pipe) is read into memory."""
-    with _read_faults(path, kind):
-        file = open(path, "rb")  # noqa: SIM115
-        if file.seekable():
-            return file
-        with file:
-            return io.BytesIO(file.read())
+        except OSError as error:
+            raise cannot_read(path, error, kind.error, what=f" the {kind.word}") from error
+        with _zip_errors(path, kind):
+            archive = stack.enter_context(zipfile.ZipFile(file))
+        yield Archive(archive, path, size, kind)
 
 
 @contextmanager
-def _read_faults(path: str, kind: ArchiveKind) -> Iterator[None]:
+def _zip_errors(path: str, kind: ArchiveKind) -> Iterator[None]:
+    """Turn everything that `zipfile` may raise for a malformed archive into an error of this kind."""
     try:
         yield
-    except OSError as error:
-        raise cannot_read(path, error, kind.error, what=f" the {kind.word}") from error
-
-
-@contextmanager
-def _zip_faults(path: str, kind: ArchiveKind) -> Iterator[None]:
-    """Whatever the ZIP reader may say about an archive made to mislead it."""
-    try:
-        yield
-    except _ZIP_FAULTS as error:
+    except (
+        zipfile.BadZipFile,
+        struct.error,
+        ValueError,
+        RuntimeError,
+        EOFError,
+        KeyError,
+        OverflowError,
+        OSError,
+    ) as error:
         raise kind.error(f"the {kind.word} file is not well made: {error}", where=path) from error
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """Return the `.npy` file of an array of floats, integers, or unsigned integers in their own type."""
+    """Return an array as a `.npy` file: float64, int64, or unsigned integers in their own type."""
     kind = array.dtype.kind
     descr = INTEGERS if kind == "i" else array.dtype.newbyteorder("<").str if kind == "u" else FLOATS
     return npy_header(array.shape, descr) + array.astype(descr, copy=False).tobytes("C")
 
 
 def npy_header(shape: tuple[int, ...], descr: str = FLOATS) -> bytes:
-    """Return the header of a `.npy` file of this shape; the numbers that follow start at a multiple of 64 bytes."""
+    """Return the header of a `.npy` file of this shape and type."""
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode()
-    text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
+    text += b" " * (-(len(text) + 11) % _NPY_ALIGNMENT) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
 def npy_array(data: bytes, shape: tuple[int, ...], descr: str = FLOATS) -> NDArray[Any] | None:
-    """Return the read-only array of this shape in a `.npy` file of the right size.
+    """Return the read-only array in a `.npy` file, or None if its header is not that of this shape and type.
 
-    None if the header says anything else.
+    The caller has checked the size of the file.
     """
     header = npy_header(shape, descr)
     if not data.startswith(header):

@@ -1,35 +1,22 @@
-"""The `.codes` file: rows already cut into codes, which every learning command takes as its table.
+"""The `.codes` file: discretized rows, which every learning command accepts in place of a table.
 
-It is an ordinary Arrow IPC file, not compressed: a column an attribute, then the class, then (if rows have them) the
-weights; codes are uint8, or uint16 where they are many, weights float64, none of them null. What the codes mean
-stands in the schema's metadata (`codes_heading`). A record batch is a row block (`block_bounds`), so that a mapped file
-is learnt from where it lies, and processes share it.
+It is an ordinary, uncompressed Arrow IPC file with one column per attribute, then the class, then the row weights if
+there are any. Codes are uint8, or uint16 if an attribute has many; weights are float64; nothing is null. Each record
+batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it.
 
-The last batch has no rows. Its own metadata hold what is known only after the rows: how many rows have each code, by
-which damage is told, a checksum of the weights, and the sample of rows as they were read that the choice of a
-penalty learns cuts anew on, with a checksum of its own (which the first files lack).
+The header is JSON under one key of the Arrow schema's metadata, and says what the codes mean:
 
-What a `.codes` file says of its rows before the first of them: as JSON under one key of the Arrow schema.
-
-    {"format": "bncli-codes", "version": 1, "rows": 1000, "cuts": {the content of a cuts file}, "labels": ["no",
-    "yes"],
-     "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,
+    {"format": "bncli-codes", "version": 1, "rows": 1000, "cuts": {the content of a cuts file},
+     "labels": ["no", "yes"], "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,
      "sources": {"files": 2, "bytes": 51200, "sha256": "..."}}
 
-`missing` names the attributes with missing values, whose code is the number of values; `weights` is the column of row
-weights; `sampled_rows` says of how many rows the cuts were learnt, null: of all.
+`missing` names the attributes with missing values; the code of a missing value is the number of values. `weights` is
+the name of the weights column. `sampled_rows` is the number of rows that the cuts were computed from, or null for all.
 
-What the messages of Arrow IPC claim to hold, compared with the file's length before Arrow sets memory aside for it.
-
-A message is a flatbuffer of metadata and a body. Arrow checks its form, but takes three kinds of number on trust: the
-metadata's length (of a stream), the rows of a column that needs no bytes, and the length of a compressed buffer once
-decompressed, which stands in the buffer's first eight bytes. Source: the Arrow columnar format 1.5, Message.fbs and
-File.fbs; RFC 8878 (zstd), the LZ4 block format.
-
-Rows as they were read, inside a `.codes` file: a compressed Arrow stream of numbers, and of names with their levels.
-
-The columns are those of the codes, and a date's parts are numbers as they are there. The seed by which the rows were
-drawn stands in the metadata, empty where they are all rows of the table.
+The last batch has no rows. Its metadata hold what is known only after all rows were written: the number of rows per
+code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read. Choosing a
+penalty discretizes this sample anew. It is a compressed Arrow stream of numbers, and of texts with their levels, with
+the columns of the codes (parts of dates as numbers), and has a checksum of its own, which the first files lack.
 """
 
 from __future__ import annotations
@@ -43,7 +30,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -63,23 +50,33 @@ from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError
-from bncli.files.artifacts.cuts import cuts_json, cuts_of_document
+from bncli.files.artifacts.arrow_sizes import check_sizes
+from bncli.files.artifacts.cuts import cuts_json, parse_cuts
 from bncli.files.atomic import atomic_writer
-from bncli.files.documents import Node, parse_json
+from bncli.files.documents import parse_json
 from bncli.files.paths import cannot_read
 
 VERSION = 1
-KEY = b"bncli"
-PROOF = b"bncli.crc32"
-"""The key of the CRC-32 of the heading."""
-MARK = b'"format": "bncli-codes"'
-"""Stands in every heading: by it a file is told from other Arrow files."""
+HEADER_KEY = b"bncli"
+"""The key of the header in the metadata of the Arrow schema."""
+FORMAT_MARK = b'"format": "bncli-codes"'
+"""Text of every header, which distinguishes the file from other Arrow files."""
+LARGE_FILE = 1 << 28
+"""Pages of a mapped file of at least this many bytes are released after use."""
+_HEADER_CHECKSUM = b"bncli.crc32"
+_COUNTS, _WEIGHTS_CHECKSUM = b"bncli.counts", b"bncli.weights"
+_SAMPLE, _SAMPLE_CHECKSUM = b"bncli.sample", b"bncli.sample.crc32"
+_SEED = b"seed"
+"""Key of the sample's own metadata; empty if the sample is all rows of the table."""
+_MAGIC = b"ARROW1\0\0"
+_MOST_HEADER_BYTES = 1 << 28
 _EDGE = 1 << 20
+"""Bytes at the beginning and the end of a source file that go into its fingerprint."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What was read: the number of files, their bytes together, and a digest of sizes, first and last megabytes."""
+    """Identifies the files that were encoded: their number, total bytes, and a digest of sizes, beginnings and ends."""
 
     files: int
     n_bytes: int
@@ -87,7 +84,10 @@ class Fingerprint:
 
     @staticmethod
     def of(paths: Sequence[str]) -> Fingerprint:
-        """Of regular files, in this order; names and times play no part. OSError where one cannot be read."""
+        """Return the fingerprint of regular files in this order, whatever their names and times.
+
+        Raises OSError if a file cannot be read.
+        """
         digest, total = hashlib.sha256(), 0
         for path in paths:
             with open(path, "rb") as file:
@@ -101,7 +101,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class CodesHeader:
-    """What is known of coded rows; attributes of `cuts` have no frequencies."""
+    """The header of a `.codes` file; the attributes of `cuts` have no frequencies."""
 
     cuts: Cuts
     labels: tuple[str, ...]
@@ -113,109 +113,16 @@ class CodesHeader:
 
     @property
     def columns(self) -> list[tuple[str, str, int]]:
-        """Name, Arrow type and number of codes of every column, in the file's order; of weights 0."""
+        """Name, Arrow type and number of codes (0 for the weights) of each column, in the order of the file."""
         coded = [(a.name, a.n_values + (a.name in self.missing)) for a in self.cuts.attributes]
         coded.append((self.cuts.class_name, len(self.labels)))
-        found = [(name, code_dtype(n).name, n) for name, n in coded]
-        return found if self.weights is None else [*found, (self.weights, "float64", 0)]
-
-    def dump(self) -> bytes:
-        """Return the text that `read_heading` reads."""
-        sources = self.sources
-        content: dict[str, Any] = {
-            "format": "bncli-codes",
-            "version": VERSION,
-            "rows": self.rows,
-            "cuts": cuts_json(replace(self.cuts, sampled_rows=None)),
-            "labels": list(self.labels),
-            "missing": list(self.missing),
-            "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
-            "weights": self.weights,
-            "sampled_rows": self.cuts.sampled_rows,
-            "sources": None
-            if sources is None
-            else {"files": sources.files, "bytes": sources.n_bytes, "sha256": sources.sha256},
-        }
-        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
-
-
-_ABOUT_ROWS = ("labels", "missing", "missing_tokens", "weights", "sampled_rows", "sources")
-_FIELDS = ("format", "version", "rows", "cuts", *_ABOUT_ROWS)
-_EXPANSION = {0: 255, 1: 1 << 15}
-"""By codec, the most bytes that one can stand for: LZ4; zstd, whose blocks of 128 KB take at least four."""
-_ROWS_PER_BYTE = 8 << 15
-"""No column with values of its own has more: one bit a value, compressed by zstd."""
-_DICTIONARY, _BATCH = 2, 3
-_BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
-_BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
-
-
-@dataclass(frozen=True)
-class _Message:
-    """Its flatbuffer, and where in the file its body begins and ends."""
-
-    table: _Table
-    begin: int
-    end: int
-
-
-class _ClaimError(Exception):
-    pass
-
-
-class _Table:
-    """A table of a flatbuffer, its fields by their numbers; struct.error where it points out of its bytes."""
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self._data = data
-        self._at = at
-        self._fields = at - self._read("<i", at)
-
-    @staticmethod
-    def root(data: bytes) -> _Table:
-        return _Table(data, struct.unpack_from("<I", data)[0])
-
-    def number(self, i: int, form: str) -> int:
-        """Return 0 where it is absent."""
-        at = self._place(i)
-        return self._read(form, at) if at else 0
-
-    def table(self, i: int) -> _Table | None:
-        at = self._place(i)
-        return _Table(self._data, at + self._read("<I", at)) if at else None
-
-    def structs(self, i: int, form: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return a vector of structs, empty where it is absent."""
-        at = self._place(i)
-        if not at:
-            return np.empty(0, form)
-        at += self._read("<I", at)
-        return np.frombuffer(self._data, form, self._read("<I", at), at + 4)
-
-    def _place(self, i: int) -> int:
-        if 4 + 2 * i >= self._read("<H", self._fields):
-            return 0
-        offset = self._read("<H", self._fields + 4 + 2 * i)
-        return self._at + offset if offset else 0
-
-    def _read(self, form: str, at: int) -> int:
-        if at < 0:  # which would count from the end
-            raise struct.error
-        return int(struct.unpack_from(form, self._data, at)[0])
-
-
-_SEED = b"seed"
-_SAMPLES_WEIGHTS = "weights"
-_MAGIC = b"ARROW1\0\0"
-_COUNTS, _CODES_WEIGHTS, _SAMPLE, _CHECKSUM = b"bncli.counts", b"bncli.weights", b"bncli.sample", b"bncli.sample.crc32"
-_LONGEST_HEADING = 1 << 28
-LARGE_FILE = 1 << 28
-"""Bytes of a file from which on pages are let go."""
+        columns = [(name, code_dtype(n).name, n) for name, n in coded]
+        return columns if self.weights is None else [*columns, (self.weights, "float64", 0)]
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Consecutive rows: codes (n,) an attribute, labels (n,), weights (n,) or None."""
+    """Consecutive rows: codes (n,) per attribute, labels (n,), weights (n,) or None."""
 
     codes: Sequence[Codes]
     labels: Codes
@@ -224,94 +131,66 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows as they were read, drawn by a seed; None: all rows, in their order."""
+    """Rows as they were read, drawn with a seed; if the seed is None, all rows in their order."""
 
     rows: Columns
     seed: int | None
 
 
-@dataclass
-class _CodeCounts:
-    """How many rows have each code of each column (0: of weights, whose checksum is kept)."""
-
-    sizes: list[int]
-    counts: list[Array] = field(default_factory=list)
-    checksum: int = 0
-
-    def __post_init__(self) -> None:
-        self.counts = [np.zeros(n) for n in self.sizes if n]
-
-    def add(self, arrays: Sequence[Codes | Array]) -> None:
-        for i, (codes, n) in enumerate(zip(arrays, self.sizes, strict=True)):
-            if n:
-                self.counts[i] += ChunkedColumn.of(cast(Codes, codes)).count(n)
-            else:
-                self.checksum = zlib.crc32(np.ascontiguousarray(codes).data, self.checksum)
-
-    def metadata(self) -> dict[bytes, bytes]:
-        counts = [counts.astype(np.int64).tolist() for counts in self.counts]
-        return {_COUNTS: json.dumps(counts).encode(), _CODES_WEIGHTS: str(self.checksum).encode()}
-
-
 @dataclass(frozen=True)
 class CodesFile:
-    """An open file: its heading, its rows mapped, and the rows that have each code, by column in the file's order.
+    """An open `.codes` file with its memory-mapped batches.
 
-    `let_go` of pages that were read; None for a file that is not large.
+    counts: number of rows per code, for each column of codes in the order of the file. tail: metadata of the last
+    batch. `release_pages` frees the pages that were read, None for a small file.
     """
 
     path: str
-    heading: CodesHeader
+    header: CodesHeader
     batches: tuple[pa.RecordBatch, ...]
     counts: tuple[tuple[int, ...], ...]
     tail: dict[bytes, bytes]
-    let_go: Callable[[], None] | None = None
+    release_pages: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
-        """Return the rows as the engine takes them, views on the mapped file; BncliError where codes are damaged."""
-        heading = self.heading
-        columns = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(heading.columns))]
-        parts = [ChunkedColumn(column, self.let_go) for column in columns]
-        with _faults(self.path):
-            self._prove(parts)
-        if self.let_go is not None:
-            self.let_go()
-        attributes = {a.name: CodedColumn(codes, a) for a, codes in zip(heading.cuts.attributes, parts, strict=False)}
-        n = len(heading.cuts.attributes)
-        label = CategoricalColumn(cast(Any, parts[n].whole()), heading.labels)
-        weights = None if heading.weights is None else cast(Array, parts[n + 1].whole())
-        name = heading.cuts.class_name
-        return Columns(heading.rows, attributes, name, label, weights, self._origin(label, weights))
-
-    def _prove(self, parts: Sequence[ChunkedColumn]) -> None:
-        for (name, _, n), column, counts in zip(self.heading.columns, parts, (*self.counts, ()), strict=False):
-            if n and column.count(n).tolist() != list(counts):
-                _damaged(self.path, f"the codes of column '{name}' are not those that were written")
-            if not n:
-                checksum = 0
-                for part in column.parts:
-                    checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
-                weights = column.whole()
-                if str(checksum).encode() != self.tail.get(_CODES_WEIGHTS) or not (weights > 0).all():
-                    _damaged(self.path, f"the weights '{name}' are not those that were written")
-
-    def _origin(self, label: CategoricalColumn, weights: Array | None) -> Origin:
-        tokens, written = self.heading.missing_tokens, self.tail.get(_SAMPLE)
-        plain = Origin(tokens, file=True, sampled_rows=self.heading.cuts.sampled_rows)
-        checksum = self.tail.get(_CHECKSUM)
-        if checksum is not None and checksum != str(zlib.crc32(written or b"")).encode():
-            _damaged(self.path, "the sample of rows is not the one that was written")
-        if written is None:
-            return plain
-        with _faults(self.path):
-            rows, seed = read_sample(written, self.heading)
-        return replace(plain, sample=rows, seed=seed)
+        """Return the rows as views of the mapped file; BncliError if codes, weights or the sample are damaged."""
+        header = self.header
+        parts = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(header.columns))]
+        columns = [ChunkedColumn(column, self.release_pages) for column in parts]
+        with _arrow_errors(self.path):
+            for (name, _, n), column, counts in zip(header.columns, columns, (*self.counts, ()), strict=False):
+                if n and column.count(n).tolist() != list(counts):
+                    _fail(self.path, f"the codes of column '{name}' are not those that were written")
+                if not n:
+                    checksum = 0
+                    for part in column.parts:
+                        checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
+                    is_written = str(checksum).encode() == self.tail.get(_WEIGHTS_CHECKSUM)
+                    if not is_written or not (column.whole() > 0).all():
+                        _fail(self.path, f"the weights '{name}' are not those that were written")
+        if self.release_pages is not None:
+            self.release_pages()
+        n = len(header.cuts.attributes)
+        attributes = {a.name: CodedColumn(c, a) for a, c in zip(header.cuts.attributes, columns, strict=False)}
+        label = CategoricalColumn(cast(Any, columns[n].whole()), header.labels)
+        weights = None if header.weights is None else cast(Array, columns[n + 1].whole())
+        origin = Origin(header.missing_tokens, file=True, sampled_rows=header.cuts.sampled_rows)
+        sample, checksum_of_sample = self.tail.get(_SAMPLE), self.tail.get(_SAMPLE_CHECKSUM)
+        if checksum_of_sample is not None and checksum_of_sample != _checksum(sample or b""):
+            _fail(self.path, "the sample of rows is not the one that was written")
+        if sample is not None:
+            with _arrow_errors(self.path):
+                rows, seed = _read_sample(sample, header)
+            origin = replace(origin, sample=rows, seed=seed)
+        return Columns(header.rows, attributes, header.cuts.class_name, label, weights, origin)
 
 
-def write_codes(path: str, heading: CodesHeader, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
-    """Write the file, whole or not at all; the blocks hold the rows of `heading`, in order, as `block_bounds` says."""
-    schema = _schema(heading)
-    tally = _CodeCounts([n for _, _, n in heading.columns])
+def write_codes(path: str, header: CodesHeader, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
+    """Write the file; the blocks are the rows of the header in order, cut as `block_bounds` cuts them."""
+    schema = _arrow_schema(header)
+    sizes = [n for _, _, n in header.columns]
+    counts = [np.zeros(n) for n in sizes if n]
+    checksum_of_weights = 0
     options = pa.ipc.IpcWriteOptions(compression=None)
     with atomic_writer(path) as file, pa.ipc.new_file(file, schema, options=options) as writer:
         for block in blocks:
@@ -320,269 +199,202 @@ def write_codes(path: str, heading: CodesHeader, blocks: Iterable[CodedRows], sa
             columns = [
                 pa.array(a.astype(f.type.to_pandas_dtype(), copy=False)) for a, f in zip(arrays, schema, strict=True)
             ]
-            tally.add(arrays)
+            for i, (codes, n) in enumerate(zip(arrays, sizes, strict=True)):
+                if n:
+                    counts[i] += ChunkedColumn.of(cast(Codes, codes)).count(n)
+                else:
+                    checksum_of_weights = zlib.crc32(np.ascontiguousarray(codes).data, checksum_of_weights)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        tail = {
+            _COUNTS: json.dumps([column.astype(np.int64).tolist() for column in counts]).encode(),
+            _WEIGHTS_CHECKSUM: str(checksum_of_weights).encode(),
+        }
+        if sample is not None:
+            dumped = _dump_sample(sample.rows, sample.seed)
+            tail |= {_SAMPLE: dumped, _SAMPLE_CHECKSUM: _checksum(dumped)}
         empty = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-        writer.write_batch(empty, custom_metadata=tally.metadata() | _sample_metadata(sample))
+        writer.write_batch(empty, custom_metadata=tail)
 
 
-def _schema(heading: CodesHeader) -> pa.Schema:
-    fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind, _ in heading.columns]
-    text = heading.dump()
-    return pa.schema(fields, {KEY: text, PROOF: _proof(text)})
+def _arrow_schema(header: CodesHeader) -> pa.Schema:
+    """Return the Arrow schema of the file, with the header in its metadata."""
+    sources = header.sources
+    content: dict[str, Any] = {
+        "format": "bncli-codes",
+        "version": VERSION,
+        "rows": header.rows,
+        "cuts": cuts_json(replace(header.cuts, sampled_rows=None)),
+        "labels": list(header.labels),
+        "missing": list(header.missing),
+        "missing_tokens": None if header.missing_tokens is None else list(header.missing_tokens),
+        "weights": header.weights,
+        "sampled_rows": header.cuts.sampled_rows,
+        "sources": None
+        if sources is None
+        else {"files": sources.files, "bytes": sources.n_bytes, "sha256": sources.sha256},
+    }
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind, _ in header.columns]
+    return pa.schema(fields, {HEADER_KEY: text, _HEADER_CHECKSUM: _checksum(text)})
 
 
-def _proof(text: bytes) -> bytes:
-    """By which damage of the heading is seen."""
-    return str(zlib.crc32(text)).encode()
-
-
-def _sample_metadata(sample: Sample | None) -> dict[bytes, bytes]:
-    if sample is None:
-        return {}
-    dumped = dump_sample(sample.rows, sample.seed)
-    return {_SAMPLE: dumped, _CHECKSUM: str(zlib.crc32(dumped)).encode()}
+def _checksum(data: bytes) -> bytes:
+    return str(zlib.crc32(data)).encode()
 
 
 def read_codes(path: str) -> CodesFile:
-    """Open and maps a file; BncliError in one line for what is of another version, cut short or damaged."""
-    with _faults(path):
+    """Open and memory-map a file.
+
+    Raises BncliError if the file is damaged, truncated, or written by a newer bncli.
+    """
+    with _arrow_errors(path):
         with open(path, "rb") as file:
-            # The schema's message, with the marker and the length before it.
-            body = _first_message(file)
-            if not body:
-                _damaged(path, "it ends within its heading")
-            schema = pa.ipc.read_schema(pa.py_buffer(b"\xff\xff\xff\xff" + struct.pack("<i", len(body)) + body))
-            told = schema.metadata or {}
-            text = told.get(KEY, b"")
-            if told.get(PROOF, _proof(text)) != _proof(text):
-                _damaged(path, "its heading is not what was written")
-            heading = read_heading(text, path)
+            message = _schema_message(file)
+            if not message:
+                _fail(path, "it ends within its heading")
+            # `read_schema` expects the marker and the length in front of the message.
+            schema = pa.ipc.read_schema(pa.py_buffer(b"\xff\xff\xff\xff" + struct.pack("<i", len(message)) + message))
+            metadata = schema.metadata or {}
+            text = metadata.get(HEADER_KEY, b"")
+            if metadata.get(_HEADER_CHECKSUM, _checksum(text)) != _checksum(text):
+                _fail(path, "its heading is not what was written")
+            header = _read_header(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         reader = pa.ipc.open_file(pa.py_buffer(mapped))
-        if not reader.schema.equals(_schema(heading)):
-            _damaged(path, "its columns are not those of its heading")
-        *batches, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
+        if not reader.schema.equals(_arrow_schema(header)):
+            _fail(path, "its columns are not those of its heading")
+        *with_rows, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
         tail = {} if last.custom_metadata is None else dict(last.custom_metadata)
-        found = tuple(one.batch for one in batches)
-        for batch in found:
+        batches = tuple(each.batch for each in with_rows)
+        for batch in batches:
             batch.validate()
             if any(column.null_count for column in batch.columns):
-                _damaged(path, "it has null values")
-        if last.batch.num_rows or sum(batch.num_rows for batch in found) != heading.rows:
-            _damaged(path, f"it has not the {heading.rows:,} rows of its heading")
-        return CodesFile(path, heading, found, _counts(path, tail, heading), tail, _letting_go(mapped))
+                _fail(path, "it has null values")
+        if last.batch.num_rows or sum(batch.num_rows for batch in batches) != header.rows:
+            _fail(path, f"it has not the {header.rows:,} rows of its heading")
+        counts = json.loads(tail.get(_COUNTS, b"null"))
+        sizes = [n for _, _, n in header.columns if n]
+        if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:
+            _fail(path, "the counts of its codes are missing")
+        dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows does not have it
+        is_large = dont_need is not None and len(mapped) >= LARGE_FILE
+        release_pages = partial(mapped.madvise, cast(int, dont_need)) if is_large else None
+        return CodesFile(path, header, batches, tuple(map(tuple, counts)), tail, release_pages)
 
 
 @contextmanager
-def _faults(path: str) -> Iterator[None]:
-    """Whatever Arrow, or the metadata, may say about a file that is damaged."""
+def _arrow_errors(path: str) -> Iterator[None]:
+    """Turn everything that Arrow or damaged metadata may raise into a BncliError."""
     try:
         yield
     except OSError as error:
         if isinstance(error, pa.ArrowException) or error.errno is None:
-            _damaged(path, str(error).splitlines()[0])
+            _fail(path, str(error).splitlines()[0])
         raise cannot_read(path, error, is_data=True) from error
     except (pa.ArrowException, ValueError, TypeError, KeyError, IndexError, struct.error) as error:
-        _damaged(path, str(error).splitlines()[0] if str(error) else type(error).__name__)
+        _fail(path, str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
-def _damaged(path: str, what: str) -> NoReturn:
+def _fail(path: str, what: str) -> NoReturn:
     raise BncliError(f"the codes are damaged or cut off: {what}", where=path, hint="encode the table again")
 
 
-def _first_message(file: BinaryIO) -> bytes:
+def is_codes(path: str) -> bool:
+    """Return whether a regular file begins as a `.codes` file; the rest of it may be damaged."""
+    try:
+        if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return FORMAT_MARK in _schema_message(file)
+    except OSError:
+        return False
+
+
+def _schema_message(file: BinaryIO) -> bytes:
+    """Return the metadata of the first message of an Arrow file; empty if the file does not begin like one."""
     head = file.read(16)
     if len(head) < 16 or not head.startswith(_MAGIC):
         return b""
     length = struct.unpack("<i", head[12:])[0]
-    return file.read(length) if 0 < length < _LONGEST_HEADING else b""
+    return file.read(length) if 0 < length < _MOST_HEADER_BYTES else b""
 
 
-def _counts(path: str, tail: dict[bytes, bytes], heading: CodesHeader) -> tuple[tuple[int, ...], ...]:
-    counts = json.loads(tail.get(_COUNTS, b"null"))
-    sizes = [n for _, _, n in heading.columns if n]
-    if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:
-        _damaged(path, "the counts of its codes are missing")
-    return tuple(tuple(column) for column in counts)
-
-
-def _letting_go(mapped: mmap.mmap) -> Callable[[], None] | None:
-    dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows has none
-    return None if dont_need is None or len(mapped) < LARGE_FILE else partial(mapped.madvise, dont_need)
-
-
-def read_heading(text: bytes, path: str) -> CodesHeader:
-    """Return the heading, checked; BncliError for a newer version or what is not well made."""
+def _read_header(text: bytes, path: str) -> CodesHeader:
+    """Return the header, checked; BncliError if it is invalid or written by a newer bncli."""
     document = parse_json(text, f"{path}, heading")
     document.check_format("codes", VERSION)
-    fields = document.fields(_FIELDS)
-    cuts = cuts_of_document(fields["cuts"])
+    about_rows = ("labels", "missing", "missing_tokens", "weights", "sampled_rows", "sources")
+    fields = document.fields(("format", "version", "rows", "cuts", *about_rows))
+    cuts = parse_cuts(fields["cuts"])
+    names = {attribute.name for attribute in cuts.attributes}
     labels = fields["labels"].texts()
     if len(labels) < 2:
         fields["labels"].fail("a class has two labels or more")
     missing = fields["missing"].texts()
     for name in missing:
-        if name not in {attribute.name for attribute in cuts.attributes}:
+        if name not in names:
             fields["missing"].fail(f"there is no attribute '{name}'")
     weights = None if fields["weights"].value is None else fields["weights"].text()
-    if weights is not None and weights in {cuts.class_name, *(attribute.name for attribute in cuts.attributes)}:
+    if weights is not None and weights in {cuts.class_name, *names}:
         fields["weights"].fail(f"the name '{weights}' is given twice")
     tokens = None if fields["missing_tokens"].value is None else fields["missing_tokens"].texts()
-    sampled = None if fields["sampled_rows"].value is None else fields["sampled_rows"].integer(1)
+    sampled_rows = None if fields["sampled_rows"].value is None else fields["sampled_rows"].integer(1)
     rows = fields["rows"].integer(1)
-    cuts = replace(cuts, sampled_rows=sampled)
-    return CodesHeader(cuts, labels, rows, missing, tokens, weights, _read_sources(fields["sources"]))
+    sources = None
+    if fields["sources"].value is not None:
+        source = fields["sources"].fields(("files", "bytes", "sha256"))
+        sources = Fingerprint(source["files"].integer(1), source["bytes"].integer(0), source["sha256"].text())
+    return CodesHeader(replace(cuts, sampled_rows=sampled_rows), labels, rows, missing, tokens, weights, sources)
 
 
-def _read_sources(node: Node) -> Fingerprint | None:
-    if node.value is None:
-        return None
-    fields = node.fields(("files", "bytes", "sha256"))
-    return Fingerprint(fields["files"].integer(1), fields["bytes"].integer(0), fields["sha256"].text())
-
-
-def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> None:
-    """Raise BncliError if a message claims more than the file, or the free memory (bytes, None: unknown), can hold."""
-    size = file.seek(0, os.SEEK_END)
-    try:
-        messages = _of_stream(file, size) if kind == "stream" else _of_file(file, size)
-        for message in messages:
-            _check(file, message, size, memory)
-    except (struct.error, ValueError) as error:
-        raise BncliError("the file is damaged or cut off (invalid metadata)", where=path) from error
-    except _ClaimError as error:
-        raise BncliError(f"the file is damaged or cut off ({error})", where=path) from error
-    finally:
-        file.seek(0)
-
-
-def _of_stream(file: BinaryIO, size: int) -> Iterator[_Message]:
-    at = 0
-    while (message := _message_at(file, at, size)) is not None:
-        yield message
-        at = message.end
-
-
-def _message_at(file: BinaryIO, at: int, size: int) -> _Message | None:
-    """Return None at the end of a stream."""
-    if not 0 <= at <= size:
-        raise _ClaimError(f"a message at byte {at} of a file of {size}")
-    file.seek(at)
-    prefix = file.read(8)
-    if len(prefix) < 8:  # a stream may end without the mark of its end
-        return None
-    mark, length = struct.unpack("<Ii", prefix)
-    # Before Arrow 0.15 the length stood by itself.
-    begin, length = (at + 8, length) if mark == 0xFFFFFFFF else (at + 4, mark)
-    if length == 0:
-        return None
-    if not 0 < length <= size - begin:
-        raise _ClaimError(f"{length} bytes of metadata where {size - begin} are left")
-    file.seek(begin)
-    table = _Table.root(file.read(length))
-    begin, body = begin + length, table.number(3, "<q")
-    if not 0 <= body <= size - begin:
-        raise _ClaimError(f"a message of {body} bytes where {size - begin} are left")
-    return _Message(table, begin, begin + body)
-
-
-def _of_file(file: BinaryIO, size: int) -> Iterator[_Message]:
-    """Yield the messages that the footer names; it ends with its length and the magic word."""
-    file.seek(max(0, size - 10))
-    (length,) = struct.unpack("<i6x", file.read(10))
-    if not 0 < length <= size - 10:
-        raise _ClaimError(f"a footer of {length} bytes in a file of {size}")
-    file.seek(size - 10 - length)
-    footer = _Table.root(file.read(length))
-    for blocks in (footer.structs(2, _BLOCK), footer.structs(3, _BLOCK)):
-        for block in blocks:
-            message = _message_at(file, int(block["offset"]), size)
-            if message is not None:
-                yield message
-
-
-def _check(file: BinaryIO, message: _Message, size: int, memory: int | None) -> None:
-    header = message.table.number(1, "<B")
-    if header not in (_DICTIONARY, _BATCH):
-        return
-    batch = message.table.table(2)
-    if batch is not None and header == _DICTIONARY:
-        batch = batch.table(1)
-    if batch is None:
-        return
-    rows = batch.number(0, "<q")
-    if not 0 <= rows <= size * _ROWS_PER_BYTE:
-        raise _ClaimError(f"{rows} rows in {size} bytes")
-    compression = batch.table(3)
-    if compression is not None:
-        n_bytes = sum(_decompressed_sizes(file, message, batch, _EXPANSION.get(compression.number(0, "<b"), 0)))
-        if memory is not None and n_bytes > memory:
-            raise _ClaimError(f"a batch of {n_bytes} bytes, where {memory} are free")
-
-
-def _decompressed_sizes(file: BinaryIO, message: _Message, batch: _Table, expansion: int) -> Iterator[int]:
-    for offset, length in batch.structs(2, _BUFFER).tolist():
-        if not length:
-            continue
-        if not (offset >= 0 and 8 <= length <= message.end - message.begin - offset):
-            raise _ClaimError(f"a buffer of {length} bytes at {offset} of {message.end - message.begin}")
-        file.seek(message.begin + offset)
-        (claim,) = struct.unpack("<q", file.read(8))
-        # -1: this one was not worth compressing.
-        if not -1 <= claim <= length * expansion:
-            raise _ClaimError(f"{claim} bytes out of {length} compressed ones")
-        yield max(claim, length)
-
-
-def dump_sample(rows: Columns, seed: int | None) -> bytes:
-    """Return what `read_sample` reads."""
+def _dump_sample(rows: Columns, seed: int | None) -> bytes:
+    """Return the rows and the seed as a compressed Arrow stream."""
     assert rows.label is not None
-    columns = [_array(column) for column in (*rows.as_read.values(), rows.label)]
-    columns += [] if rows.weights is None else [pa.array(rows.weights)]
-    # numbered, for the weights may be called like a column
-    schema = pa.schema(
-        [(str(i), c.type) for i, c in enumerate(columns)], {_SEED: b"" if seed is None else b"%d" % seed}
-    )
+    columns = []
+    for column in (*rows.as_read.values(), rows.label):
+        if isinstance(column, NumericColumn):
+            columns.append(pa.array(column.values))
+        else:
+            codes = column.codes.astype(np.int32)
+            levels = pa.array(column.levels, pa.string())
+            columns.append(pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), levels))
+    if rows.weights is not None:
+        columns.append(pa.array(rows.weights))
+    # Columns are numbered, because the weights may have the name of another column.
+    fields = [(str(i), column.type) for i, column in enumerate(columns)]
+    schema = pa.schema(fields, {_SEED: b"" if seed is None else b"%d" % seed})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     return bytes(sink.getvalue())
 
 
-def _array(column: Column) -> pa.Array:
-    if isinstance(column, NumericColumn):
-        return pa.array(column.values)
-    codes = column.codes.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(column.levels, pa.string()))
-
-
-def read_sample(data: bytes, heading: CodesHeader) -> tuple[Columns, int | None]:
-    """Return the rows, and the seed; ValueError or Arrow's own errors for what is not well made."""
+def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]:
+    """Return the rows and the seed that `_dump_sample` wrote; ValueError or an Arrow error if they are invalid."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         batch = next(iter(reader), None)
     if batch is None:
         raise ValueError("the sample is empty")
     batch.validate(full=True)
-    attributes, metadata = heading.cuts.attributes, reader.schema.metadata or {}
-    if batch.num_columns != len(attributes) + 1 + (heading.weights is not None):
+    attributes, metadata = header.cuts.attributes, reader.schema.metadata or {}
+    if batch.num_columns != len(attributes) + 1 + (header.weights is not None):
         raise ValueError("the sample has not the columns of the codes")
-    read = {a.name: _column(column, a) for a, column in zip(attributes, batch.columns, strict=False)}
-    label = _column(batch.column(len(attributes)), None)
-    if not isinstance(label, CategoricalColumn) or label.levels != heading.labels or (label.codes < 0).any():
+    columns = {a.name: _sample_column(column, a) for a, column in zip(attributes, batch.columns, strict=False)}
+    label = _sample_column(batch.column(len(attributes)), None)
+    if not isinstance(label, CategoricalColumn) or label.levels != header.labels or (label.codes < 0).any():
         raise ValueError("the sample has not the labels of the codes")
-    weights = None if heading.weights is None else batch.column(batch.num_columns - 1).to_numpy()
+    weights = None if header.weights is None else batch.column(batch.num_columns - 1).to_numpy()
     seed = metadata.get(_SEED, b"")
-    if not seed and batch.num_rows != heading.rows:
+    if not seed and batch.num_rows != header.rows:
         raise ValueError("the sample has not all rows")
-    name = heading.cuts.class_name
-    return Columns(batch.num_rows, read, name, label, weights), int(seed) if seed else None
+    rows = Columns(batch.num_rows, columns, header.cuts.class_name, label, weights)
+    return rows, int(seed) if seed else None
 
 
-def _column(array: pa.Array, attribute: Attribute | None) -> Column:
-    """Return the column of an attribute; None: the class."""
+def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
+    """Return the column of an attribute, or of the class if `attribute` is None."""
     if isinstance(attribute, NumericAttribute):
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
             raise ValueError(f"the sample's column '{attribute.name}' holds no numbers")
@@ -591,14 +403,3 @@ def _column(array: pa.Array, attribute: Attribute | None) -> Column:
         raise ValueError("a column of names in the sample has no levels")
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return CategoricalColumn(codes, tuple(array.dictionary.to_pylist()))
-
-
-def is_codes(path: str) -> bool:
-    """Return whether a regular file is one of codes, by its first bytes; it may still turn out to be damaged."""
-    try:
-        if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as file:
-            return MARK in _first_message(file)
-    except OSError:
-        return False

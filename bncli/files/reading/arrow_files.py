@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.errors import BncliError
-from bncli.files.artifacts.codes import KEY, MARK, check_sizes
+from bncli.files.artifacts.arrow_sizes import check_sizes
+from bncli.files.artifacts.codes import FORMAT_MARK, HEADER_KEY
 from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of
 from bncli.files.reading.source import (
     BadRow,
@@ -62,7 +63,7 @@ class ColumnarFile:
         self._file = file
         self._reader = self._guarded(lambda: _open(file, kind, path))
         self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
-        if MARK in (self._schema.metadata or {}).get(KEY, b""):
+        if FORMAT_MARK in (self._schema.metadata or {}).get(HEADER_KEY, b""):
             what = "these are rows in codes, and not the values of a table"
             raise BncliError(
                 what, where=path, hint="learn from a .codes file alone, named by its path; score its table"

@@ -383,7 +383,7 @@ def read_coded(source: Source) -> Columns:
             what = f"{flag} has no effect on {source.paths[0]}, whose rows are codes"
             raise UsageError(what, hint="say it when the table is encoded")
     found = read_codes(source.paths[0])
-    if source.class_name not in (None, found.heading.cuts.class_name):
-        what = f"the class of {found.path} is '{found.heading.cuts.class_name}'"
+    if source.class_name not in (None, found.header.cuts.class_name):
+        what = f"the class of {found.path} is '{found.header.cuts.class_name}'"
         raise UsageError(what, hint=f"encode the table again with --class '{source.class_name}'")
     return with_positive(found.columns(), source.positive)

@@ -404,7 +404,7 @@ class CodesFileBatches:
 
     def __init__(self, source: Source) -> None:
         self._path, self._rows = source.paths[0], read_coded(source)
-        heading = read_codes(self._path).heading
+        heading = read_codes(self._path).header
         self.cuts, self.labels = heading.cuts, heading.labels
         self.weighted, self.missing_tokens = heading.weights is not None, heading.missing_tokens
 

@@ -261,7 +261,7 @@ def _resident_bytes() -> int:
 
 def _stamp(file: CodesFile) -> int:
     """Return a checksum of the counts in a file, which tells different files under the same name apart."""
-    return zlib.crc32(repr((file.heading.rows, file.counts)).encode())
+    return zlib.crc32(repr((file.header.rows, file.counts)).encode())
 
 
 def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int) -> RowBlock:
@@ -271,11 +271,11 @@ def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int)
     if _stamp(file) != stamp or file.batches[number].num_rows != n_rows:
         what = "a worker sees other codes under the same name"
         raise BncliError(what, where=path, hint="copy the same file to every machine")
-    batch, n_attributes = file.batches[number], len(file.heading.cuts.attributes)
-    place = {name: i for i, (name, _, _) in enumerate(file.heading.columns[:n_attributes])}
+    batch, n_attributes = file.batches[number], len(file.header.cuts.attributes)
+    place = {name: i for i, (name, _, _) in enumerate(file.header.columns[:n_attributes])}
     zeros = np.broadcast_to(np.zeros(1, np.uint8), n_rows)
     codes = tuple(batch.column(place[a.name]).to_numpy() if a.informative else zeros for a in schema.attributes)
-    weights = None if file.heading.weights is None else batch.column(n_attributes + 1).to_numpy()
+    weights = None if file.header.weights is None else batch.column(n_attributes + 1).to_numpy()
     return RowBlock(codes, batch.column(n_attributes).to_numpy(), weights)
 
 

@@ -36,8 +36,7 @@ from bncli.engine.data.dataset import code_dtype
 from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
-from bncli.files.artifacts.attributes import attribute_json
-from bncli.files.artifacts.cuts import dump_cuts
+from bncli.files.artifacts.cuts import attribute_json, dump_cuts
 from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns

@@ -17,7 +17,7 @@ from bncli.engine.data.columns import CodedColumn, ColumnsJoinedOnDemand
 from bncli.engine.data.dataset import Dataset, block_bounds
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError
-from bncli.files.artifacts.codes import KEY, CodedRows, CodesFile, CodesHeader, is_codes, read_codes, write_codes
+from bncli.files.artifacts.codes import HEADER_KEY, CodedRows, CodesFile, CodesHeader, is_codes, read_codes, write_codes
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
@@ -50,7 +50,7 @@ def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, n: int, weight
     path = tmp_path_factory.getbasetemp() / "x.codes"
     heading, rows = _write(path, n, "w" if weighted else None, n)
     found = read_codes(str(path))
-    assert found.heading == heading
+    assert found.header == heading
     assert [len(batch) for batch in found.batches] == [b - a for a, b in block_bounds(n)]
     columns = found.columns()
     for name, codes in zip(("n", "c"), rows.codes, strict=True):
@@ -73,7 +73,7 @@ def test_it_is_an_ordinary_arrow_file(tmp_path: Path) -> None:
         ("class", "uint8", False),
     ]
     assert table["c"].to_pylist() == rows.codes[1].tolist()
-    heading = json.loads(table.schema.metadata[KEY])
+    heading = json.loads(table.schema.metadata[HEADER_KEY])
     assert (heading["format"], heading["version"], heading["labels"]) == ("bncli-codes", 1, ["no", "yes"])
 
 
@@ -98,8 +98,8 @@ def test_other_files_are_no_codes(tmp_path: Path) -> None:
 def _with_heading(path: Path, **changed: Any) -> None:
     """The file again, with other values in its heading."""
     reader = pa.ipc.open_file(pa.py_buffer(path.read_bytes()))
-    heading = json.loads(reader.schema.metadata[KEY]) | changed
-    schema = reader.schema.with_metadata({KEY: json.dumps(heading).encode()})
+    heading = json.loads(reader.schema.metadata[HEADER_KEY]) | changed
+    schema = reader.schema.with_metadata({HEADER_KEY: json.dumps(heading).encode()})
     with pa.ipc.new_file(path, schema) as writer:
         for i in range(reader.num_record_batches):
             found = reader.get_batch_with_custom_metadata(i)

@@ -1,16 +1,24 @@
-"""The cuts file: there and back, and what a hand may do wrong."""
+"""The cuts file: round trips, mistakes made by hand, forms of numbers and dates, and the binned table."""
 
+from __future__ import annotations
+
+import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.errors import BncliError
-from bncli.files.artifacts.cuts import dump_cuts, read_cuts, write_cuts
+from bncli.files.artifacts.cuts import dump_cuts, form_json, read_cuts, read_form, write_binned_table, write_cuts
+from bncli.files.documents import Node
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 CUT_LISTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), unique=True, max_size=5).map(sorted).map(tuple)
@@ -178,3 +186,116 @@ def test_a_rule_that_cannot_be(tmp_path: Path, rule: Any) -> None:
     (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN], options={"group_levels": rule})))
     with pytest.raises(BncliError, match="whole number"):
         read_cuts(str(tmp_path / "c.json"))
+
+
+ORIGINS = st.one_of(st.integers(-719162, 2932896), st.integers(-(10**12), 10**12))
+FORMS = st.one_of(
+    st.builds(NumberForm, st.sampled_from(".,"), st.sampled_from(["", "€", "%", "US$", " a"])),
+    st.builds(NumberForm, st.just("."), st.just(""), st.lists(st.text(min_size=1), unique=True).map(tuple)),
+    st.builds(DateForm, st.just("d"), st.sampled_from(DATE_PARTS[:-1]), st.sampled_from(["ymd", "mdy", "yymd"])),
+    st.builds(lambda origin: DateForm("é", "days", "dmy", origin), ORIGINS),
+    st.just(DateForm("t", "hour", "time")),
+)
+
+
+@given(FORMS)
+def test_forms_read_back(form: Form) -> None:
+    assert read_form(Node(form_json(form), "f")) == form
+
+
+def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
+    forms: list[Form | None] = [
+        None,
+        NumberForm(","),
+        DateForm("d", "year", "dmy"),
+        DateForm("d", "days", "dmy", 19000),
+    ]
+    attributes = tuple(NumericAttribute(f"x{i}", False, (), (1.5,), form) for i, form in enumerate(forms))
+    cuts = Cuts("class", attributes)
+    path = tmp_path / "cuts.json"
+    path.write_text(dump_cuts(cuts))
+    assert read_cuts(str(path)) == cuts
+    assert dump_cuts(read_cuts(str(path))) == path.read_text()
+    assert path.read_text().count('"form"') == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"decimal": ";"}, "the decimal mark is '.' or ','"),
+        ({"decimal": 1}, "expected a text"),
+        ({"decimal": ".", "words": ["n/a", ""]}, "a word is empty"),
+        ({"decimal": ".", "words": ["n/a", "n/a"]}, "'n/a' is listed twice"),
+        ({"decimal": ".", "words": "n/a"}, "expected a list"),
+        ({"decimal": ",", "date": "d"}, "unknown key"),
+        ({"date": "d", "part": "month"}, "order"),
+        (
+            {"date": "d", "part": "minute", "order": "dmy"},
+            "unknown part 'minute' of a date, f, part; one of",
+        ),
+        ({"date": "d", "part": "month", "order": "ydm"}, "unknown order 'ydm' of a date"),
+        ({"date": "d", "part": "month", "order": "time"}, "a time of the day has an hour and no other part"),
+        ({"date": "d", "part": "days", "order": "dmy"}, "'days' is counted from an origin"),
+        ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' is counted from an origin"),
+        ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is no date"),
+        ({"date": "d", "part": "days", "order": "dmy", "origin": 1.5}, "expected a text"),
+        ({"date": "d", "part": "days", "order": "dmy", "origin": True}, "expected a"),
+        ([], "expected an object"),
+    ],
+)
+def test_wrong_forms_are_refused(form: Any, message: str) -> None:
+    with pytest.raises(BncliError, match=re.escape(message)):
+        read_form(Node(form, "f"))
+
+
+def test_a_column_of_dates_is_read_in_one_way(tmp_path: Path) -> None:
+    path = tmp_path / "cuts.json"
+    orders = [DateForm("d", "year", "dmy"), DateForm("d", "month", "mdy")]
+    for attributes, message in (
+        ([("d.year", orders[0]), ("d.month", orders[1])], "the dates of 'd' are read in two orders"),
+        ([("d.year", orders[0]), ("d", None)], "'d.year' is made from the dates of 'd', which is used itself"),
+    ):
+        cuts = Cuts("class", tuple(NumericAttribute(name, False, (), (), form) for name, form in attributes))
+        path.write_text(dump_cuts(cuts))
+        with pytest.raises(BncliError, match=message):
+            read_cuts(str(path))
+
+
+AGE = NumericAttribute("age, in years", True, (1.0, 1.0, 1.0), (2.5,))
+NAMES = CategoricalAttribute("who", False, (1.0, 1.0, 1.0), ('o"n, e', "two\nlines", "three"))
+SCHEMA = Schema("class", ("no", "yes, sir"), (AGE, NAMES))
+
+
+def test_binned_values_are_written_as_intervals(tmp_path: Path) -> None:
+    attributes = (
+        NumericAttribute("x", False, (), (1.0, 0.1 + 0.2)),
+        NumericAttribute("all", False, (), ()),
+    )
+    codes = np.array([0, 1, 2], np.uint8), np.zeros(3, np.uint8)
+    path = tmp_path / "binned.csv"
+    write_binned_table(str(path), Dataset(Schema("y", ("n", "p"), attributes), codes, np.zeros(3, np.uint8)), "w")
+    assert path.read_text().splitlines() == [
+        "x,all,y",
+        '"(-inf,1]","(-inf,inf)",n',
+        '"(1,0.30000000000000004]","(-inf,inf)",n',
+        '"(0.30000000000000004,inf)","(-inf,inf)",n',
+    ]
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)), max_size=20),
+    weighted=st.booleans(),
+)
+def test_the_table_reads_back(tmp_path_factory: object, rows: list[tuple[int, int, int]], weighted: bool) -> None:
+    path = Path(tmp_path_factory.getbasetemp()) / "binned.csv"  # type: ignore[attr-defined]
+    columns = np.array(rows, np.uint8).reshape(-1, 3).T
+    weights = np.arange(1, len(rows) + 1) / 4 if weighted else None
+    write_binned_table(str(path), Dataset(SCHEMA, (columns[0], columns[1]), columns[2], weights), "w")
+    with path.open(newline="") as file:
+        header, *read = csv.reader(file)
+    assert header == ["age, in years", "who", "class"] + ["w"] * weighted
+    expected = [[["(-inf,2.5]", "(2.5,inf)", ""][a], NAMES.levels[b], SCHEMA.labels[c]] for a, b, c in rows]
+    assert [row[:3] for row in read] == expected
+    if weights is not None:
+        assert [float(row[3]) for row in read] == weights.tolist()
+        assert [row[3] for row in read] == [f"{weight:g}" for weight in weights]

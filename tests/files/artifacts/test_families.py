@@ -1,7 +1,8 @@
-"""Families in a model file that join codes: there and back, and what a forger may not do."""
+"""Families of a model file that bin codes: round trips, size, and forged descriptions."""
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Ensemble, Model, Tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Family, Regions
 from bncli.errors import ModelError
-from bncli.files.artifacts.archive import pack
+from bncli.files.artifacts import families
+from bncli.files.artifacts.archive import npy_bytes, pack
 from bncli.files.artifacts.model import dump_model
 from bncli.recipe import Recipe
 from tests.files.archives import forged, members, read
 from tests.files.artifacts.test_model import BYTES, assert_same
+from tests.many_tables import boosted_model, mixed_ensemble, random_schema
 from tests.strategies import regrouped_models
 
 SCHEMA = Schema(
@@ -134,3 +137,154 @@ def test_a_sealed_description_with_other_numbers_never_crashes(
         assert "\n" not in str(error)  # noqa: PT017
     else:
         assert compile_scorer(model).n_labels == 2
+
+
+MANY_SCHEMA = Schema(
+    "y",
+    ("n", "p"),
+    (
+        NumericAttribute("age", True, (9.0, 1.0, 2.0, 3.0, 1.0), (1.0, 2.0, 3.0)),
+        CategoricalAttribute("colour", True, (1.0, 2.0, 3.0, 4.0), ("p", "q", "r")),
+    ),
+)
+MANY_GROUPINGS = (((0, 1, 1, 1, 2), None), ((0, 0, 0, 0, 1), (0, 1, 0, 2)), (None, (0, 0, 0, 1)))
+MANY_FAMILIES = tuple(
+    Family.over((0, 1), MANY_SCHEMA.cardinalities, groupings=MANY_GROUPINGS[f % 3]) for f in range(families.MANY_BINNED)
+)
+MANY_TABLES = Tables(
+    np.zeros(2),
+    MANY_FAMILIES,
+    tuple(np.arange(2.0 * f.n_cells).reshape(-1, 2) + i for i, f in enumerate(MANY_FAMILIES)),
+)
+MANY_MODEL = Model(MANY_SCHEMA, Regions(((0, 1),)), MANY_TABLES, Recipe(), 11, "0.1.0")
+MANY_CONTENT = dump_model(MANY_MODEL)
+
+
+def test_very_many_families_come_back(tmp_path: Path) -> None:
+    again = read(tmp_path, MANY_CONTENT)
+    assert_same(again, MANY_MODEL)
+    assert dump_model(again) == MANY_CONTENT
+
+
+def test_groups_are_the_last_codes_of_intervals_and_the_codes_of_levels() -> None:
+    description = described(MANY_CONTENT)
+    assert description["version"] == 5
+    found = [family["groups"] for family in description["families"][:3]]
+    assert found == [[[0], None], [[], [0, 1, 0]], [None, [0, 0, 0]]]
+    assert list(members(MANY_CONTENT)) == ["model.json", "bias.npy", "tables.npy"]
+    stacked = np.load(io.BytesIO(members(MANY_CONTENT)["tables.npy"]))
+    np.testing.assert_array_equal(stacked, np.concatenate(MANY_TABLES.weights))
+
+
+def test_one_family_fewer_has_the_form_that_older_readers_know() -> None:
+    fewer = replace(MANY_MODEL, predictor=Tables(MANY_TABLES.bias, MANY_FAMILIES[1:], MANY_TABLES.weights[1:]))
+    content = dump_model(fewer)
+    assert described(content)["version"] == 4
+    assert described(content)["families"][0]["merges"] == [[0, 0, 0, 0, 1], [0, 1, 0, 2]]
+    assert "tables/0.npy" in members(content)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_a_thousand_tables_cost_little_more_than_their_numbers(tmp_path: Path, n_labels: int) -> None:
+    model = boosted_model(random_schema(20, n_labels), 1000)
+    content = dump_model(model)
+    numbers = sum(weights.nbytes for weights in model.tables.weights)
+    assert len(content) < numbers + 200_000
+    assert_same(read(tmp_path, content), model)
+
+
+def test_an_ensemble_of_them_comes_back(tmp_path: Path) -> None:
+    model = mixed_ensemble(random_schema(9, 3), 300)
+    again = read(tmp_path, dump_model(model))
+    assert isinstance(again.predictor, Ensemble)
+    assert isinstance(model.predictor, Ensemble)
+    assert dump_model(again) == dump_model(model)
+    for one, other in zip(again.predictor.components, model.predictor.components, strict=True):
+        assert (one.weight, one.name, one.tables.families) == (other.weight, other.name, other.tables.families)
+        for a, b in zip(one.tables.weights, other.tables.weights, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@given(regrouped_models())
+@settings(max_examples=50)
+def test_any_families_come_back(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "MANY_BINNED", 1)
+        content = dump_model(model)
+        assert b'"merges"' not in members(content)["model.json"]
+        again = read(tmp_path_factory.getbasetemp(), content)
+        assert_same(again, model)
+        assert dump_model(again) == content
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({}, r"expected a list, found an object, .*families\[1\]\.groups"),
+        ([[0]], r"1 groups for 2 attributes, .*families\[1\]\.groups"),
+        ([3, None], r"expected a list, found a number, .*groups\[0\]"),
+        ([[0.5], None], "expected a whole number"),
+        ([[True], None], "expected a whole number"),
+        ([[-1], None], "out of range"),
+        ([[10**30], None], "out of range"),
+        ([[3], None], r"rise, below the last of the 4 intervals, .*groups\[0\]"),
+        ([[1, 1], None], "rise, below the last"),
+        ([[2, 1], None], "rise, below the last"),
+        ([[0, 1, 2, 3], None], "rise, below the last"),
+        ([None, []], "0 coarse codes for the 3 levels of 'colour'"),
+        ([None, [0, 1, 0, 2]], r"4 coarse codes for the 3 levels of 'colour', .*groups\[1\]"),
+        ([None, [0, 2, 2]], "count from 0, each of them used"),
+        ([None, [1, 1, 1]], "count from 0, each of them used"),
+        ([None, None], r"tables\.npy has not the size"),
+        ([[0], [0, 1, 0]], r"tables\.npy has not the size"),
+    ],
+)
+def test_forged_groups_are_refused(tmp_path: Path, groups: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        read(tmp_path, forged(MANY_CONTENT, lambda description: description["families"][1].update(groups=groups)))
+    assert "\n" not in str(caught.value)
+
+
+def test_groups_and_merges_are_not_both_read(tmp_path: Path) -> None:
+    merges = [[0, 0, 0, 0, 1], [0, 1, 0, 2]]
+    with pytest.raises(ModelError, match="groups or merges, not both"):
+        read(tmp_path, forged(MANY_CONTENT, lambda description: description["families"][1].update(merges=merges)))
+
+
+def test_a_family_too_many_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"tables\.npy has not the size"):
+        read(tmp_path, forged(MANY_CONTENT, lambda d: d["families"].append(d["families"][0])))
+    parts = members(MANY_CONTENT)
+    shape = np.load(io.BytesIO(parts["tables.npy"])).shape
+    for array, message in (
+        (np.full(shape, np.nan), "finite float64 numbers"),
+        (np.zeros(shape[::-1]), "not the size|of shape"),
+        (np.zeros((shape[0] - 1, 2)), "not the size"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            read(tmp_path, pack({**parts, "tables.npy": npy_bytes(array)}.items()))
+    with pytest.raises(ModelError, match="members are not those"):
+        read(tmp_path, pack({"model.json": parts["model.json"], "bias.npy": parts["bias.npy"]}.items()))
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_a_sealed_compact_description_with_other_numbers_never_crashes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = bytearray(members(MANY_CONTENT)["model.json"])
+    start = text.index(b'"families"')
+    for _ in range(data.draw(st.integers(1, 3))):
+        text[data.draw(st.integers(start, start + 300))] = data.draw(st.sampled_from(b"0123456789,[]-"))
+    try:
+        model = read(tmp_path_factory.getbasetemp(), pack({**members(MANY_CONTENT), "model.json": bytes(text)}.items()))
+    except ModelError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert compile_scorer(model).n_labels == 2
+
+
+def test_few_numbers_that_stand_for_too_many_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "MOST_CODES", 1000)
+    with pytest.raises(ModelError, match="all groupings together have more than 1,000 codes"):
+        read(tmp_path, MANY_CONTENT)

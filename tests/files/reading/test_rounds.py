@@ -123,7 +123,7 @@ def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> No
     two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
     assert two.batches == one.batches
     assert two.counts == one.counts
-    assert two.heading == one.heading
+    assert two.header == one.header
 
 
 @pytest.mark.usefixtures("tight")
@@ -135,7 +135,7 @@ def test_cuts_of_a_sample_are_told_wherever_they_go(parts: Path, tmp_path: Path)
     assert sampled is not None
     assert 800 <= sampled <= 820
     discretized = discretize(source, recipe, cuts_out=cuts, output=str(tmp_path / "binned.csv"))
-    assert replace(read_cuts(cuts), options={}) == replace(read_codes(codes).heading.cuts, options={})
+    assert replace(read_cuts(cuts), options={}) == replace(read_codes(codes).header.cuts, options={})
     assert discretized.rows == len((tmp_path / "binned.csv").read_text().splitlines()) - 1 == ROWS
     files = []
     for paths, given in ((source, None), (source, cuts), (Source((codes,)), None), (Source((codes,)), codes)):
@@ -229,7 +229,7 @@ def test_what_is_first_met_in_a_row_that_does_not_count_is_known(tmp_path: Path,
     (tmp_path / "t.csv").write_text("x,hole,name,w,class\n" + "\n".join(lines) + "\n")
     source = Source((str(tmp_path / "t.csv"),), weights="w", drop_unlabelled=True)
     encode(source, Recipe(), output=str(tmp_path / "t.codes"))
-    heading = read_codes(str(tmp_path / "t.codes")).heading
+    heading = read_codes(str(tmp_path / "t.codes")).header
     assert heading.rows == n - 2
     assert set(heading.missing) == {"x", "hole"}
     assert set(heading.cuts.attributes[2].levels) == {"b", "once"}  # type: ignore[union-attr]

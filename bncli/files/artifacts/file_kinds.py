@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes: so that a mix-up can be named instead of guessed at."""
+"""What kind of file this is, recognised from its first bytes, so that an error can name a file that was mixed up."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bncli.files.documents import Node, parse_json
 from bncli.files.exports import export_formats
 from bncli.files.paths import cannot_read
 
-HEAD = 1 << 16
-"""So many first bytes are enough to tell."""
+HEAD_BYTES = 1 << 16
+"""How much of the beginning of a file `recognise` looks at."""
 
 
 class FileKind(NamedTuple):
-    """What kind of file this is.
+    """The kind of a file.
 
-    `description` completes "this is ..."; `kind` is model, counts, cuts, structure, monitor, json (of another kind),
-    the word of a format that models are exported in, or other.
+    `kind` is model, counts, cuts, structure, monitor, json (any other JSON file), the word of an export format, or
+    other. `description` completes the sentence "this is ...".
     """
 
     kind: str
@@ -45,42 +45,41 @@ _MAGIC = {
 
 
 def recognise(head: bytes) -> FileKind:
-    """Return what the file that begins with `head` is; a model may still turn out to be damaged."""
+    """Return the kind of the file that begins with `head`; the rest of the file may still be damaged."""
     if not head.strip():
         return FileKind("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):
-        # The name of the first member stands behind the 30 bytes of its header.
-        found = next((known for name, known in _ARCHIVES.items() if head.startswith(name, 30)), None)
-        return found or FileKind("other", "a ZIP archive of another kind")
+        # The name of the first member follows the 30 bytes of its header.
+        archive = next((kind for name, kind in _ARCHIVES.items() if head.startswith(name, 30)), None)
+        return archive or FileKind("other", "a ZIP archive of another kind")
     for magic, description in _MAGIC.items():
         if head.startswith(magic):
             return FileKind("other", description)
-    if head[:HEAD].removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
-        return _recognise_json(head[:HEAD])
-    if b"\0" in head[:HEAD]:
+    head = head[:HEAD_BYTES]
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
+        name = re.search(rb'"format"\s*:\s*"bncli-(cuts|structure|monitor)"', head)
+        if name is None:
+            return FileKind("json", "a JSON file of another kind")
+        return FileKind(name[1].decode(), f"a bncli {name[1].decode()} file")
+    if b"\0" in head:
         return FileKind("other", "a binary file of an unknown kind")
     for form in export_formats():
-        if form.signature is not None and re.match(form.signature.beginning, head[:HEAD]):
+        if form.signature is not None and re.match(form.signature.beginning, head):
             return FileKind(form.word, form.signature.description)
     return FileKind("other", "a text file, perhaps a table")
 
 
-def _recognise_json(head: bytes) -> FileKind:
-    named = re.search(rb'"format"\s*:\s*"bncli-(cuts|structure|monitor)"', head)
-    if named is None:
-        return FileKind("json", "a JSON file of another kind")
-    kind = named[1].decode()
-    return FileKind(kind, f"a bncli {kind} file")
-
-
 def read_document(path: str, name: str, version: int) -> Node:
-    """Return the JSON document of a `bncli-<name>` file of at most this version."""
+    """Return the content of a JSON file of the format `bncli-<name>`, of at most this version.
+
+    Raises BncliError if the file cannot be read, is of another kind or version, or is not valid JSON.
+    """
     try:
         with open(path, "rb") as file:
-            head = file.read(HEAD)
-            found = recognise(head)
-            if found.kind not in (name, "json"):
-                raise BncliError(f"this is {found.description}, not a bncli {name} file", where=path)
+            head = file.read(HEAD_BYTES)
+            file_kind = recognise(head)
+            if file_kind.kind not in (name, "json"):
+                raise BncliError(f"this is {file_kind.description}, not a bncli {name} file", where=path)
             document = parse_json(head + file.read(), path)
     except OSError as error:
         raise cannot_read(path, error) from error

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bncli.files.artifacts.recognition import recognise
+from bncli.files.artifacts.file_kinds import recognise
 
 
 @pytest.mark.parametrize(
