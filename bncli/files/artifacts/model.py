@@ -35,14 +35,14 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     QUANTILES,
+    DecisionRule,
     Ensemble,
     HeldOutScores,
     Model,
     Numbers,
     Pool,
-    DecisionRule,
-    SelfTest,
     PredictionSets,
+    SelfTest,
     Threshold,
     TrainingLogP,
 )

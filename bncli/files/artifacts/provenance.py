@@ -21,7 +21,7 @@ from typing import Any
 from bncli.catalogue import KEYS, LEARNING, OMITTED_IF_NONE
 from bncli.catalogue.choices import Choice, Option, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Integer, NumberChoice, Real, Switch
-from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, TriedPenalty, TriedArcs
+from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
