@@ -48,7 +48,7 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
     TypeError for an unknown option.
     """
-    extras = fitting.FitExtras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
+    quantiles = bool(options.pop("log_p_quantiles", False))
     columns, words = split_options(options)
     chosen = _learning(words)
     one_of("unseen", unseen)
@@ -59,7 +59,7 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
         run = run_of(threads, kept.enter_context(watching(progress)))
         supplied = chosen.supplied
         report = fitting.fit(
-            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, extras=extras, run=run
+            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, log_p_quantiles=quantiles, run=run
         )
         told = report.as_json()
         del told["model"]

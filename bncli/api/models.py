@@ -29,7 +29,7 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.model import dump_model, read_model
 from bncli.files.artifacts.monitors import monitor_json, monitored_model
 from bncli.files.reading.rows_by_schema import Batches
-from bncli.steps.model_views import NamedEffect, effects_report
+from bncli.steps.effects_and_regions import NamedEffect, effects_report
 from bncli.steps.score import decision_options_of, rule_to_score, warn_about_threshold
 from bncli.steps.score_rows import ScoredBlock, ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
@@ -304,11 +304,11 @@ class Model:
         method: temperature, isotonic or per-class (see `bncli help calibration`). Of the table can be said `class_`,
         `weights`, `missing`, `drop_unlabelled` and of a file how to read it, as to `fit`. Raises BncliError.
         """
-        from bncli.steps.calibrate import calibrated
+        from bncli.steps.calibrate import calibrate_model
 
         said = source_options(columns, LABELLED) | ({"allow_missing_columns": True} if allow_missing_columns else {})
         with in_python(), one_thread(), source_of(table, **said) as source:
-            return Model(calibrated(self._model, source, method, run=run_of(threads)), self.report)
+            return Model(calibrate_model(self._model, source, method, run=run_of(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file, the same bytes as those of `bncli fit`."""

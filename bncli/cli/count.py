@@ -54,7 +54,7 @@ def command(**typed: Any) -> None:
         raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count
-    from bncli.steps.inputs import read_supplied
+    from bncli.steps.supplied_files import read_supplied
     from bncli.watch import Run
 
     structure = typed["structure"]

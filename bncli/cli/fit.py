@@ -83,7 +83,7 @@ def command(**typed: Any) -> None:
         settings.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
-    from bncli.steps.fit import FitExtras, fit, fit_counts
+    from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
 
     if typed["report"] and typed["dry_run"]:
@@ -112,8 +112,8 @@ def command(**typed: Any) -> None:
         if source is None:
             report = fit_counts(str(counts), chosen.recipe, **how)
         else:
-            extras = FitExtras(options.named(typed["trace"]), typed["log_p_quantiles"])
-            report = fit(source, chosen.recipe, extras=extras, **how)
+            trace, log_p_quantiles = options.named(typed["trace"]), typed["log_p_quantiles"]
+            report = fit(source, chosen.recipe, trace=trace, log_p_quantiles=log_p_quantiles, **how)
         pages.write_page(typed, lambda: _page(report))
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:

@@ -69,7 +69,7 @@ def command(**typed: Any) -> None:
     if typed["as_csv"]:
         if not isinstance(report, ModelReport) or report.effects is None:
             raise ModelError("only a model has effects", where=typed["file"])
-        from bncli.steps.model_views import effects_csv
+        from bncli.steps.effects_and_regions import effects_csv
 
         console.text(effects_csv(report.effects, report.labels))
     elif console.as_json:

@@ -61,7 +61,9 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         elif report.structure_file is None:
-            console.text(report.text())
+            from bncli.files.exports.structure_json import dump_structure
+
+            console.text(dump_structure(report.structure))
 
 
 def _refuse_bootstrap(resamples: int | None, structure: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bncli.cli.settings import Setting
     from bncli.recipe import Recipe
-    from bncli.steps.inputs import SuppliedFiles
+    from bncli.steps.supplied_files import SuppliedFiles
 
 
 CUTS_FILE = flag(
@@ -129,7 +129,7 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     """Return the recipe of the words with all the settings that go with them."""
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds
-    from bncli.steps.inputs import read_supplied
+    from bncli.steps.supplied_files import read_supplied
 
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
@@ -143,7 +143,7 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
         )
     supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    files = SuppliedKinds(cuts, file, supplied.kind, typed.get("trace"), counts, coded)
+    files = SuppliedKinds(cuts, file, supplied.region_method, typed.get("trace"), counts, coded)
 
     def recipe(keys: Iterable[str]) -> Recipe:
         return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bncli.engine.model import ChosenPenalty, HeldOutLoss, Restarts, Shrinkage, TriedArcs, TriedCandidate
     from bncli.engine.parameters.network_scores import ScoredNetwork
     from bncli.engine.structures.named_structure import NamedRegions
-    from bncli.steps.model_views import EffectsReport, NamedEffect, NamedStep, RegionsReport
+    from bncli.steps.effects_and_regions import EffectsReport, NamedEffect, NamedStep, RegionsReport
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")

@@ -39,7 +39,7 @@ from bncli.files.artifacts.model import calibration_json, dump_model, read_model
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
-from bncli.steps.run import limited
+from bncli.steps.run import with_memory_limit
 from bncli.watch import Run
 
 _CODES = ("types_changed", "cuts_changed", "levels_changed")
@@ -330,7 +330,7 @@ def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Ge
     needed = [schema.attributes[i].name for i in scorer.used]
     columns = np.array([labels.index(label) for label in schema.labels])
     step = max(1, _NUMBERS_PER_BLOCK // len(labels))
-    with Batches(source, schema, needed, run=limited(run)) as batches:
+    with Batches(source, schema, needed, run=with_memory_limit(run)) as batches:
         for batch in batches:
             n = batch.columns.n_rows
             codes = encode_attributes(batch.columns, schema, scorer.used, allow_missing=bool(batches.absent)).codes

@@ -1,4 +1,4 @@
-"""Learns cut points, and writes the cuts file, the binned table, or both."""
+"""Learn cut points, and write a cuts file, the binned table, or both."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
+from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Run, Stage
 
 _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
@@ -23,9 +23,9 @@ _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feathe
 
 @dataclass(frozen=True)
 class DiscretizeReport:
-    """The cuts learnt, and which files were written (None: not asked for).
+    """The cuts, and the files that were written (None: not written).
 
-    `attributes` are those of the cuts, with what is known of the rows.
+    `attributes` are those of the cuts, with the frequencies of their values in the table.
     """
 
     rows: int
@@ -55,7 +55,10 @@ def discretize(
     output: str | None = None,
     run: Run = Run(),
 ) -> DiscretizeReport:
-    """Learn the cuts of `source` (or takes those supplied); writes them and the binned table where asked."""
+    """Learn the cuts of `source`, or use the supplied ones; write them to `cuts_out` and the binned table to `output`.
+
+    Both outputs are optional.
+    """
     refuse_ending(output, _NOT_CSV, "the binned table is written as CSV")
     check_outputs((cuts_out, output), (*source.paths, source.schema_file, *supplied.paths))
     stopwatch = Stopwatch(run.watch)
@@ -63,19 +66,22 @@ def discretize(
     stopwatch(Stage("read"))
     columns = supplied.read(source, run, recipe)
     stopwatch(Stage("discretize"))
-    options = recipe.options(DISCRETIZERS.method(recipe.discretize))
-    rule = recipe.group_levels
     data = learn_dataset(
-        columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
+        columns,
+        discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
+        given=supplied.cuts,
+        run=run,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
-    learnt = supplied.cuts or replace(
-        cuts_of_schema(data.schema, recipe),
-        sampled_rows=None if columns.origin is None else columns.origin.sampled_rows,
-    )
+    cuts = supplied.cuts
+    if cuts is None:
+        sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
+        cuts = replace(cuts_of_schema(data.schema, recipe), sampled_rows=sampled_rows)
     if cuts_out is not None:
-        write_cuts(cuts_out, learnt)
+        write_cuts(cuts_out, cuts)
     if output is not None:
         stopwatch(Stage("write"))
         weights = source.weights or read_schema_file(source).weights or "weight"
         write_binned_table(output, data, weights)
-    return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())
+    return DiscretizeReport(data.n_rows, cuts_out, output, cuts, data.schema.attributes, stopwatch.seconds())

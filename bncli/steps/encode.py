@@ -1,9 +1,8 @@
-"""Writes a table as codes, which learning commands take in its place."""
+"""Write a table as codes, in a file that the learning commands accept in place of the table."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,6 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.errors import UsageError
@@ -23,20 +21,22 @@ from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import SampledTable
 from bncli.recipe import Recipe
 from bncli.steps.cluster.tasks import reading
-from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
+from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Note, Run, Stage, Watch
 
-SAMPLE_CELLS = 1 << 24
-"""So many values, rows times columns, are kept as they were read at most."""
-
-
+MOST_SAMPLE_CELLS = 1 << 24
+"""The largest sample, in rows times columns, whose values are stored as they were read."""
 _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".json", ".bnc", ".counts")
 
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What was written: `sampled_rows`, of how many rows the cuts were learnt, None: of all; `bytes` of the file."""
+    """What was written.
+
+    cuts: number of cut points. sampled_rows: number of rows that the cuts were learnt from, None for all. bytes: size
+    of the file.
+    """
 
     codes: str
     rows: int
@@ -60,19 +60,19 @@ def encode(
     supplied: SuppliedFiles = SuppliedFiles(),
     run: Run = Run(),
 ) -> EncodeReport:
-    """Return codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
+    """Encode `source` by supplied cuts, or cuts learnt from it, and write the `.codes` file."""
     path = default_output_path(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if is_codes_table(source.paths):
         raise UsageError("these rows are codes already", where=source.paths[0])
     check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
-    recipe = supplied.recipe(recipe)
+    recipe = supplied.update_recipe(recipe)
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
     with reading(source, run) as run:
-        found = supplied.first_round(source, recipe, run)
-        columns = found if isinstance(found, Columns) else found.rows
+        table = supplied.read_or_sample(source, recipe, run)
+        columns = table if isinstance(table, Columns) else table.rows
         run.watch(Stage("discretize"))
         data = learn_dataset(
             columns,
@@ -83,65 +83,52 @@ def encode(
             **recipe.options(DISCRETIZERS.method(recipe.discretize)),
         )
         cuts = supplied.cuts or cuts_of_schema(data.schema, recipe)
-        sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
-        schema = data.schema
+        sample = _draw_sample(columns, cuts, recipe.seed or 0, run.watch)
+        # A fingerprint takes files that can be read a second time.
+        inputs = find_inputs(source.paths, keep=False)
+        are_files = all(table_file.is_regular for table_file in inputs)
         weights = source.weights or read_schema_file(source).weights or "weight"
-        heading = CodesHeader(
+        header = CodesHeader(
             cuts,
-            schema.labels,
+            data.schema.labels,
             data.n_rows,
-            missing=tuple(attribute.name for attribute in schema.attributes if attribute.missing),
+            missing=tuple(attribute.name for attribute in data.schema.attributes if attribute.missing),
             missing_tokens=source.missing_tokens,
             weights=None if data.weights is None else weights,
-            sources=_fingerprint(source.paths),
+            sources=Fingerprint.of([table_file.path for table_file in inputs]) if are_files else None,
         )
         run.watch(Stage("write"))
-        if isinstance(found, SampledTable):
+        if isinstance(table, SampledTable):
             sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
             cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
-            heading = replace(heading, cuts=cuts, rows=found.count(cuts))
-            write_codes(path, heading, found.row_blocks(cuts), sample)
+            header = replace(header, cuts=cuts, rows=table.count(cuts))
+            write_codes(path, header, table.row_blocks(cuts), sample)
         else:
-            write_codes(path, heading, _blocks(data), sample)
-    return _report(path, heading, stopwatch.seconds())
+            blocks = (CodedRows(block.codes, block.labels, block.weights) for block in data.row_blocks())
+            write_codes(path, header, blocks, sample)
+    return EncodeReport(
+        codes=path,
+        rows=header.rows,
+        attributes=len(header.cuts.attributes),
+        classes=len(header.labels),
+        cuts=sum(len(a.cuts) for a in header.cuts.attributes if isinstance(a, NumericAttribute)),
+        sampled_rows=header.cuts.sampled_rows,
+        bytes=os.stat(path).st_size,
+        seconds=stopwatch.seconds(),
+    )
 
 
-def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
-    """Return the rows that choosing a penalty would draw, as they were read.
+def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
+    """Return the rows, as they were read, that choosing a penalty would draw.
 
-    None where cuts are made by hand or too many.
+    None, if the cuts were not made by a discretizer, or if the sample would be too large to store.
     """
     if cuts.method not in DISCRETIZERS.words:
         return None
     attributes = {attribute.name: columns.attributes[attribute.name] for attribute in cuts.attributes}
     rows = sample_of(replace(columns, attributes=attributes), seed)
-    if rows.n_rows * (len(attributes) + 1) > SAMPLE_CELLS:
+    if rows.n_rows * (len(attributes) + 1) > MOST_SAMPLE_CELLS:
         what = f"{rows.n_rows:,} rows of {len(attributes):,} attributes are too many to be kept as they were read"
         watch(Note(f"{what}: a penalty will be chosen on the codes as they are"))
         return None
     return Sample(rows, None if rows.n_rows == columns.n_rows else seed)
-
-
-def _fingerprint(paths: Sequence[str]) -> Fingerprint | None:
-    """Return None of what can be read only once."""
-    inputs = find_inputs(paths, keep=False)
-    return Fingerprint.of([one.path for one in inputs]) if all(one.is_regular for one in inputs) else None
-
-
-def _blocks(data: Dataset) -> Iterator[CodedRows]:
-    for block in data.row_blocks():
-        yield CodedRows(block.codes, block.labels, block.weights)
-
-
-def _report(path: str, heading: CodesHeader, seconds: dict[str, float]) -> EncodeReport:
-    cuts = sum(len(a.cuts) for a in heading.cuts.attributes if isinstance(a, NumericAttribute))
-    return EncodeReport(
-        path,
-        heading.rows,
-        len(heading.cuts.attributes),
-        len(heading.labels),
-        cuts,
-        heading.cuts.sampled_rows,
-        os.stat(path).st_size,
-        seconds,
-    )

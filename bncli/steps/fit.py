@@ -1,19 +1,17 @@
-"""Learns a model from a table and writes it: `fit` reads, learns, writes, and reports what came of it."""
+"""Fit a model to a table, or to counts, and write it: `fit` reads, learns, writes and reports."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
 from bncli.engine.coding import missing_policy
-from bncli.engine.data.schema import NumericAttribute, ReadingRules, Schema, Unseen
+from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.monitoring import even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
@@ -29,30 +27,32 @@ from bncli.files.reading.column_assembly import check_labels, warn_about_numeric
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import refuse_on_cluster, rows_on_cluster
-from bncli.steps.inputs import SuppliedFiles
-from bncli.steps.model_views import RegionsReport, regions_report
-from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
+from bncli.steps.effects_and_regions import RegionsReport, regions_report
+from bncli.steps.run import NamedMove, Recorder, with_memory_limit
+from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Note, Run, Stage
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """What was learnt from how much, how well it fits, and how long each stage took.
+    """What was learnt from which data, how well it fits, and how long each stage took.
 
-    `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
-    structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
-    others do not help to tell the class. `holes` counts the missing values of informative attributes that are
-    marginalized: none where missing_policy is `level`. `cuts` are all cut points together, `arcs` those between
-    attributes. `moves` are those of a greedy search for the structure, in the order they were made. `regions` is None
-    for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
-    `class_weights`, None where rows of all classes count alike, say by what those of each label were multiplied;
-    `decisions`, None where nothing is to be decided, how.
-    `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
-    cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
-    -cll a row; all three are NaN of a model learnt from counts. `held_out` has the losses of rows that were held out to
-    choose something by: None where none were, as with a penalty that was typed. With random starts all figures are
-    those of the start that is kept; `restarts`, None without them, says where each of them ended. `warnings` say why
-    the model may not be worth what it looks like.
+    rows: number of training rows. holes: missing values of informative attributes that are marginalized, 0 with
+        missing_policy `level`.
+    attributes, used: number of attributes in the schema, and in the model. The others are `uninformative` (they have
+        one value) or `left_out` by the structure; `unnamed` are those among left_out that a structure file lacks.
+    cuts: number of cut points of all attributes. arcs: number of arcs between attributes.
+    structure_learned: the structure method that made the structure.
+    moves: arcs changed by a greedy structure search, in order. regions: None for a network.
+    penalty: None for parameters in closed form; of an ensemble, that of its heaviest component.
+    penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
+    cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
+        penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
+    held_out: losses on the rows held out to choose a setting, or None if none was chosen in this way.
+    restarts: where each random start ended, or None; the other figures are those of the selected start.
+    warnings: reasons why the model may be unreliable.
+    class_weights: the factor of each label's row weights, or None without class weights.
+    decisions: how the model decides, or None if it has no decision rule.
     """
 
     model: str
@@ -93,28 +93,24 @@ class FitReport:
     calibration: Calibration | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, the name of the class as `class`; the reason for stopping as its word."""
+        """Return every field by name, with `class_name` as `class`, and without optional keys that are None."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
-        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed", "warnings")}
-        lists["moves"] = [move._asdict() for move in self.moves]
-        tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
-        lists["trials"] = trials_json(self.trials)
-        chosen = {"arcs_cv": arcs_json(self.penalty_cv), "shrunk": shrinkage_json(self.penalty_cv)}
-        words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, **chosen}
-        held_out = None if self.held_out is None else self.held_out._asdict()
-        restarts = None if self.restarts is None else restarts_json(self.restarts)
+        for name in ("labels", "uninformative", "left_out", "unnamed", "warnings"):
+            fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
         for name in ("class_weights", "decisions", CALIBRATION):
             if fields[name] is None:
                 del fields[name]
-        return fields | lists | words | {"held_out": held_out, "restarts": restarts}
-
-
-class FitExtras(NamedTuple):
-    """What is made beside the model: a file of the optimizer's iterations; quantiles of ln P(x) of training rows."""
-
-    trace: str | None = None
-    log_p_quantiles: bool = False
+        return fields | {
+            "moves": [move._asdict() for move in self.moves],
+            "trials": trials_json(self.trials),
+            "stopped_by": self.stopped_by.word,
+            "penalty_cv": None if self.penalty_cv is None else tried_json(self.penalty_cv),
+            "arcs_cv": arcs_json(self.penalty_cv),
+            "shrunk": shrinkage_json(self.penalty_cv),
+            "held_out": None if self.held_out is None else self.held_out._asdict(),
+            "restarts": None if self.restarts is None else restarts_json(self.restarts),
+        }
 
 
 def fit(
@@ -123,24 +119,23 @@ def fit(
     *,
     output: str | None = None,
     supplied: SuppliedFiles = SuppliedFiles(),
-    extras: FitExtras = FitExtras(),
+    trace: str | None = None,
+    log_p_quantiles: bool = False,
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """Learn from `source` and writes the model to `output`, or beside the data.
+    """Learn a model from `source` and write it to `output`, or beside the data.
 
-    What is supplied stands in for the recipe's methods, and the model records the methods that made it: cutting,
-    structure and parameters one by one give the same file as all at once.
+    Supplied files replace the recipe's methods, and the model records the methods that made them. So learning cuts,
+    structure and parameters one by one gives the same bytes as learning them all at once. `trace` is a file to write
+    the optimizer's iterations to. `log_p_quantiles` stores quantiles of ln P(x) of the training rows in the model.
     """
     model_path = default_output_path(source.paths, ".bnc") if output is None else output
     for path in source.paths:
-        check_data(path)  # or its missing folder would be missed as that of the model
-    check_outputs(
-        (model_path, extras.trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths)
-    )
-    recipe = supplied.recipe(recipe)
-    if extras.log_p_quantiles:
-        # UsageError for parameters that have no P(x).
+        check_data(path)  # otherwise an error about its missing folder would be about the model's folder
+    check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
+    recipe = supplied.update_recipe(recipe)
+    if log_p_quantiles:
         if recipe.param not in MARGINALIZED:
             what = f"--log-p-quantiles has no effect with --param {recipe.param}: "
             what += "only a network with probabilities has P(x)"
@@ -150,103 +145,30 @@ def fit(
             raise UsageError(what, hint="leave one of them out")
     if run.cluster is not None:
         refuse_on_cluster(source, recipe, supplied)
-    stopwatch = Stopwatch(warned := Warnings(run.watch))
-    tracer = Trace(stopwatch)
-    moves = Moves(tracer)
-    with rows_on_cluster(source, recipe, supplied, model_path, run._replace(watch=moves)) as (rows, files, ready):
-        learnt = _fit_and_write(rows, recipe, files, unseen, ready, extras.log_p_quantiles)
-    tracer(Stage("write"))
-    if extras.trace is not None:
-        tracer.write(extras.trace)
-    write_model(model_path, with_self_test(learnt.model))
-    report = _report(model_path, learnt, supplied.structure)
-    schema = learnt.model.schema
-    return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
-
-
-def _fit_and_write(
-    source: Source, recipe: Recipe, supplied: SuppliedFiles, unseen: Unseen, run: Run, log_p_quantiles: bool
-) -> FittedModel:
-    run.watch(Stage("read"))
-    columns = [supplied.read(source, run, recipe)]
-    sample = even_sample(columns[0]) if log_p_quantiles else None
-    learnt = learn(
-        columns.pop(),  # nothing holds the table here, so that it may be freed on the way
-        recipe,
-        given=supplied,
-        reading=ReadingRules(source.missing_tokens, unseen),
-        run=limited(run),
-    )
-    if sample is None:
-        return learnt
-    try:
-        found = training_log_p(learnt.model, sample, compile_scorer(learnt.model).used)
-    except ModelError as error:
-        run.watch(Note(f"no quantiles of ln P(x): {error.what}", warning=True))
-        return learnt
-    return replace(learnt, model=replace(learnt.model, log_p=found))
-
-
-def _report(path: str, learnt: FittedModel, supplied: NamedStructure | None) -> Callable[..., FitReport]:
-    """Return the report without what was heard while learning: moves, warnings, seconds."""
-    model, parameters = learnt.model, learnt.parameters
-    schema = model.schema
-    used = model.attributes
-    left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
-    return partial(
-        FitReport,
-        model=path,
-        class_name=schema.class_name,
-        labels=schema.labels,
-        rows=model.n_rows,
-        attributes=len(schema.attributes),
-        used=len(used),
-        uninformative=tuple(a.name for a in schema.attributes if not a.informative),
-        left_out=left_out,
-        unnamed=() if supplied is None else tuple(name for name in left_out if name not in supplied.nodes),
-        missing_policy=schema.missing_policy,
-        holes=learnt.missing,
-        classes=len(schema.labels),
-        cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
-        structure=model.recipe.structure,
-        structure_learned=model.structure_learned,
-        arcs=model.structure.n_arcs if isinstance(model.structure, Dag) else 0,
-        regions=regions_report(model),
-        param=model.recipe.param,
-        parameters=parameters.n_parameters,
-        penalty=model.penalty,
-        penalty_cv=model.penalty_cv,
-        trials=model.predictor.trials if isinstance(model.predictor, Ensemble) else (),
-        cll_start=parameters.cll_start,
-        cll=parameters.cll,
-        log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),
-        held_out=parameters.held_out,
-        restarts=parameters.restarts,
-        iterations=parameters.iterations,
-        evaluations=parameters.evaluations,
-        stopped_by=parameters.stopped_by,
-        **_after_learning(model),
-    )
-
-
-def _weight(schema: Schema, n_rows: int) -> float:
-    """Return the sum of row weights, which every attribute's frequencies and missing values add up to."""
-    if not schema.attributes:
-        return float(n_rows)
-    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))
-
-
-def _after_learning(model: Model) -> dict[str, Any]:
-    """Return what was done beside the tables."""
-    return {
-        "class_weights": _by_label(model.schema, model.class_weights),
-        "decisions": None if model.rule is None else rule_summary_json(model.rule),
-        "calibration": model.calibration,
-    }
-
-
-def _by_label(schema: Schema, numbers: tuple[float, ...] | None) -> dict[str, float] | None:
-    return None if numbers is None else dict(zip(schema.labels, numbers, strict=True))
+    recorder = Recorder(run.watch)
+    with rows_on_cluster(source, recipe, supplied, model_path, run._replace(watch=recorder)) as (rows, files, run):
+        recorder(Stage("read"))
+        columns = [files.read(rows, run, recipe)]
+        sample = even_sample(columns[0]) if log_p_quantiles else None
+        fitted = learn(
+            columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
+            recipe,
+            given=files,
+            reading=ReadingRules(rows.missing_tokens, unseen),
+            run=with_memory_limit(run),
+        )
+        if sample is not None:
+            try:
+                quantiles = training_log_p(fitted.model, sample, compile_scorer(fitted.model).used)
+                fitted = replace(fitted, model=replace(fitted.model, log_p=quantiles))
+            except ModelError as error:
+                recorder(Note(f"no quantiles of ln P(x): {error.what}", warning=True))
+    recorder(Stage("write"))
+    if trace is not None:
+        recorder.write_trace(trace)
+    write_model(model_path, with_self_test(fitted.model))
+    moves = recorder.named_moves(fitted.model.schema)
+    return _fit_report(model_path, fitted, supplied.structure, moves, recorder)
 
 
 def fit_counts(
@@ -258,23 +180,80 @@ def fit_counts(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """Fit a model to the counts in the file at `path`: the same bytes as `fit` makes from the rows.
+    """Fit a model to the counts in the file at `path`, and write it to `output`, or beside the counts.
 
-    That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
+    The bytes are those that `fit` makes from the rows with the cuts of the counts. Raises BncliError for methods that
+    need the rows themselves.
     """
     model_path = default_output_path((path,), ".bnc") if output is None else output
     check_outputs((model_path,), (path, *supplied.paths))
-    stopwatch = Stopwatch(warned := Warnings(run.watch))
-    stopwatch(Stage("read"))
+    recorder = Recorder(run.watch)
+    recorder(Stage("read"))
     counted = read_counts(path)
     check_labels(counted.cuts.class_name, counted.labels, counted.n_rows, path)
-    warn_about_numeric_labels(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
+    warn_about_numeric_labels(counted.cuts.class_name, counted.labels, counted.n_rows, recorder)
     supplied = replace(supplied, cuts=counted.cuts)
-    recipe = supplied.recipe(recipe)
+    recipe = supplied.update_recipe(recipe)
     tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
     del counted
-    learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
-    stopwatch(Stage("write"))
-    write_model(model_path, with_self_test(learnt.model))
-    report = _report(model_path, learnt, supplied.structure)
-    return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
+    run = with_memory_limit(run._replace(watch=recorder))
+    fitted = learn_from_counts(tables, recipe, given=supplied, run=run)
+    recorder(Stage("write"))
+    write_model(model_path, with_self_test(fitted.model))
+    return _fit_report(model_path, fitted, supplied.structure, (), recorder)
+
+
+def _fit_report(
+    path: str,
+    fitted: FittedModel,
+    supplied: NamedStructure | None,
+    moves: tuple[NamedMove, ...],
+    recorder: Recorder,
+) -> FitReport:
+    model, parameters = fitted.model, fitted.parameters
+    schema = model.schema
+    used = model.attributes
+    left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
+    # The sum of row weights is what every attribute's frequencies and its weight of missing values add up to.
+    weight = float(model.n_rows)
+    if schema.attributes:
+        weight = math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))
+    class_weights = model.class_weights
+    return FitReport(
+        model=path,
+        class_name=schema.class_name,
+        labels=schema.labels,
+        rows=model.n_rows,
+        attributes=len(schema.attributes),
+        used=len(used),
+        uninformative=tuple(a.name for a in schema.attributes if not a.informative),
+        left_out=left_out,
+        unnamed=() if supplied is None else tuple(name for name in left_out if name not in supplied.nodes),
+        missing_policy=schema.missing_policy,
+        holes=fitted.missing,
+        classes=len(schema.labels),
+        cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
+        structure=model.recipe.structure,
+        structure_learned=model.structure_learned,
+        arcs=model.structure.n_arcs if isinstance(model.structure, Dag) else 0,
+        moves=moves,
+        regions=regions_report(model),
+        param=model.recipe.param,
+        parameters=parameters.n_parameters,
+        penalty=model.penalty,
+        penalty_cv=model.penalty_cv,
+        trials=model.predictor.trials if isinstance(model.predictor, Ensemble) else (),
+        cll_start=parameters.cll_start,
+        cll=parameters.cll,
+        log_loss=0.0 - parameters.cll / weight,
+        held_out=parameters.held_out,
+        restarts=parameters.restarts,
+        iterations=parameters.iterations,
+        evaluations=parameters.evaluations,
+        stopped_by=parameters.stopped_by,
+        warnings=tuple(recorder.warnings),
+        seconds=recorder.seconds(),
+        class_weights=None if class_weights is None else dict(zip(schema.labels, class_weights, strict=True)),
+        decisions=None if model.rule is None else rule_summary_json(model.rule),
+        calibration=model.calibration,
+    )

@@ -20,7 +20,7 @@ from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TableHead, read_head
 from bncli.recipe import Recipe
-from bncli.steps.inputs import SuppliedFiles
+from bncli.steps.supplied_files import SuppliedFiles
 
 BASE_BYTES = 250 << 20
 """Of the program and its libraries."""
@@ -71,7 +71,7 @@ class Forecast:
 
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
     """Return what `fit` would do with these; nothing but heads and footers is read."""
-    recipe = supplied.recipe(recipe)
+    recipe = supplied.update_recipe(recipe)
     coded = read_codes(source.paths[0]).header if is_codes_table(source.paths) else None
     cuts = supplied.cuts if coded is None else coded.cuts
     head = read_head(source) if coded is None else _head_of_codes(coded)
@@ -96,10 +96,10 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
     )
 
 
-def _head_of_codes(heading: CodesHeader) -> TableHead:
-    names = tuple(name for name, _, _ in heading.columns)
-    width = sum(np.dtype(kind).itemsize for _, kind, _ in heading.columns)
-    return TableHead(names, heading.rows, True, heading.rows * width)
+def _head_of_codes(header: CodesHeader) -> TableHead:
+    names = tuple(name for name, _, _ in header.columns)
+    width = sum(np.dtype(kind).itemsize for _, kind, _ in header.columns)
+    return TableHead(names, header.rows, True, header.rows * width)
 
 
 def _tables(

@@ -49,7 +49,14 @@ from bncli.files.exports import EXPORTS
 from bncli.files.exports.structure_json import graph_json, structure_json
 from bncli.files.paths import cannot_read
 from bncli.recipe import Recipe
-from bncli.steps.model_views import EffectsReport, NamedStep, described, effects_report, steps_of_path, steps_of_search
+from bncli.steps.effects_and_regions import (
+    EffectsReport,
+    NamedStep,
+    attribute_with_missing,
+    effects_report,
+    path_steps,
+    search_steps,
+)
 
 
 class Table(NamedTuple):
@@ -64,7 +71,9 @@ class Table(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the key `merges` is there only where an attribute is regrouped."""
-        merges = {"merges": [None if a is None else described(a) for a in self.merged]} if self.merged else {}
+        merges = (
+            {"merges": [None if a is None else attribute_with_missing(a) for a in self.merged]} if self.merged else {}
+        )
         return {
             "attributes": list(self.attributes),
             "shape": list(self.values.shape),
@@ -149,7 +158,7 @@ class ModelReport:
             "bncli_version": self.bncli_version,
             "class": self.class_name,
             "labels": list(self.labels),
-            "attributes": [described(a) | direction_json(a) for a in self.attributes],
+            "attributes": [attribute_with_missing(a) | direction_json(a) for a in self.attributes],
             "unseen": self.unseen,
             "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
@@ -259,7 +268,7 @@ class StructureReport:
     @cached_property
     def steps(self) -> tuple[NamedStep, ...] | None:
         """Those of the search for regions; None for a graph, and where the file does not say anything of them."""
-        return steps_of_search(self.structure) if isinstance(self.structure, NamedRegions) else None
+        return search_steps(self.structure) if isinstance(self.structure, NamedRegions) else None
 
 
 def _is_perfect(structure: NamedStructure) -> bool | None:
@@ -339,7 +348,7 @@ def _of_kind(_: Predictor, schema: Schema, tables: bool) -> dict[str, Any]:
 
 @_of_kind.register
 def _(path: Path, schema: Schema, tables: bool) -> dict[str, Any]:
-    return {"steps": steps_of_path(path, schema), "best_step": path.best}
+    return {"steps": path_steps(path, schema), "best_step": path.best}
 
 
 @_of_kind.register

@@ -1,44 +1,41 @@
-"""Learns which attributes depend on which, and writes it as a structure file."""
+"""Learn a structure, that is, which attributes depend on which, and write it as a structure file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.coding import missing_policy
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
-from bncli.engine.learn import learn_structure as search
+from bncli.engine.learn import learn_structure as search_structure
 from bncli.engine.parameters.generative import only_network
 from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.files.artifacts.counts import read_counts
 from bncli.files.artifacts.structure import write_structure
-from bncli.files.exports.structure_json import content_json, dump_structure
+from bncli.files.exports.structure_json import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps.effects_and_regions import RegionsReport, search_report
 from bncli.steps.evaluate.report import scored_json
-from bncli.steps.inputs import SuppliedFiles, refuse_scores
-from bncli.steps.model_views import RegionsReport, report_of_search
-from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
+from bncli.steps.run import NamedMove, Recorder, Stopwatch, with_memory_limit
+from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
 from bncli.watch import Run, Stage, silent
 
 
 @dataclass(frozen=True)
 class StructureReport:
-    """The structure learnt, and from what; `structure_file` is None where it was not written.
+    """The structure that was learnt, and from which data.
 
-    `attributes` counts those of the schema, of which `used` are in the structure. `arcs` counts those of a graph: None
-    for regions. `moves` are those of a greedy search for a graph, in the order they were made.
-    `scored`: what the network is worth, None unless asked for.
+    structure_file: None if it was not written. attributes, used: number of attributes in the schema, and in the
+    structure. arcs: None for regions. moves: arcs changed by a greedy search, in order. scored: every score of the
+    network, None unless requested.
     """
 
     structure_file: str | None
@@ -53,23 +50,16 @@ class StructureReport:
 
     @property
     def regions(self) -> RegionsReport | None:
-        """What there is to tell of the best regions; None for a graph."""
-        return report_of_search(self.structure) if isinstance(self.structure, NamedRegions) else None
+        """The report on the regions, or None for a graph."""
+        return search_report(self.structure) if isinstance(self.structure, NamedRegions) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name.
-
-        The structure as its method, and its content by the keys of the structure file.
-        """
+        """Return every field by name: `structure` is the method, and its content has the keys of a structure file."""
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
         del report["scored"]
         scores = {} if self.scored is None else scored_json(self.scored)
         return report | scores | content_json(self.structure)
-
-    def text(self) -> str:
-        """Return the text of the structure file."""
-        return dump_structure(self.structure)
 
 
 def learn_structure(
@@ -82,35 +72,21 @@ def learn_structure(
     scores: bool = False,
     run: Run = Run(),
 ) -> StructureReport:
-    """Learn the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written.
+    """Learn the recipe's structure from `source`, with supplied or learnt cuts, and write it to `output`.
 
-    check: by how many resamples the steps of a search for regions are checked. `scores`: with what the network is worth
-    by every score.
+    `check` sets the number of resamples with which the steps of a search for regions are checked. `scores` computes
+    every score of the network.
     """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
-    recipe = supplied.recipe(recipe)
+    recipe = supplied.update_recipe(recipe)
     if scores:
         refuse_scores(recipe, supplied)
-    stopwatch = Stopwatch(run.watch)
-    counts = Counts(_rows(source, recipe, supplied, run._replace(watch=stopwatch)))
-    stopwatch(Stage("structure"))
-    moves = Moves(stopwatch)
-    found = search(counts, recipe, limited(run._replace(watch=moves)))
-    if check is not None and isinstance(found, Regions):
-        stopwatch(Stage("bootstrap"))
-        rows = counts.with_missing_levels(recipe.structure, silent).data
-        found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
-    scored = score_network(counts, only_network(found), Strengths.of(recipe)) if scores else None
-    report = _written(found, counts, recipe, output)
-    return report(moves=moves.named(counts.schema), seconds=stopwatch.seconds(), scored=scored)
-
-
-def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Dataset:
-    """Return the rows in codes."""
-    run.watch(Stage("read"))
+    recorder = Recorder(run.watch)
+    run = run._replace(watch=recorder)
+    recorder(Stage("read"))
     columns = supplied.read(source, run, recipe)
-    run.watch(Stage("discretize"))
-    return learn_dataset(
+    recorder(Stage("discretize"))
+    data = learn_dataset(
         columns,
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
@@ -119,18 +95,17 @@ def _rows(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> 
         run=run,
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
-
-
-def _written(found: Structure, counts: Counts, recipe: Recipe, output: str | None) -> Callable[..., StructureReport]:
-    """Return the report without the course of the search; the structure is written where asked."""
-    structure = name_structure(found, counts.schema)
-    if isinstance(structure, NamedDag) and recipe.arcs == "cv":
-        structure = replace(structure, arcs="cv")
-    if output is not None:
-        write_structure(output, structure)
-    arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
-    used = len(set(structure.nodes) - {counts.schema.class_name})
-    return partial(StructureReport, output, counts.source.n_rows, len(counts.schema.attributes), used, arcs, structure)
+    del columns
+    counts = Counts(data)
+    recorder(Stage("structure"))
+    structure = search_structure(counts, recipe, with_memory_limit(run))
+    if check is not None and isinstance(structure, Regions):
+        recorder(Stage("bootstrap"))
+        rows = counts.with_missing_levels(recipe.structure, silent).data
+        structure = with_log_losses(rows, structure, float(recipe.theta), check, recorder)
+    scored = score_network(counts, only_network(structure), Strengths.of(recipe)) if scores else None
+    moves = recorder.named_moves(counts.schema)
+    return _write_and_report(structure, counts, recipe, output, moves, scored, recorder)
 
 
 def learn_structure_from_counts(
@@ -141,8 +116,35 @@ def learn_structure_from_counts(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
     counted = read_counts(path)
-    recipe = SuppliedFiles(cuts=counted.cuts).recipe(recipe)
+    recipe = SuppliedFiles(cuts=counted.cuts).update_recipe(recipe)
     counts = Counts(counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens)))
     stopwatch(Stage("structure"))
-    found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
-    return _written(found, counts, recipe, output)(moves=(), seconds=stopwatch.seconds())
+    structure = search_structure(counts, recipe, with_memory_limit(run._replace(watch=stopwatch)))
+    return _write_and_report(structure, counts, recipe, output, (), None, stopwatch)
+
+
+def _write_and_report(
+    structure: Structure,
+    counts: Counts,
+    recipe: Recipe,
+    output: str | None,
+    moves: tuple[NamedMove, ...],
+    scored: ScoredNetwork | None,
+    stopwatch: Stopwatch,
+) -> StructureReport:
+    named = name_structure(structure, counts.schema)
+    if isinstance(named, NamedDag) and recipe.arcs == "cv":
+        named = replace(named, arcs="cv")
+    if output is not None:
+        write_structure(output, named)
+    return StructureReport(
+        structure_file=output,
+        rows=counts.source.n_rows,
+        attributes=len(counts.schema.attributes),
+        used=len(set(named.nodes) - {counts.schema.class_name}),
+        arcs=sum(map(len, named.parents.values())) if isinstance(named, NamedDag) else None,
+        structure=named,
+        moves=moves,
+        seconds=stopwatch.seconds(),
+        scored=scored,
+    )

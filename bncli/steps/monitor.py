@@ -22,7 +22,7 @@ from bncli.files.paths import check_outputs
 from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
-from bncli.steps.run import limited
+from bncli.steps.run import with_memory_limit
 from bncli.steps.score_rows import ScoredRows
 from bncli.watch import Run
 
@@ -114,7 +114,7 @@ def monitor_rows(
     model = read_model(model_path)
     rows = ScoredRows(model, (unseen or model.schema.unseen) == "error")
     rows.watch(model)
-    with Batches(source, model.schema, rows.needed, texts=rows.texts_wanted(), run=limited(run)) as batches:
+    with Batches(source, model.schema, rows.needed, texts=rows.texts_wanted(), run=with_memory_limit(run)) as batches:
         rows.absent = batches.absent
         for batch in batches:
             if rows.strict:

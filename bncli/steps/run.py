@@ -1,22 +1,15 @@
-"""How a step carries out a run: the seconds of its stages, its moves and iterations, the memory it may take.
+"""What the steps share: recording a run's events, working in overlapping stages, and the memory that is free.
 
-The engine has no clock and asks no system: it says when a stage begins, and is told what there is.
+- `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
+- `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write
+  overlap in this way.
+- `free_memory` and `with_memory_limit` say how many bytes a run may take. That is the least of these limits; a limit
+  that cannot be read does not count:
 
-The memory that a run may take: the least of what the system has, what its groups allow, and its own limits.
-
-    system     MemAvailable: what Linux could give without swapping; elsewhere all memory there is
-    cgroup v2  memory.max and memory.high less memory.current, of the own group and of every group around it
-    cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
-    process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
-
-Files that are only kept in memory for speed (`inactive_file`) count as free. What cannot be read sets no limit.
-
-Pipeline stages that overlap, each on a thread of its own, fed in order through a short queue.
-
-The thread that opens a stage puts items into it; the stage works on them one by one. Conventions: a queue holds 2
-items, so memory does not grow with the stream. When the work fails, the stage stops working and the next `put` raises
-the failure, so that it travels up the stream to whoever feeds it; what was put before the failure is still worked on.
-On ^C nothing more is begun, and a stage that hangs in a write is left behind.
+      system     MemAvailable: what Linux can give without swapping; on other systems all physical memory
+      cgroup v2  memory.max and memory.high less memory.current, of the process's group and of every group around it
+      cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
+      process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
 """
 
 from __future__ import annotations
@@ -38,14 +31,11 @@ from bncli.watch import Clock, Event, Iteration, Move, Note, Run, SelectedRun, S
 
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
-_V2 = (("memory.max", "memory.high"), "memory.current", "inactive_file")
-_V1 = (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
-TRACED = (*Iteration._fields, "seconds")
-"""The columns of a trace."""
+TRACE_COLUMNS = (*Iteration._fields, "seconds")
 
 
 class Stopwatch:
-    """A watch that hands every event on and notes how long each stage lasted, by a clock in seconds."""
+    """A watch that measures how long each stage lasts."""
 
     def __init__(self, watch: Watch, clock: Clock = time.perf_counter) -> None:
         self._watch, self._clock = watch, clock
@@ -55,16 +45,16 @@ class Stopwatch:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Stage):
-            self._close()
+            self._end_stage()
             self._stage = event.name
         self._watch(event)
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each stage so far, in order, then the `total` since the watch was made."""
-        self._close()
+        """Return the seconds of each stage so far, in order, then the `total` since the stopwatch was made."""
+        self._end_stage()
         return {**self._seconds, "total": self._clock() - self._begin}
 
-    def _close(self) -> None:
+    def _end_stage(self) -> None:
         now = self._clock()
         if self._stage is not None:
             self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
@@ -72,7 +62,7 @@ class Stopwatch:
 
 
 class NamedMove(NamedTuple):
-    """One arc `parent` -> `child` that was added, deleted or reversed, and what the score gained, in nats."""
+    """A greedy search added, deleted or reversed the arc `parent` -> `child`; `gain` of its score in nats."""
 
     kind: str
     parent: str
@@ -80,75 +70,56 @@ class NamedMove(NamedTuple):
     gain: float
 
 
-class Moves:
-    """A watch that hands every event on and keeps the moves."""
+class Recorder(Stopwatch):
+    """A stopwatch that also records warnings, the moves of a greedy search, and the optimizer's iterations."""
 
     def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+        super().__init__(watch)
+        self.warnings: list[str] = []
         self._moves: list[Move] = []
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Move):
-            self._moves.append(event)
-        self._watch(event)
-
-    def named(self, schema: Schema) -> tuple[NamedMove, ...]:
-        """Return the moves seen, between attributes of this schema."""
-        name = [attribute.name for attribute in schema.attributes]
-        return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
-
-
-class Warnings:
-    """A watch that hands every event on and keeps the texts of warnings."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self.texts: list[str] = []
+        self._optimizer_runs: list[list[tuple[float | None, ...]]] = [[]]
+        self._optimizer_began = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Note) and event.warning:
-            self.texts.append(event.text)
-        self._watch(event)
-
-
-class Trace:
-    """A watch that hands every event on and keeps the iterations: how the likelihood rose, and what that cost so far.
-
-    As CSV a row an iteration, with the seconds since the first. Flops are empty where no cost model covers optimizer
-    and parameters; ll, the log-likelihood of classes and attributes together, where the conditional one, cll, is
-    maximised; and cll where ll is. Of several runs only the one that is kept.
-    """
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self._runs: list[list[tuple[float | None, ...]]] = [[]]
-        self._begin = 0.0
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Iteration):
+            self.warnings.append(event.text)
+        elif isinstance(event, Move):
+            self._moves.append(event)
+        elif isinstance(event, Iteration):
             now = time.perf_counter()
             if event.iteration == 0:
-                self._begin = now
-                self._runs.append([])
-            self._runs[-1].append((*event, now - self._begin))
+                self._optimizer_began = now
+                self._optimizer_runs.append([])
+            self._optimizer_runs[-1].append((*event, now - self._optimizer_began))
         elif isinstance(event, SelectedRun):
-            # the first is of before any run
-            self._runs = [self._runs[event.run + 1]]
-        self._watch(event)
+            # The first element comes before all runs of this stage: it is empty, or the run selected in an earlier one.
+            self._optimizer_runs = [self._optimizer_runs[event.run + 1]]
+        super().__call__(event)
 
-    def write(self, path: str) -> None:
-        """Write the iterations seen; only the header if there were none."""
+    def named_moves(self, schema: Schema) -> tuple[NamedMove, ...]:
+        """Return the moves so far, with the names of the schema's attributes."""
+        name = [attribute.name for attribute in schema.attributes]
+        return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
+
+    def write_trace(self, path: str) -> None:
+        """Write the optimizer's iterations as CSV, one row per iteration, with the seconds since its start.
+
+        Of several optimizer runs only the selected one is written, or the last one if none is selected. Flops are empty
+        if the cost model does not cover the optimizer and the parameters. One of the columns `cll` and `ll` is empty:
+        `ll` unless the joint log-likelihood of class and attributes is maximised.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(TRACED)
-        writer.writerows(self._runs[-1])
+        writer.writerow(TRACE_COLUMNS)
+        writer.writerows(self._optimizer_runs[-1])
         write_bytes(path, text.getvalue().encode())
 
 
 T = TypeVar("T")
-_WAITING_ITEMS = 2
-_PATIENCE = 1.0
-"""Seconds given to a stage that is interrupted."""
+_QUEUE_ITEMS = 2
+"""A short queue, so that memory does not grow with the stream."""
+_INTERRUPT_SECONDS = 1.0
+"""How long an interrupted stage may take to finish its item."""
 
 
 class _End:
@@ -156,24 +127,30 @@ class _End:
 
 
 class PipelineStage(Generic[T]):
-    """A context: leaving it waits until all items are worked on, and raises what the work has raised."""
+    """Works on items one by one, in a thread of its own, in the order in which they were put.
+
+    As a context manager it waits at the end until all items are done. If the work raises an exception, the stage stops
+    working, and the next `put`, or else the end of the context, raises it: so it travels up the stream to the thread
+    that feeds the stage. An exception of the feeding thread lets the stage finish the items it has. On ^C no further
+    item is begun, and a stage that hangs in a write is left behind.
+    """
 
     def __init__(self, work: Callable[[T], None]) -> None:
         self._work = work
-        self._items: queue.Queue[T | _End] = queue.Queue(_WAITING_ITEMS)
+        self._items: queue.Queue[T | _End] = queue.Queue(_QUEUE_ITEMS)
         self._failure: BaseException | None = None
-        # A daemon: a write to a pipe that nobody reads may never return, and must not keep the program from ending.
+        # A daemon, because a write to a pipe that nobody reads may never return and must not keep the program alive.
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def put(self, item: T) -> None:
-        """Hands an item to the stage; waits while the queue is full."""
+        """Give an item to the stage; wait while the queue is full."""
         if self._failure is not None:
             raise self._failure
         self._items.put(item)
 
     def _run(self) -> None:
         while not isinstance(item := self._items.get(), _End):
-            if self._failure is None:  # after a failure the queue is only emptied, or `put` would wait for ever
+            if self._failure is None:  # after a failure only empty the queue, or `put` would wait for ever
                 try:
                     self._work(item)
                 except BaseException as error:  # raised again in the thread that feeds the stage
@@ -187,7 +164,7 @@ class PipelineStage(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not isinstance(error, Exception):  # ^C, a signal, the end of the program
-            # Throws away what waits in the queue and stops.
+            # Discard the items in the queue, and put the end into it.
             self._failure = self._failure or error
             while True:
                 try:
@@ -196,9 +173,9 @@ class PipelineStage(Generic[T]):
                 except queue.Full:
                     try:
                         self._items.get_nowait()
-                    except queue.Empty:  # the stage took it between the two calls: there is room now
+                    except queue.Empty:  # the stage took the item between the two calls, so there is room
                         continue
-            self._thread.join(_PATIENCE)
+            self._thread.join(_INTERRUPT_SECONDS)
             return
         self._items.put(_End())
         self._thread.join()
@@ -206,76 +183,69 @@ class PipelineStage(Generic[T]):
             raise self._failure
 
 
+def with_memory_limit(run: Run) -> Run:
+    """Return the run with a clock and, unless it has a memory limit, with the memory that is free as its limit."""
+    memory = free_memory() if run.memory is None else run.memory
+    return run._replace(memory=memory, clock=run.clock or time.monotonic)
+
+
 def free_memory() -> int | None:
-    """Return bytes, the least of all limits, never negative; None where nothing is known."""
-    known = [n for n in (_of_system(), *_of_groups(), *_of_process()) if n is not None]
-    return max(min(known), 0) if known else None
+    """Return the bytes that this process may still take, at least 0, or None if no limit is known."""
+    limits = [*_system_limit(), *_cgroup_limits(), *_process_limits()]
+    return max(min(limits), 0) if limits else None
 
 
-def _of_system() -> int | None:
+def _system_limit() -> Iterator[int]:
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        yield next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration, ValueError, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
+        try:
+            yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, OSError, ValueError):
+            return
 
 
-def _of_groups() -> Iterator[int]:
-    for root, own, files in _groups():
-        # In a container the path may be the host's: then the root is the own group.
-        for group in (own, *own.parents):
-            yield from _left(root / group.relative_to("/"), *files)
-
-
-def _groups() -> Iterator[tuple[Path, PurePosixPath, tuple[tuple[str, ...], str, str]]]:
-    """Where groups are mounted, the own one in it, and the files that speak of its memory."""
-    own = {}
+def _cgroup_limits() -> Iterator[int]:
+    """Yield what each memory limit leaves, of the groups that the process is in."""
+    root = PurePosixPath("/")
+    own: dict[str, PurePosixPath] = {}  # the path of the process's group, by controller; "" stands for version 2
     try:
         for line in (PROC / "self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            own.update(dict.fromkeys(controllers.split(","), PurePosixPath("/") / path.lstrip("/")))
+            own.update(dict.fromkeys(controllers.split(","), root / path.lstrip("/")))
     except (OSError, ValueError):
         pass
-    root = PurePosixPath("/")
-    yield CGROUP, own.get("", root), _V2
-    yield CGROUP / "unified", own.get("", root), _V2
-    yield CGROUP / "memory", own.get("memory", root), _V1
+    # Per place where groups are mounted: the own group, the files with limits and usage, and the entry in memory.stat
+    # for cached files, which are kept in memory only for speed and count as free.
+    v2 = own.get("", root), ("memory.max", "memory.high"), "memory.current", "inactive_file"
+    v1 = own.get("memory", root), ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
+    for mount, (group, limits, usage, cached) in ((CGROUP, v2), (CGROUP / "unified", v2), (CGROUP / "memory", v1)):
+        # Inside a container the path may be that of the host; then the root is the own group.
+        for ancestor in (group, *group.parents):
+            folder = mount / ancestor.relative_to("/")
+            try:
+                used = int((folder / usage).read_text())
+                lines = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                used -= int(lines.get(cached, 0))
+            except (OSError, ValueError):
+                continue
+            for limit in limits:
+                try:
+                    yield int((folder / limit).read_text()) - used
+                except (OSError, ValueError):  # no such file, or the word "max"
+                    continue
 
 
-def _left(group: Path, limits: tuple[str, ...], usage: str, cached: str) -> Iterator[int]:
-    """Yield what each limit of a group leaves; nothing for one that is not there, or the word "max"."""
-    try:
-        used = int((group / usage).read_text())
-        lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        used -= int(lines.get(cached, 0))
-    except (OSError, ValueError):
-        return
-    for limit in limits:
-        try:
-            yield int((group / limit).read_text()) - used
-        except (OSError, ValueError):
-            continue
-
-
-def _of_process() -> Iterator[int]:
+def _process_limits() -> Iterator[int]:
     try:
         import resource
 
         pages = [int(n) for n in (PROC / "self/statm").read_text().split()]
-        taken = {resource.RLIMIT_AS: pages[0], resource.RLIMIT_DATA: pages[5]}
+        used_pages = {resource.RLIMIT_AS: pages[0], resource.RLIMIT_DATA: pages[5]}
     except (ImportError, OSError, ValueError, IndexError):
         return
-    for kind, n_pages in taken.items():
+    for kind, n_pages in used_pages.items():
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
             yield limit - n_pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def limited(run: Run) -> Run:
-    """Return the run with a clock, and within the memory that is free now; what it has of them already stays."""
-    memory = free_memory() if run.memory is None else run.memory
-    return run._replace(memory=memory, clock=run.clock or time.monotonic)

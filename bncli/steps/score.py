@@ -44,7 +44,7 @@ from bncli.recipe.defaults import parse_options
 from bncli.recipe.refusals import refuse_decisions
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import checked_cluster, files_of
-from bncli.steps.run import PipelineStage, Stopwatch, limited
+from bncli.steps.run import PipelineStage, Stopwatch, with_memory_limit
 from bncli.steps.score_on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.score_rows import ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
@@ -190,7 +190,7 @@ def score(
         rows.needed,
         keep=output.keep,
         texts=rows.texts_wanted(),
-        run=limited(run)._replace(watch=stopwatch),
+        run=with_memory_limit(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
         kept = batches.carried_names

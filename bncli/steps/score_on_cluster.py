@@ -23,7 +23,7 @@ from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import BadRow, Source
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import each_file_in_turn, for_workers, report_idle_threads, with_typed_paths
-from bncli.steps.run import limited
+from bncli.steps.run import with_memory_limit
 from bncli.steps.score_rows import Counts, ScoredRows
 from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Run, Watch
@@ -106,7 +106,7 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
         rows.needed,
         keep=plan.layout.kept,
         texts=rows.texts_wanted(),
-        run=limited(Run()),
+        run=with_memory_limit(Run()),
     ) as batches:
         rows.absent = batches.absent
         for batch, bad in batches.with_bad_rows(len(paths) - 1):

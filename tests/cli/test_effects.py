@@ -8,7 +8,7 @@ import pytest
 from bncli.cli.console import Console
 from bncli.cli.model_tables import effect_tables
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
-from bncli.steps.model_views import EffectsReport, NamedEffect
+from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 
 AGE = NumericAttribute("age", False, (1.0, 1.0), (27.5,))
 COLOUR = CategoricalAttribute("colour", False, (1.0,) * 9, tuple(f"c{i}" for i in range(9)))

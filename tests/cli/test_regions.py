@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bncli.cli.model_tables import bins_text, orders_text, path_table, regions_text
-from bncli.steps.model_views import NamedStep, RegionsReport
+from bncli.steps.effects_and_regions import NamedStep, RegionsReport
 from tests.cli.conftest import Bncli
 
 

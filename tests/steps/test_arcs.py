@@ -15,9 +15,9 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.fit import FitReport, fit
-from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Note, Run
 
 NOISE, PARITY = "noise", "parity"
@@ -131,7 +131,10 @@ def test_a_hand_made_structure_stays_as_it_is_unless_asked(tmp_path: Path, arcs:
     path = tmp_path / "hand.json"
     parents = '{"a": ["class"], "b": ["class", "a"], "c": ["class"]}'
     path.write_text(f'{{"format": "bncli-structure", "version": 1, "class": "class", "parents": {parents}}}')
-    supplied, recipe = read_supplied(None, str(path)), Recipe.of(files=SuppliedKinds(structure=str(path)), arcs=arcs)
+    supplied, recipe = (
+        read_supplied(None, str(path)),
+        Recipe.of(files=SuppliedKinds(structure=str(path)), arcs=arcs),
+    )
     report = fit(table(tmp_path, NOISE), recipe, output=str(tmp_path / "m.bnc"), supplied=supplied)
     assert report.arcs == kept
     assert read_model(report.model).recipe.arcs == (arcs or "all")

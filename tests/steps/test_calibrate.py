@@ -18,10 +18,10 @@ from bncli.files.artifacts.model import dump_model, format_version, read_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.calibrate import calibrate
+from bncli.steps.effects_and_regions import effects_report
 from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.export import export
 from bncli.steps.fit import fit
-from bncli.steps.model_views import effects_report
 from bncli.steps.simulate import simulate
 from bncli.steps.verify import verify
 from bncli.watch import Event, Note, Run

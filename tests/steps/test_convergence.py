@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bncli.errors import BncliError
 from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, TracePath, convergence
-from bncli.steps.run import TRACED
+from bncli.steps.run import TRACE_COLUMNS
 
-HEADER = ",".join(TRACED)
+HEADER = ",".join(TRACE_COLUMNS)
 
 
 def write(path: Path, *nlls: float, penalty: float = 0.0, likelihood: str = "cll") -> TracePath:

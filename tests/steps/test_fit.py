@@ -20,8 +20,8 @@ from bncli.recipe import Recipe
 from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
-from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
@@ -107,7 +107,12 @@ def test_faults_of_a_structure_name_its_file(tmp_path: Path, text: str, class_na
     (tmp_path / "x.gv").write_text(text)
     data = replace(source("iris.csv"), class_name=class_name, categorical=(class_name,) if class_name else ())
     with pytest.raises(BncliError, match=message):
-        fit(data, CLOSED_FORM, supplied=read_supplied(None, str(tmp_path / "x.gv")), output=str(tmp_path / "m.bnc"))
+        fit(
+            data,
+            CLOSED_FORM,
+            supplied=read_supplied(None, str(tmp_path / "x.gv")),
+            output=str(tmp_path / "m.bnc"),
+        )
 
 
 def test_columns_that_a_cuts_file_leaves_out_are_told(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from bncli.recipe import Recipe
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.forecast import forecast
-from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli, bncli
 from tests.transcripts import ROOT
 

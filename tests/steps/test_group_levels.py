@@ -19,11 +19,11 @@ from bncli.steps.discretize import discretize
 from bncli.steps.evaluate.evaluate import evaluate
 from bncli.steps.export import export
 from bncli.steps.fit import fit
-from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.score import Output, score
 from bncli.steps.simulate import SimulateOutputs, simulate
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run
 
 HEADER = ("town", "street", "age", "side", "class")

@@ -18,9 +18,9 @@ from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.fit import fit
-from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.simulate import SimulateOutputs, simulate
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Progress
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"

@@ -14,12 +14,12 @@ from bncli.files.artifacts.structure import write_structure
 from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.inputs import SuppliedFiles, class_named_by, read_supplied
+from bncli.steps.supplied_files import SuppliedFiles, explain_class_origin, read_supplied
 from bncli.watch import Event, Note, Run
 
 
 def told(path: str | None, class_name: str | None, what: str, hint: str = "") -> str:
-    with pytest.raises(UsageError) as caught, class_named_by(path, class_name):
+    with pytest.raises(UsageError) as caught, explain_class_origin(path, class_name):
         raise UsageError(what, where="x.csv", hint=hint)
     return str(caught.value)
 
@@ -35,7 +35,7 @@ def test_other_errors_stay_as_they_are() -> None:
 
 
 def test_without_an_error_nothing_happens() -> None:
-    with class_named_by("st.json", "y"):
+    with explain_class_origin("st.json", "y"):
         pass
 
 
@@ -46,7 +46,7 @@ GRAPH = NamedDag("y", {"a": ("y",)}, "kdb", {"k": 2})
 def test_which_kind_of_structure_a_file_holds(tmp_path: Path) -> None:
     write_structure(str(tmp_path / "r"), REGIONS)
     write_structure(str(tmp_path / "g"), GRAPH)
-    assert [read_supplied(None, str(tmp_path / name)).kind for name in "rg"] == ["kikuchi", ""]
+    assert [read_supplied(None, str(tmp_path / name)).region_method for name in "rg"] == ["kikuchi", ""]
     (tmp_path / "broken").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "regions": [[]]}')
     with pytest.raises(BncliError, match=r"regions\[0\] is empty"):
         read_supplied(None, str(tmp_path / "broken"))
@@ -58,30 +58,30 @@ def test_a_pipe_is_read_once() -> None:
     os.close(writer)
     supplied = read_supplied(None, f"/dev/fd/{reader}")
     os.close(reader)
-    assert (supplied.structure, supplied.kind) == (REGIONS, "kikuchi")
+    assert (supplied.structure, supplied.region_method) == (REGIONS, "kikuchi")
 
 
 def test_nothing_supplied_changes_nothing() -> None:
     recipe = Recipe.of(param="map")
     assert read_supplied() == SuppliedFiles()
-    assert SuppliedFiles().recipe(recipe) is recipe
-    assert SuppliedFiles().kind == ""
+    assert SuppliedFiles().update_recipe(recipe) is recipe
+    assert SuppliedFiles().region_method == ""
 
 
 def test_the_recipe_names_what_made_the_structure() -> None:
     recipe = Recipe.of(param="map")
-    made = SuppliedFiles(structure=GRAPH).recipe(recipe)
+    made = SuppliedFiles(structure=GRAPH).update_recipe(recipe)
     assert (made.structure, made.k, made.theta) == ("kdb", 2, None)
-    made = SuppliedFiles(structure=REGIONS).recipe(recipe)
+    made = SuppliedFiles(structure=REGIONS).update_recipe(recipe)
     assert (made.structure, made.max_order, made.theta) == ("kikuchi", 3, 2.0)
 
 
 def test_the_theta_of_regions_is_typed_or_of_the_file_or_the_default() -> None:
     recipe, plain = Recipe.of(param="map"), replace(REGIONS, options={})
-    assert SuppliedFiles(structure=REGIONS).recipe(recipe.replaced(theta=0.5)).theta == 0.5
-    assert SuppliedFiles(structure=plain).recipe(recipe).theta == 1.0
+    assert SuppliedFiles(structure=REGIONS).update_recipe(recipe.replaced(theta=0.5)).theta == 0.5
+    assert SuppliedFiles(structure=plain).update_recipe(recipe).theta == 1.0
     with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it should exceed 0"):
-        SuppliedFiles(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).recipe(recipe)
+        SuppliedFiles(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).update_recipe(recipe)
 
 
 def test_regions_of_an_ensemble_are_not_taken_for_the_ensemble(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_regions_of_an_ensemble_are_not_taken_for_the_ensemble(tmp_path: Path) -
         path = str(tmp_path / f"{method}.json")
         write_structure(path, NamedRegions("y", (("a",), ("b",)), None, method, {}, bins=(40, 8)))
         notes: list[Event] = []
-        read_supplied(None, path).read(Source((str(tmp_path / "t.csv"),)), Run(watch=notes.append))
+        read_supplied(None, path).read(Source((str(tmp_path / "t.csv"),)), Run(watch=notes.append), Recipe())
         told = [note.text for note in notes if isinstance(note, Note) and note.text.startswith(path)]
         assert len(told) == n_notes
         assert all("one component of an ensemble" in text and "--structure auto" in text for text in told)

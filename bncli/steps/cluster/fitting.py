@@ -38,7 +38,7 @@ from bncli.recipe import Recipe
 from bncli.steps.cluster.connection import BROADCAST_BYTES, MORE_MEMORY, Cluster, Future, LostError
 from bncli.steps.cluster.tasks import checked_cluster, files_of, keep_freed_memory
 from bncli.steps.encode import encode
-from bncli.steps.inputs import SuppliedFiles, read_supplied
+from bncli.steps.supplied_files import SuppliedFiles, read_supplied
 from bncli.watch import Note, Run, Watch
 
 SECONDS_THAT_PAY = 1.0
@@ -54,8 +54,9 @@ _PARAMETERS = ("map", "weighted", "discriminative", "extended")
 
 def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
     """Raise UsageError for a fit that needs more than the sums that workers compute."""
-    if supplied.kind or (supplied.structure is None and recipe.structure not in _STRUCTURES):
-        what = f"--structure {supplied.kind or recipe.structure} looks at single rows, which a cluster keeps to itself"
+    if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
+        word = supplied.region_method or recipe.structure
+        what = f"--structure {word} looks at single rows, which a cluster keeps to itself"
         raise UsageError(f"{what}; with --cluster it is {_alternatives(_STRUCTURES)}, or a file of a network")
     if recipe.param not in _PARAMETERS:
         what = f"--param {recipe.param} is not learnt on a cluster"

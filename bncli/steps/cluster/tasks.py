@@ -35,7 +35,7 @@ from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
 from bncli.steps.cluster.connection import ANSWER_SECONDS, Cluster, Future, GoneError, LostError, connected
-from bncli.steps.run import limited
+from bncli.steps.run import with_memory_limit
 from bncli.watch import Note, Progress, Run, Watch
 
 Task = TypeVar("Task")
@@ -290,7 +290,7 @@ def _read_last_file(source: Source, task: Any) -> tuple[list[Any], BncliError | 
     paths, work, arguments = task
     items: list[Any] = []
     try:
-        items.extend(work(replace(source, paths=paths), len(paths) - 1, limited(Run()), *arguments))
+        items.extend(work(replace(source, paths=paths), len(paths) - 1, with_memory_limit(Run()), *arguments))
     except BncliError as error:
         return items, error
     return items, None

@@ -41,8 +41,8 @@ from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.inputs import SuppliedFiles
 from bncli.steps.run import free_memory
+from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ class Runner:
         watch(Stage("fit"))
         fold = hold_out(
             columns,
-            learner.supplied.recipe(learner.recipe),
+            learner.supplied.update_recipe(learner.recipe),
             split_of(fold_of, task.repeat, task.fold),
             given=learner.supplied,
             reading=ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),

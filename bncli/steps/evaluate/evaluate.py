@@ -51,9 +51,9 @@ from bncli.steps.evaluate.learning_curve import SampleFit, Samples, learn_sample
 from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluate.plots import check_folder, write_pictures
 from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, decision_report, summarized
-from bncli.steps.inputs import SuppliedFiles, refuse_scores
-from bncli.steps.run import Stopwatch, limited
+from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.steps.score import rule_to_score
+from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
 from bncli.watch import Note, Run, Stage, Watch, forward_warnings
 
 
@@ -96,7 +96,7 @@ def evaluate(
 ) -> EvaluateReport:
     """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
     _check_files(outputs, source, *supplied.paths)
-    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
     if protocol.scores:
         refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
@@ -135,7 +135,7 @@ def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[Time
         return
     assert isinstance(watch, Stopwatch)
     given, reading, sizes = asked.given, asked.reading, asked.sizes
-    told = limited(run)
+    told = with_memory_limit(run)
     folds = cross_validate(columns, asked.recipe, asked.protocol, given=given, reading=reading, run=told, sizes=sizes)
     yield timed(folds, watch)
 
@@ -211,7 +211,7 @@ def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
     used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
     known = {attribute.name for attribute in models[0].schema.attributes}
     used |= dict.fromkeys(name for name in source.carried if name in known)
-    memory = limited(run).memory
+    memory = with_memory_limit(run).memory
     return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
 
 
@@ -255,7 +255,7 @@ def evaluate_on(
 ) -> EvaluateReport:
     """Learn on `source`, as `evaluate` does, and tests on `test`."""
     _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
-    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
@@ -264,7 +264,9 @@ def evaluate_on(
     reading = ReadingRules(source.missing_tokens, unseen)
 
     def learnt(rows: Columns, told: Watch) -> Model:
-        return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
+        return learn(
+            rows, recipe, given=supplied, reading=reading, run=with_memory_limit(run._replace(watch=told))
+        ).model
 
     model = learnt(columns, forward_warnings(watch))
     seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}

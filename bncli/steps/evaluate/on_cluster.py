@@ -14,8 +14,8 @@ from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import each_task, for_workers
-from bncli.steps.inputs import SuppliedFiles
-from bncli.steps.run import Stopwatch, limited
+from bncli.steps.run import Stopwatch, with_memory_limit
+from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch
 
 TimedFold = tuple[Fold, dict[str, float]]
@@ -61,7 +61,7 @@ def folds_on_cluster(cluster: Cluster, plan: FoldPlan, watch: Watch) -> Iterator
 
 def _serve(plan: FoldPlan) -> Callable[[int], _Done | BncliError]:
     """On a worker: the table, read once, and the function of one fold."""
-    run = limited(Run())
+    run = with_memory_limit(Run())
     columns = plan.supplied.read(plan.source, run, plan.asked.recipe)
 
     def hold_out(number: int) -> _Done | BncliError:

@@ -35,7 +35,7 @@ from bncli.files.pictures.effect_plots import (
 )
 from bncli.files.pictures.heat_maps import HeatAxis, heat_map
 from bncli.files.pictures.page import Block, Grid, LabelSwitch, Paragraph, Picture, Pictures, Section
-from bncli.steps.model_views import EffectsReport, NamedEffect
+from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 from bncli.steps.report.page_text import percent, times
 
 MOST_SCALES = 15

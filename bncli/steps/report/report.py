@@ -23,12 +23,12 @@ from bncli.files.pictures.curve_plots import learning_curve_drawing
 from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps.effects_and_regions import effects_report
 from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, with_groups
 from bncli.steps.evaluate.evaluate import read_test, single_report, tested_rows
 from bncli.steps.evaluate.plots import learning_curve_panels
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
-from bncli.steps.model_views import effects_report
 from bncli.steps.report.effects_section import effects_section
 from bncli.steps.report.other_models import ComparedModel, check_other_models, score_other_models
 from bncli.steps.report.page_text import count, figure

@@ -25,7 +25,7 @@ from bncli.files.exports.javascript import packed_javascript
 from bncli.files.exports.programs import ProgramTarget
 from bncli.files.pictures.page import Block, InteractivePanel, Paragraph, Section
 from bncli.files.reading.source import MissingTokens
-from bncli.steps.model_views import EffectsReport
+from bncli.steps.effects_and_regions import EffectsReport
 from bncli.steps.report.page_text import count
 
 QUESTION = "Why this row?"

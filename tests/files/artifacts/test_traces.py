@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from bncli.errors import BncliError
 from bncli.files.artifacts.traces import Trace, read_trace
-from bncli.steps.run import Trace as Tracer
+from bncli.steps.run import Recorder
 from bncli.watch import Iteration, silent
 
 
 def test_what_fit_writes_is_read(tmp_path: Path) -> None:
-    tracer = Tracer(silent)
-    tracer(Iteration(0, -10.5, 0.25, 1.0, 0.0, 1, 1, 0))
-    tracer(Iteration(1, -4.0, 0.5, 0.1, 1.0, 4, 6, 123))
-    tracer.write(str(path := tmp_path / "t.csv"))
+    recorder = Recorder(silent)
+    recorder(Iteration(0, -10.5, 0.25, 1.0, 0.0, 1, 1, 0))
+    recorder(Iteration(1, -4.0, 0.5, 0.1, 1.0, 4, 6, 123))
+    recorder.write_trace(str(path := tmp_path / "t.csv"))
     trace = read_trace(str(path))
     assert trace.likelihood == "cll"
     assert [(p.iteration, p.nll, p.penalty, p.passes, p.flops) for p in trace.points] == [
@@ -91,10 +91,10 @@ def test_rounding_may_come_out_above_0(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("until", range(1, 12))
 def test_a_trace_of_fit_that_was_cut_off_inside_its_last_line_is_refused(tmp_path: Path, until: int) -> None:
-    tracer = Tracer(silent)
-    tracer(Iteration(0, -10.5, 0.25, 1.0, 0.0, 1, 1, 0))
-    tracer(Iteration(1, -4.0, 0.5, 0.1, 1.0, 4, 6, None))
-    tracer.write(str(path := tmp_path / "t.csv"))
+    recorder = Recorder(silent)
+    recorder(Iteration(0, -10.5, 0.25, 1.0, 0.0, 1, 1, 0))
+    recorder(Iteration(1, -4.0, 0.5, 0.1, 1.0, 4, 6, None))
+    recorder.write_trace(str(path := tmp_path / "t.csv"))
     whole = path.read_text()
     with pytest.raises(BncliError, match=r"the last line is cut off|expected 10 fields"):
         read(tmp_path, whole.rstrip("\n")[:-until])

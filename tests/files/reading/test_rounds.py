@@ -26,7 +26,7 @@ from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.inputs import SuppliedFiles, read_supplied
+from bncli.steps.supplied_files import SuppliedFiles, read_supplied
 from bncli.watch import Event, Note, Run
 
 ROWS = 6000
@@ -157,7 +157,12 @@ def test_fit_reads_in_two_rounds_by_itself(parts: Path, tmp_path: Path) -> None:
     encode(source, Recipe.of(structure="tan"), output=str(tmp_path / "x.codes"))
     fit(source, Recipe.of(structure="tan"), output=str(tmp_path / "a.bnc"))
     codes = str(tmp_path / "x.codes")
-    fit(Source((codes,)), Recipe.of(structure="tan"), output=str(tmp_path / "b.bnc"), supplied=read_supplied(codes))
+    fit(
+        Source((codes,)),
+        Recipe.of(structure="tan"),
+        output=str(tmp_path / "b.bnc"),
+        supplied=read_supplied(codes),
+    )
     assert (tmp_path / "a.bnc").read_bytes() == (tmp_path / "b.bnc").read_bytes()
     auto = Recipe.of(structure="auto", effort=1)
     assert fit(source, auto, output=str(tmp_path / "auto.bnc")).cuts > 200

@@ -10,7 +10,7 @@ import pytest
 
 from bncli.errors import UsageError
 from bncli.steps.compare.entries import Learner, check_names
-from bncli.steps.inputs import read_supplied
+from bncli.steps.supplied_files import read_supplied
 from tests.steps.compare.tables import NB, TAN
 
 

@@ -17,7 +17,7 @@ from bncli.steps.compare import runner as module
 from bncli.steps.compare.entries import Learner, Outcome
 from bncli.steps.compare.runner import Failure, Runner, Task
 from bncli.steps.evaluate.evaluate import METRICS, evaluate
-from bncli.steps.inputs import read_supplied
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Iteration, Run
 from tests.steps.compare.tables import IMPROBABLE, NB, planned, write_table
 

@@ -1,0 +1,214 @@
+"""Effects of a model and the path of a region search, with the names of columns, for reports.
+
+An effect is what a set of attributes does to the log-odds of the classes (`bncli.engine.prediction.effects`): a curve
+for one attribute, a table for two, and so on. A path is the series of models of regions that a search has visited.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+from bncli.engine.data.schema import Attribute, Schema
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.kikuchi.model_paths import posterior_weights
+from bncli.engine.model import Model, Path
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.effects import LeftOut, effects_of
+from bncli.engine.structures.named_structure import NamedRegions
+from bncli.engine.structures.region_graph import maximal
+from bncli.engine.structures.regrouping import regroup_attribute
+from bncli.engine.structures.structure import Regions
+from bncli.files.artifacts.cuts import attribute_json
+from bncli.files.exports.structure_json import posterior_json
+
+CLASS_REFERENCE = "log-odds of each class against the geometric mean of the other classes"
+
+
+class NamedEffect(NamedTuple):
+    """What a set of attributes does to the log-odds of every class.
+
+    attributes: their names.
+    share: share of this effect in the variance of the score.
+    values: values[x_1, x_2, ..., y], each axis with mean 0.
+    seen: the attributes, with the values of each axis: as they were cut, or regrouped to a coarser binning.
+    merged: the attributes that are regrouped; None in the place of the others.
+    averaged: the values are averages, because the model distinguishes more values than the axes have.
+    """
+
+    attributes: tuple[str, ...]
+    share: float
+    values: Array
+    seen: tuple[Attribute, ...]
+    merged: tuple[Attribute | None, ...]
+    averaged: bool = False
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the values along each axis, except the last axis (the class)."""
+        return tuple(value_names(attribute)[:-1] for attribute in self.seen)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the effect as JSON, with `merges` only if an attribute is regrouped."""
+        merges = [None if a is None else attribute_with_missing(a) for a in self.merged]
+        return {
+            "attributes": list(self.attributes),
+            "share": self.share,
+            "shape": list(self.values.shape),
+            **({"merges": merges} if any(merges) else {}),
+            **({"averaged": True} if self.averaged else {}),
+            "values": self.values.tolist(),
+        }
+
+
+def attribute_with_missing(attribute: Attribute) -> dict[str, Any]:
+    """Return an attribute as in the cuts file, with a key `missing` if it has a level for missing values."""
+    return attribute_json(attribute) | ({"missing": True} if attribute.missing else {})
+
+
+@dataclass(frozen=True)
+class EffectsReport:
+    """The effects of a model, by falling share.
+
+    base: log-odds (K,) of the average row.
+    models: number of models whose scores are averaged.
+    left_out: number and share of the effects that are not listed, for a model with very many.
+    """
+
+    base: Array
+    effects: tuple[NamedEffect, ...]
+    models: int
+    left_out: LeftOut | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return these keys of the report on the model; `effects_left_out` only if some are."""
+        report = {
+            "class_reference": CLASS_REFERENCE,
+            "effects_base": self.base.tolist(),
+            "effects": [effect.as_json() for effect in self.effects],
+            "averaged_models": self.models,
+        }
+        if self.left_out is not None:
+            report["effects_left_out"] = {"count": self.left_out.n_effects, "share": self.left_out.share}
+        return report
+
+
+def effects_report(model: Model) -> EffectsReport:
+    """Return the effects of a model."""
+    found = effects_of(model)
+    effects = []
+    for effect in found.effects:
+        attributes = [model.schema.attributes[a] for a in effect.tensor.attributes]
+        regrouped = zip(attributes, effect.tensor.groupings, strict=True)
+        merged = tuple(
+            None if grouping is None else regroup_attribute(attribute, grouping) for attribute, grouping in regrouped
+        )
+        seen = tuple(coarser or attribute for coarser, attribute in zip(merged, attributes, strict=True))
+        names = tuple(attribute.name for attribute in attributes)
+        effects.append(NamedEffect(names, effect.share, effect.tensor.shown, seen, merged, effect.averaged))
+    return EffectsReport(found.constant, tuple(effects), found.models, found.left_out)
+
+
+def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
+    """Return the effects as CSV, with one line per label and value (or combination of values).
+
+    The base comes first, with an empty attribute. Names of several attributes, and their values, are joined by ` & `,
+    as in a scorecard.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("attribute", "value", "share", "label", "log_odds"))
+    writer.writerows(("", "", "", label, repr(float(base))) for label, base in zip(labels, report.base, strict=True))
+    for effect in report.effects:
+        attributes = " & ".join(effect.attributes)
+        for values, numbers in zip(product(*effect.names), effect.values.reshape(-1, len(labels)), strict=True):
+            for label, number in zip(labels, numbers, strict=True):
+                writer.writerow((attributes, " & ".join(values), repr(effect.share), label, repr(float(number))))
+    return text.getvalue()
+
+
+class NamedStep(NamedTuple):
+    """A model on a path: the region that it adds to the models before it (empty in step 0, the class alone).
+
+    Log-likelihood and log posterior in nats; `weight` is the share in the average over the path. `bootstrap_log_loss`
+    estimates the log-loss on new rows, in nats, if that was requested.
+    """
+
+    region: tuple[str, ...]
+    df: int
+    log_likelihood: float
+    log_posterior: float
+    weight: float
+    bootstrap_log_loss: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return every field by name, without a bootstrap log-loss that was not requested."""
+        fields = self._asdict() | {"region": list(self.region), "log_posterior": posterior_json(self.log_posterior)}
+        return {name: value for name, value in fields.items() if name != "bootstrap_log_loss" or value is not None}
+
+
+def path_steps(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
+    """Return the steps of a model's path."""
+    names = [attribute.name for attribute in schema.attributes]
+    return tuple(
+        NamedStep(tuple(names[i] for i in s.region), s.df, s.log_likelihood, s.log_posterior, s.weight)
+        for s in path.steps
+    )
+
+
+def search_steps(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
+    """Return the steps of the search that found the regions, weighted by posterior, or None if they are not stored."""
+    trace = regions.trace
+    if trace is None:
+        return None
+    weights = posterior_weights(trace.log_posterior)
+    losses = trace.bootstrap_log_loss or (None,) * len(weights)
+    steps = ((), *regions.regions)
+    each = zip(steps, trace.df, trace.log_likelihood, trace.log_posterior, weights, losses, strict=True)
+    return tuple(NamedStep(*values) for values in each)
+
+
+@dataclass(frozen=True)
+class RegionsReport:
+    """The regions of the best model on a path, or of the only model.
+
+    orders: number of regions by order, which is the number of their attributes plus one for the class.
+    steps, best_step, weight: the number of steps without step 0, the best step, and its share in the average over the
+    path; None without a path.
+    """
+
+    orders: dict[str, int]
+    steps: int | None = None
+    best_step: int | None = None
+    weight: float | None = None
+
+
+def regions_report(model: Model) -> RegionsReport | None:
+    """Return the report on a model of regions, or None for a network."""
+    if not isinstance(model.structure, Regions):
+        return None
+    path = model.predictor
+    if not isinstance(path, Path):
+        return RegionsReport(_count_orders(model.structure.chosen))
+    best = path.best
+    chosen = maximal(step.region for step in path.steps[1 : best + 1])
+    return RegionsReport(_count_orders(chosen), len(path.steps) - 1, best, path.steps[best].weight)
+
+
+def search_report(regions: NamedRegions) -> RegionsReport:
+    """Return the report on a structure that was found, before there is a model."""
+    orders, steps = _count_orders(regions.chosen), search_steps(regions)
+    if steps is None or regions.trace is None:
+        return RegionsReport(orders)
+    best = regions.trace.map_step
+    return RegionsReport(orders, len(regions.regions), best, steps[best].weight)
+
+
+def _count_orders(regions: Sequence[tuple[object, ...]]) -> dict[str, int]:
+    counts = Counter(len(region) + 1 for region in regions)
+    return {str(order): counts[order] for order in sorted(counts)}

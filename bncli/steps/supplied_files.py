@@ -1,0 +1,135 @@
+"""Files of cuts or of a structure that replace learning these, each read once.
+
+Such a file records how it was made, and the recipe takes over its methods. It also names the class column. If the user
+did not type `--class`, an error about that column says which file named it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from bncli.catalogue import STRUCTURES
+from bncli.engine.coding import learn_cuts
+from bncli.engine.data.columns import Columns, Origin
+from bncli.engine.learn import SuppliedParts
+from bncli.engine.parameters.penalty_cv import sample_of
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions
+from bncli.errors import BncliError, UsageError
+from bncli.files.artifacts.codes import is_codes, read_codes
+from bncli.files.artifacts.cuts import read_cuts
+from bncli.files.artifacts.structure import read_structure
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import SampledTable, read_table
+from bncli.recipe import Recipe
+from bncli.recipe.defaults import kind_of
+from bncli.steps.run import with_memory_limit
+from bncli.watch import Note, Run, Stage
+
+_DEFAULT_THETA = next(
+    float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi"
+)
+
+
+@dataclass(frozen=True)
+class SuppliedFiles(SuppliedParts):
+    """The contents of the supplied files, and their paths; None for a file that is not supplied."""
+
+    cuts_path: str | None = None
+    structure_path: str | None = None
+
+    @property
+    def paths(self) -> tuple[str | None, str | None]:
+        """The files, which no output may overwrite."""
+        return self.cuts_path, self.structure_path
+
+    @property
+    def region_method(self) -> str:
+        """The structure method that regions in the file belong to: kikuchi or interactions; "" without regions."""
+        if not isinstance(self.structure, NamedRegions):
+            return ""
+        return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
+
+    def update_recipe(self, recipe: Recipe) -> Recipe:
+        """Return the recipe with the methods that made the supplied files.
+
+        Theta, which only regions have, comes from the recipe, else from the file, else from the default.
+        """
+        if self.cuts is not None:
+            recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)
+        structure = self.structure
+        if structure is None:
+            return recipe
+        arcs = structure.arcs if isinstance(structure, NamedDag) else "all"
+        recipe = recipe.with_structure(structure.method, structure.options, arcs)
+        if self.region_method != "kikuchi":
+            return recipe
+        theta = _DEFAULT_THETA if recipe.theta is None else recipe.theta
+        if not theta > 0:
+            what = f"the structure's option 'theta' is {theta}"
+            raise BncliError(what, where=structure.where, hint="it should exceed 0")
+        return recipe.replaced(theta=theta)
+
+    def read(self, source: Source, run: Run, recipe: Recipe) -> Columns:
+        """Return the training table; if it exceeds the memory limit, its rows as codes, with a sample as it was read.
+
+        The codes follow the supplied cuts, or else cuts that the recipe learns from the sample. Without a typed class,
+        the class column is the one that a supplied file names.
+        """
+        if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
+            plain = "they are learnt as one sum of tables, without the others; --structure auto learns the ensemble"
+            run.watch(Note(f"{self.structure_path} holds the regions of one component of an ensemble: {plain}"))
+        table = self.read_or_sample(source, recipe, run)
+        if isinstance(table, Columns):
+            return table
+        seed = recipe.seed or 0
+        cuts = self.cuts or replace(learn_cuts(table.rows, recipe, run), sampled_rows=table.rows.n_rows)
+        rows = sample_of(table.rows, seed)
+        used = {attribute.name: rows.attributes[attribute.name] for attribute in cuts.attributes}
+        sample = replace(rows, attributes=used)
+        origin = Origin(table.source.missing_tokens, sample, seed, sampled_rows=cuts.sampled_rows)
+        run.watch(Stage("read"))
+        return table.columns(cuts, origin)
+
+    def read_or_sample(self, source: Source, recipe: Recipe, run: Run) -> Columns | SampledTable:
+        """Return the training table, or a sample of it if it exceeds the memory limit."""
+        path, class_name = None, source.class_name
+        if not class_name and self.structure is not None and self.structure.class_name is not None:
+            path, class_name = self.structure.where, self.structure.class_name
+        elif not class_name and self.cuts is not None:
+            path, class_name = self.cuts_path, self.cuts.class_name
+        run = run._replace(memory=with_memory_limit(run).memory)
+        with explain_class_origin(path, class_name):
+            return read_table(replace(source, class_name=class_name), given=self.cuts, seed=recipe.seed or 0, run=run)
+
+
+@contextmanager
+def explain_class_origin(path: str | None, class_name: str | None) -> Iterator[None]:
+    """Within the block, add to a UsageError about the column `class_name` that the file at `path` named it."""
+    try:
+        yield
+    except UsageError as error:
+        if path is None or class_name is None or f"'{class_name}'" not in error.what:
+            raise
+        advice = f"; {error.hint}" if error.hint else ""
+        hint = f"{path} names it as the class{advice}"
+        raise UsageError(error.what, where=error.where, hint=hint) from error
+
+
+def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
+    """Raise UsageError if the model is not a Bayesian network, because only networks have these scores."""
+    method = supplied.region_method or kind_of(recipe.structure)
+    if method:
+        what = f"--scores has no meaning with --structure {method}: only Bayesian networks have these scores"
+        raise UsageError(what, hint="choose another structure, or leave --scores out")
+
+
+def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> SuppliedFiles:
+    """Read a file of cuts (or the cuts in a `.codes` file) and a structure file; either may be a pipe."""
+    cuts = structure = None
+    if cuts_path is not None:
+        cuts = read_codes(cuts_path).header.cuts if is_codes(cuts_path) else read_cuts(cuts_path)
+    if structure_path is not None:
+        structure = read_structure(structure_path)
+    return SuppliedFiles(cuts, structure, cuts_path, structure_path)
