@@ -1,288 +1,204 @@
 """General Bayesian network by tests of independence: the class is a node like any other and may have parents.
 
-Two nodes are taken to be independent given a set Z of others where they share no more than epsilon:
+Two nodes count as independent given a set Z of others if
 
     I(A; B | Z) <= epsilon,   in bits, on weighted relative frequencies
 
 1. *Drafting*: of the pairs that are dependent given nothing, the strongest first, those that no path joins yet get
-   an edge.
-2. *Thickening*: each of the other such pairs gets an edge unless some cut-set makes it independent.
-3. *Thinning*: each edge whose ends another path joins goes if some cut-set makes them independent without it.
-4. *Orientation*: v-structures as the cut-sets show them, then what follows, then from lower to higher index.
+   an edge (`find_skeleton`).
+2. *Thickening*: each of the other dependent pairs gets an edge unless some cut-set makes it independent.
+3. *Thinning*: each edge whose ends are joined by another path is removed if some cut-set makes them independent.
+4. *Orientation*: v-structures as the cut-sets imply them, then what follows, then from lower to higher index
+   (`orient`).
 
-`structures.separation` tells how a cut-set is looked for, `bncli.engine.structure_learners.gbn` how directions are
-given.
-
-With enough rows, and where every edge is stronger than epsilon, this finds the edges of the network that the rows were
+With enough rows, and if every edge is stronger than epsilon, this finds the edges of the network that the rows were
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
 (|A| - 1)(|B| - 1)|Z| / 2N nats, until the rows are so few that no two agree on Z and it falls to 0. So with many values
 there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under `--missing-policy
-marginalize`, each I is that of the rows in which all its attributes are observed.
+marginalize`, each I comes from the rows in which all its attributes are observed.
 
-Conventions: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
-reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in the
-order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
+Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge with
+no reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
+the order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
 falling I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
 counting pass over all pairs; then O(m^2) passes for each dependent pair that paths through m neighbours join.
-
-Which nodes, once known, make two nodes of an undirected graph independent: the search for a cut-set.
-
-Two nodes that do not touch are independent given nodes that block every path between them. The sets tried are
-
-    the neighbours of one end that lie on paths to the other end, for either end;
-    the same with those neighbours' own neighbours on such paths, for either end
-
-(Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be known, so
-a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at most the
-threshold.
-
-Conventions: shrinking fails where every removal raises the information; small sets are tried first, of equally many
-nodes that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of m nodes.
-
-From the undirected graph of a constraint-based learner to a directed one without cycles.
-
-1. Two nodes a, b that are not joined but have a common neighbour c: where their cut-set lacks c, and c beside it
-makes
-   them dependent, I(a; b | cut-set, c) > threshold, they cause it together, a -> c <- b: a *v-structure*.
-2. An edge whose one direction would close a cycle, or make a v-structure that the data did not show, at once or by
-what
-   must follow, gets the other (the rules of Meek 1995, UAI).
-3. Where nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all have
-directions.
-
-Conventions: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
-middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a true
-one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one that
-would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
 from bncli.engine.structure_learners.dependence import relevance
-from bncli.engine.structure_learners.partial_dependence import CLASS_NODE, PartialDependence
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
 Node = int
+Nodes = frozenset[Node]
+Edge = tuple[Node, Node]
 Graph = Mapping[Node, set[Node]]
 """The neighbours of every node."""
-CutSet = frozenset[Node]
-Information = Callable[[Node, Node, Sequence[CutSet]], list[float]]
-"""I(A; B | Z) of two nodes for each of several sets Z."""
-Edge = tuple[Node, Node]
-
-
-class _Arcs:
-    """The directions given so far; never a cycle."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
-        self.open = {(a, b) for a in graph for b in graph[a] if a < b}
-        self._below: dict[Node, set[Node]] = {node: {node} for node in graph}
-
-    def may_point(self, a: Node, b: Node) -> bool:
-        """Return whether the edge leads from a to b, or may."""
-        return a not in self._below[b]
-
-    def point(self, a: Node, b: Node) -> None:
-        """Give the edge of a and b the direction from a to b."""
-        self.open.discard((min(a, b), max(a, b)))
-        self.parents[b].add(a)
-        for below in self._below.values():
-            if a in below:
-                below |= self._below[b]
-
-    def follow(self) -> None:
-        """Give directions to all edges that have no choice, lower ones first, until all that are open have one."""
-        decided = True
-        while decided:
-            decided = False
-            for a, b in sorted(self.open):
-                one, other = self._is_refused(a, b), self._is_refused(b, a)
-                if one != other:
-                    self.point(*((b, a) if one else (a, b)))
-                    decided = True
-
-    def _is_refused(self, a: Node, b: Node) -> bool:
-        """Whether a -> b would close a cycle, or give b two parents that are not joined and were not both so before.
-
-        What lies above a and is joined to b becomes a parent of b, too, since the other way would close a cycle.
-        A cycle weighs more: where the other direction would close one, this direction is not refused.
-        """
-        if not self.may_point(a, b) or not self.may_point(b, a):
-            return not self.may_point(a, b)
-        new = {node for node in self.graph[b] if a in self._below[node]} - self.parents[b]
-        return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
-
-
-class _Search:
-    """The graph as it grows and shrinks, and the cut-sets of the nodes that it does not join; threshold in nats."""
-
-    def __init__(self, strengths: dict[Edge, float], information: Information, threshold: float) -> None:
-        self.strengths, self.information, self.threshold = strengths, information, threshold
-        self.graph: dict[Node, set[Node]] = {node: set() for pair in strengths for node in pair}
-        self.cut_sets: dict[Edge, CutSet] = {}
-
-    def draft(self) -> list[Edge]:
-        """Join the dependent pairs to a forest, the strongest first; those that a longer path joins are returned."""
-        self.cut_sets = {pair: frozenset() for pair, strength in self.strengths.items() if strength <= self.threshold}
-        left_out = []
-        tree = {node: node for node in self.graph}
-        for a, b in sorted(self.strengths.keys() - self.cut_sets, key=lambda pair: (-self.strengths[pair], pair)):
-            if tree[a] == tree[b]:
-                left_out.append((a, b))
-            else:
-                self._join(a, b)
-                tree = {node: tree[a] if root == tree[b] else root for node, root in tree.items()}
-        return left_out
-
-    def thicken(self, left_out: list[Edge], watch: Watch) -> None:
-        """Join each of these pairs that no cut-set separates."""
-        for done, (a, b) in enumerate(left_out):
-            watch(Progress(done, len(left_out), "pairs without an edge"))
-            if not self._is_separated(a, b):
-                self._join(a, b)
-
-    def thin(self, watch: Watch) -> None:
-        """Take away each edge that a cut-set makes needless, the weakest first."""
-        edges = sorted(
-            (pair for pair in self.strengths if pair[1] in self.graph[pair[0]]), key=self.strengths.__getitem__
-        )
-        for done, (a, b) in enumerate(edges):
-            watch(Progress(done, len(edges), "edges"))
-            self.graph[a].remove(b)
-            self.graph[b].remove(a)
-            # no other path: the edge is all that carries their dependence
-            if not joined(self.graph, a, b) or not self._is_separated(a, b):
-                self._join(a, b)
-
-    def _is_separated(self, a: Node, b: Node) -> bool:
-        found = cut_set(self.graph, a, b, self.information, self.threshold)
-        if found is not None:
-            self.cut_sets[a, b] = found
-        return found is not None
-
-    def _join(self, a: Node, b: Node) -> None:
-        self.graph[a].add(b)
-        self.graph[b].add(a)
+Information = Callable[[Node, Node, Sequence[Nodes]], list[float]]
+"""I(A; B | Z) of two nodes for each of several sets Z, in nats."""
+CLASS_NODE = -1
+"""The class among attribute indices; it comes before all of them."""
+DECIMALS = 12
+SMALL_TABLE = 1 << 14
+"""A table of at most this many cells is counted whole; a larger one only if it has few cells per row of a block."""
+CELLS_PER_ROW = 4
+ROUND = 1 << 22
+"""Entries of the tables that are counted in one pass over the rows (32 MiB)."""
+NUMBERS_PER_ROW = 16
+"""Cell numbers reach this multiple of the number of rows before rows represent cells."""
+MOST_PLACES = 1 << 24
+"""Entries of the table in which rows write their numbers, at most; longer numbers are sorted."""
 
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
     """Return the network over the class and the informative attributes; `epsilon` in bits."""
-    if any(counts.data.n_missing):
+    data = counts.data
+    if any(data.n_missing):
         watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
+    informative, n = data.schema.informative, len(data.schema.attributes)
     relevant = relevance(counts)
-    unconditional, conditional = _pairs(counts, watch)
-    # The mutual information of every pair (lower, higher), nats.
-    informative = counts.data.schema.informative
+    unconditional, conditional = np.zeros((n, n)), np.zeros((n, n))
+    for i, j, tables in counts.pair_batches(informative, watch):
+        unconditional[i, j] = unconditional[j, i] = mutual_information(tables.sum(axis=-1))
+        conditional[i, j] = conditional[j, i] = conditional_mutual_information(tables)
+    unconditional, conditional = rounded(unconditional), rounded(conditional)
     strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
     strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
-    search = _Search(strengths, PartialDependence(counts.data).given, epsilon * math.log(2))
-    search.thicken(search.draft(), watch)
-    search.thin(watch)
-    parents = orient(search.graph, search.cut_sets, search.information, search.threshold)
-
-    def listed(node: Node, strengths: Array) -> tuple[Node, ...]:
-        attributes = parents.get(node, set()) - {CLASS_NODE}
-        return tuple(sorted(attributes, key=lambda j: (-strengths[j], j)))
-
-    children = tuple(i for i in counts.data.schema.informative if CLASS_NODE in parents.get(i, ()))
-    of_attributes = tuple(listed(i, conditional[i]) for i in range(len(relevant)))
-    return Dag(of_attributes, children, listed(CLASS_NODE, relevant), "gbn", {"epsilon": epsilon})
+    information, threshold = ConditionalInformation(data).between, epsilon * math.log(2)
+    graph, cut_sets = find_skeleton(strengths, information, threshold, watch)
+    parents = orient(graph, cut_sets, information, threshold)
+    children = tuple(i for i in informative if CLASS_NODE in parents.get(i, ()))
+    of_attributes = tuple(_strongest_first(parents.get(i, set()), conditional[i]) for i in range(n))
+    of_class = _strongest_first(parents.get(CLASS_NODE, set()), relevant)
+    return Dag(of_attributes, children, of_class, "gbn", {"epsilon": epsilon})
 
 
-def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
-    """Return I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
-    n = len(counts.data.schema.attributes)
-    plain, given_class = np.zeros((n, n)), np.zeros((n, n))
-    for i, j, tables in counts.pair_batches(counts.data.schema.informative, watch):
-        plain[i, j] = plain[j, i] = mutual_information(tables.sum(axis=-1))
-        given_class[i, j] = given_class[j, i] = conditional_mutual_information(tables)
-    return rounded(plain), rounded(given_class)
+def _strongest_first(parents: set[Node], strengths: Array) -> tuple[Node, ...]:
+    return tuple(sorted(parents - {CLASS_NODE}, key=lambda j: (-strengths[j], j)))
 
 
-def cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
-    """Return nodes given which a and b share no more than `threshold`; None where the search finds none.
+def find_skeleton(
+    strengths: Mapping[Edge, float], information: Information, threshold: float, watch: Watch
+) -> tuple[dict[Node, set[Node]], dict[Edge, Nodes]]:
+    """Return the undirected graph, and the cut-sets of the pairs that it does not join.
 
-    The graph does not join a and b themselves. They are dependent given nothing.
+    strengths[a, b] is I(A; B) of every pair a < b; it and the threshold are in nats.
     """
-    for candidate in _candidates(graph, a, b):
-        found = _shrink(candidate, a, b, information, threshold)
-        if found is not None:
-            return found
+    graph: dict[Node, set[Node]] = {node: set() for pair in strengths for node in pair}
+    cut_sets: dict[Edge, Nodes] = {pair: frozenset() for pair, s in strengths.items() if s <= threshold}
+    # Drafting: the dependent pairs make a forest, the strongest first.
+    tree_of = {node: node for node in graph}
+    left_out = []
+    for a, b in sorted(strengths.keys() - cut_sets, key=lambda pair: (-strengths[pair], pair)):
+        if tree_of[a] == tree_of[b]:
+            left_out.append((a, b))
+        else:
+            graph[a].add(b)
+            graph[b].add(a)
+            tree_of = {node: tree_of[a] if tree == tree_of[b] else tree for node, tree in tree_of.items()}
+    # Thickening: each pair that was left out is joined if no cut-set separates it.
+    for done, (a, b) in enumerate(left_out):
+        watch(Progress(done, len(left_out), "pairs without an edge"))
+        separator = find_cut_set(graph, a, b, information, threshold)
+        if separator is None:
+            graph[a].add(b)
+            graph[b].add(a)
+        else:
+            cut_sets[a, b] = separator
+    # Thinning: each edge that a cut-set makes needless goes, the weakest first.
+    edges = sorted((pair for pair in strengths if pair[1] in graph[pair[0]]), key=strengths.__getitem__)
+    for done, (a, b) in enumerate(edges):
+        watch(Progress(done, len(edges), "edges"))
+        graph[a].remove(b)
+        graph[b].remove(a)
+        # without another path the edge is all that carries their dependence
+        separator = find_cut_set(graph, a, b, information, threshold) if are_connected(graph, a, b) else None
+        if separator is None:
+            graph[a].add(b)
+            graph[b].add(a)
+        else:
+            cut_sets[a, b] = separator
+    return graph, cut_sets
+
+
+def find_cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> Nodes | None:
+    """Return nodes given which a and b share at most `threshold`; None if the search finds none.
+
+    a and b are dependent given nothing, and not adjacent in the graph. Nodes that block every path between them make
+    them independent. The sets tried are
+
+        the neighbours of one end that lie on paths to the other end, for either end;
+        the same with those neighbours' own neighbours on such paths, for either end
+
+    (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be
+    known, so a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at
+    most the threshold. Shrinking fails if every removal raises the information. Small sets are tried first, of equally
+    large ones that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of
+    m nodes.
+    """
+    between = nodes_on_paths(graph, a, b)
+    near = [frozenset(graph[end] & between) for end in (a, b)]
+    wide = [nodes.union(*(graph[node] & between for node in nodes)) for nodes in near]
+    for candidate in dict.fromkeys((*sorted(near, key=len), *sorted(wide, key=len))):
+        if not candidate:
+            continue
+        (shared,) = information(a, b, [candidate])
+        while shared > threshold and len(candidate) > 1:
+            smaller = [candidate - {node} for node in sorted(candidate)]
+            answers = information(a, b, smaller)
+            least = min(range(len(smaller)), key=answers.__getitem__)
+            if answers[least] > shared:
+                break
+            candidate, shared = smaller[least], answers[least]
+        if shared <= threshold:
+            return candidate
     return None
 
 
-def _candidates(graph: Graph, a: Node, b: Node) -> Iterator[CutSet]:
-    between = on_paths(graph, a, b)
-    near = [frozenset(graph[end] & between) for end in (a, b)]
-    wide = [s.union(*(graph[node] & between for node in s)) for s in near]
-    tried: set[CutSet] = {frozenset()}
-    for sets in (near, wide):
-        for candidate in sorted(sets, key=len):
-            if candidate not in tried:
-                yield candidate
-            tried.add(candidate)
-
-
-def _shrink(candidate: CutSet, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
-    (shared,) = information(a, b, [candidate])
-    while shared > threshold and len(candidate) > 1:
-        smaller = [candidate - {node} for node in sorted(candidate)]
-        answers = information(a, b, smaller)
-        least = min(range(len(smaller)), key=answers.__getitem__)
-        if answers[least] > shared:
-            break
-        candidate, shared = smaller[least], answers[least]
-    return candidate if shared <= threshold else None
-
-
-def on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
+def nodes_on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
     """Return the nodes between a and b on paths that visit no node twice.
 
-    With an edge from a to b added, these are the other nodes of that edge's biconnected component, found by one depth-
-    first walk that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
+    With an edge from a to b added, these are the other nodes of that edge's biconnected component, found by one
+    depth-first walk that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
     """
-    order, above = _walk(graph, a, b)
-    place = {node: p for p, node in enumerate(order)}
-    highest = {b: 0} | {node: min(place[other] for other in graph[node] if other in place) for node in order[2:]}
-    for node in reversed(order[2:]):
-        highest[above[node]] = min(highest[above[node]], highest[node])
-    inside = {b}
-    for node in order[2:]:
-        if above[node] in inside and highest[node] < place[above[node]]:
-            inside.add(node)
-    return inside - {b}
-
-
-def _walk(graph: Graph, a: Node, b: Node) -> tuple[list[Node], dict[Node, Node]]:
-    """Return a, b and what b reaches without passing a, depth first; and the node that each was reached from."""
-    order, above = [a, b], {b: a}
+    order, came_from = [a, b], {b: a}
     path = [(b, iter(sorted(graph[b])))]
     while path:
         node, others = path[-1]
-        following = next((other for other in others if other != a and other not in above), None)
+        following = next((other for other in others if other != a and other not in came_from), None)
         if following is None:
             path.pop()
         else:
             order.append(following)
-            above[following] = node
+            came_from[following] = node
             path.append((following, iter(sorted(graph[following]))))
-    return order, above
+    place = {node: p for p, node in enumerate(order)}
+    highest = {b: 0} | {node: min(place[other] for other in graph[node] if other in place) for node in order[2:]}
+    for node in reversed(order[2:]):
+        highest[came_from[node]] = min(highest[came_from[node]], highest[node])
+    inside = {b}
+    for node in order[2:]:
+        if came_from[node] in inside and highest[node] < place[came_from[node]]:
+            inside.add(node)
+    return inside - {b}
 
 
-def joined(graph: Graph, a: Node, b: Node) -> bool:
+def are_connected(graph: Graph, a: Node, b: Node) -> bool:
     """Return whether a path leads from a to b."""
     reached, waiting = {a}, [a]
     while waiting:
@@ -293,30 +209,276 @@ def joined(graph: Graph, a: Node, b: Node) -> bool:
 
 
 def orient(
-    graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
+    graph: Graph, cut_sets: Mapping[Edge, Nodes], information: Information, threshold: float
 ) -> dict[Node, set[Node]]:
-    """Return the parents of every node; `cut_sets` of all pairs (lower, higher) of nodes that are not joined."""
-    arcs = _Arcs(graph)
-    for a, b, c in _v_structures(graph, cut_sets, information, threshold):
-        if arcs.may_point(a, c) and arcs.may_point(b, c):
-            arcs.point(a, c)
-            arcs.point(b, c)
-    arcs.follow()
-    while arcs.open:
-        arcs.point(*min(arcs.open))
-        arcs.follow()
-    return arcs.parents
+    """Return the parents of every node; `cut_sets` has all pairs (lower, higher) of nodes that are not joined.
 
+    1. Two nodes a, b that are not joined but have a common neighbour c form a *v-structure* a -> c <- b if their
+       cut-set lacks c and c makes them dependent, I(a; b | cut-set, c) > threshold.
+    2. An edge gets the other direction if one direction would close a cycle, or make a v-structure that the data did
+       not show, at once or through what must follow (the rules of Meek 1995, UAI).
+    3. If nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all edges have
+       directions.
 
-def _v_structures(
-    graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
-) -> list[tuple[Node, Node, Node]]:
-    """Return (a, b, c) of a -> c <- b, the strongest first."""
-    found = []
+    The second condition of 1 is there because along a chain of weak edges the ends seem independent whether or not the
+    middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a
+    true one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one
+    that would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
+    """
+    v_structures = []
     for c in sorted(graph):
         for a, b in itertools.combinations(sorted(graph[c]), 2):
             if b not in graph[a] and c not in cut_sets[a, b]:
                 (shared,) = information(a, b, [cut_sets[a, b] | {c}])
                 if shared > threshold:
-                    found.append((-shared, c, a, b))
-    return [(a, b, c) for _, c, a, b in sorted(found)]
+                    v_structures.append((-shared, c, a, b))
+    orientation = _Orientation(graph)
+    for _, c, a, b in sorted(v_structures):
+        if orientation.may_point(a, c) and orientation.may_point(b, c):
+            orientation.point(a, c)
+            orientation.point(b, c)
+    orientation.propagate()
+    while orientation.undirected:
+        orientation.point(*min(orientation.undirected))
+        orientation.propagate()
+    return orientation.parents
+
+
+class _Orientation:
+    """The directions decided so far; they never form a cycle."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
+        self.undirected = {(a, b) for a in graph for b in graph[a] if a < b}
+        self._descendants: dict[Node, set[Node]] = {node: {node} for node in graph}
+
+    def may_point(self, a: Node, b: Node) -> bool:
+        """Return whether a -> b closes no cycle."""
+        return a not in self._descendants[b]
+
+    def point(self, a: Node, b: Node) -> None:
+        """Direct the edge of a and b from a to b."""
+        self.undirected.discard((min(a, b), max(a, b)))
+        self.parents[b].add(a)
+        for descendants in self._descendants.values():
+            if a in descendants:
+                descendants |= self._descendants[b]
+
+    def propagate(self) -> None:
+        """Direct all edges of which one direction is excluded, lower ones first, until no more follows."""
+        changed = True
+        while changed:
+            changed = False
+            for a, b in sorted(self.undirected):
+                forward_excluded, backward_excluded = self._is_excluded(a, b), self._is_excluded(b, a)
+                if forward_excluded != backward_excluded:
+                    self.point(*((b, a) if forward_excluded else (a, b)))
+                    changed = True
+
+    def _is_excluded(self, a: Node, b: Node) -> bool:
+        """Return whether a -> b would close a cycle, or give b two new parents that are not joined.
+
+        Ancestors of a that are joined to b become parents of b too, since the other direction would close a cycle.
+        Cycles take precedence: if the other direction would close one, this direction is not excluded.
+        """
+        if not self.may_point(a, b) or not self.may_point(b, a):
+            return not self.may_point(a, b)
+        new = {node for node in self.graph[b] if a in self._descendants[node]} - self.parents[b]
+        return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
+
+
+class Cells(NamedTuple):
+    """The cells of some nodes, in this order, and their cardinalities.
+
+    Rows in which an attribute i of `observed`, as a pair (i, cardinality of i), is unobserved are in no cell.
+    """
+
+    nodes: tuple[Node, ...]
+    shape: tuple[int, ...]
+    observed: tuple[tuple[Node, int], ...]
+
+    @property
+    def bound(self) -> int:
+        return math.prod(self.shape)
+
+
+NodeSum = tuple[Nodes, Nodes]
+"""G(S) of the nodes S, over the rows in which the second set, attributes with missing values, is observed."""
+
+
+@dataclass(frozen=True)
+class ConditionalInformation:
+    """I(A; B | Z) of two nodes given any set of others, in nats, for one data set.
+
+    With n_s the weight of the rows that have the values s on a set of nodes S,
+
+        I(A; B | Z) = [ G(ABZ) + G(Z) - G(AZ) - G(BZ) ] / N,    G(S) = sum over observed s of n_s ln n_s
+
+    A search asks for overlapping sets, so that a question costs less than one new G on average. The sums are kept, the
+    tables are not. If S has few cells, its table is counted whole; otherwise only the cells that occur are counted, so
+    that memory follows the rows and not the product of the cardinalities. Cells are numbered digit by digit,
+
+        cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...
+
+    and when a number gets too long for a table, a row of each cell represents it (`representatives`). The four sets of
+    a question begin with the same Z, numbered once; A and B come last.
+
+    If missing values are marginalized, each answer comes from the rows in which A, B and all of Z are observed, so a
+    sum belongs to a set and to the attributes that have to be observed.
+
+    Conventions: sums run over how many cells have each count, so that the order of cells does not matter, or over the
+    weights in ascending order; answers are rounded to 12 decimals, below which a difference of such sums means nothing.
+    Cost of a new G: N increments if the table is small, else about four passes over N numbers for A or B and for every
+    few attributes of Z that are new; what a call needs is counted together.
+    """
+
+    data: Dataset
+    _sums: dict[NodeSum, float] = field(default_factory=dict)
+    _weights: dict[Nodes, float] = field(default_factory=dict)  # of the rows in which these nodes are observed
+
+    def between(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
+        """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
+        questions: list[tuple[NodeSum, NodeSum, NodeSum, NodeSum]] = []
+        for z in sets:
+            seen = frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i])
+            questions.append(((z | {a, b}, seen), (z, seen), (z | {a}, seen), (z | {b}, seen)))
+            if seen not in self._weights:
+                all_rows = Cells((), (), self._with_cardinalities(sorted(seen)))
+                self._weights[seen] = float(self.data.reduce(_count_whole, [all_rows])[0][0])
+        self._count([node_sum for question in questions for node_sum in question], (a, b))
+        answers = []
+        for question in questions:
+            abz, z_alone, az, bz = (self._sums[node_sum] for node_sum in question)
+            # without rows every sum is 0, and so is the answer; rounding may leave it just below 0
+            g = abz + z_alone - az - bz
+            answers.append(max(round(g / (self._weights[question[0][1]] or 1.0), DECIMALS), 0.0))
+        return answers
+
+    def _count(self, wanted: Sequence[NodeSum], last: tuple[Node, ...]) -> None:
+        """Compute G for everything that is not known yet; the nodes `last` become the last digits of cell numbers."""
+        data, cells = self.data, dict[NodeSum, Cells]()
+        for node_sum in wanted:
+            if node_sum not in self._sums:
+                nodes = tuple(sorted(node_sum[0], key=lambda node: (node in last, node)))
+                shape = tuple(cardinality for _, cardinality in self._with_cardinalities(nodes))
+                cells[node_sum] = Cells(nodes, shape, self._with_cardinalities(sorted(node_sum[1])))
+        limit = max(SMALL_TABLE, CELLS_PER_ROW * data.n_rows // len(data.bounds()))
+        for small in _rounds([s for s in cells if cells[s].bound <= limit], limit):
+            tables = data.reduce(_count_whole, [cells[s] for s in small])
+            self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
+        for large in _rounds([s for s in cells if cells[s].bound > limit], data.n_rows):
+            single_block = len(data.bounds()) == 1  # its cells need not be joined with those of others
+            blocks = data.map(_count_occurring, [cells[s] for s in large], single_block)
+            for s, *parts in zip(large, *blocks, strict=True):
+                counts = parts[0][1]
+                if not single_block:
+                    nodes = cells[s].nodes
+                    codes = [np.concatenate([part[0][place] for part in parts]) for place in range(len(nodes))]
+                    rows = _RowNumbers(dict(zip(nodes, codes, strict=True)), len(codes[0]))
+                    joined = representatives(*rows.of(cells[s]))
+                    counts = np.bincount(joined, np.concatenate([part[1] for part in parts]))
+                    counts = counts[counts > 0]
+                self._sums[s] = sum_n_log_n(counts)
+
+    def _with_cardinalities(self, nodes: Iterable[Node]) -> tuple[tuple[Node, int], ...]:
+        data = self.data
+        return tuple((i, data.n_labels if i == CLASS_NODE else data.schema.cardinalities[i]) for i in nodes)
+
+
+def _rounds(sums: list[NodeSum], entries: int) -> Iterator[list[NodeSum]]:
+    """Yield as many sums at a time as fit the memory of a round, with this many entries each."""
+    step = max(ROUND // max(entries, 1), 1)
+    return (sums[start : start + step] for start in range(0, len(sums), step))
+
+
+class _RowNumbers:
+    """Numbers of the cells of rows; those of `reused` node sequences are kept for sets that begin with them."""
+
+    def __init__(self, codes: dict[Node, Codes], n_rows: int, reused: Collection[tuple[Node, ...]] = ()) -> None:
+        self._codes = {node: of_node.astype(np.intp) for node, of_node in codes.items()}
+        self._n_rows, self._reused = n_rows, reused
+        self._known: dict[tuple[Node, ...], tuple[Index, int]] = {}
+
+    def of(self, cells: Cells) -> tuple[Index, int]:
+        """Return a number for every row's cell, and an exclusive upper bound on the numbers."""
+        first = max((n for n in range(1, len(cells.nodes) + 1) if cells.nodes[:n] in self._known), default=0)
+        numbers, bound = self._known[cells.nodes[:first]] if first else (np.zeros(self._n_rows, np.intp), 1)
+        for place in range(first, len(cells.nodes)):
+            node, radix = cells.nodes[place], cells.shape[place]
+            if bound > self._n_rows and bound * radix > NUMBERS_PER_ROW * self._n_rows:
+                numbers, bound = representatives(numbers, bound), max(self._n_rows, 1)
+                self._known[cells.nodes[:place]] = numbers, bound
+            numbers = numbers * radix
+            numbers += self._codes[node]
+            bound *= radix
+        if cells.nodes in self._reused:
+            self._known[cells.nodes] = numbers, bound
+        return numbers, bound
+
+
+def representatives(numbers: Index, bound: int) -> Index:
+    """Return, for every row, one row with the same number, the same one for all of them; numbers are below `bound`.
+
+    Cost: one write and one read in a table of `bound` entries; a sort if that table would be too large.
+
+    >>> found = representatives(np.array([7, 2, 7, 7]), 8)
+    >>> bool((found[[0, 2, 3]] == found[0]).all()), int(found[1])
+    (True, 1)
+    """
+    if bound > max(MOST_PLACES, NUMBERS_PER_ROW * len(numbers)):
+        return np.unique(numbers, return_inverse=True)[1]
+    places = np.empty(bound, np.int32)  # entries that no row writes are never read
+    places[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return places.take(numbers).astype(np.intp)
+
+
+def sum_n_log_n(counts: NDArray[np.generic]) -> float:
+    """Return the sum over cells of n ln n, with 0 ln 0 = 0."""
+    if counts.dtype.kind in "iu":
+        n_cells = np.bincount(counts)
+        several = np.flatnonzero(n_cells)
+        several = several[several > 1]  # 1 ln 1 = 0
+        return float((n_cells[several] * several * np.log(several)).sum())
+    weights = np.sort(counts.astype(np.float64))
+    weights = weights[(weights > 0) & (weights != 1)]
+    return float((weights * np.log(weights)).sum())
+
+
+def _count_whole(block: RowBlock, wanted: list[Cells]) -> list[NDArray[np.generic]]:
+    tables: list[NDArray[np.generic]] = []
+    for cells in wanted:
+        codes, n_rows, weights = _observed_rows(block, cells, cells.nodes)
+        tables.append(np.bincount(_RowNumbers(codes, n_rows).of(cells)[0], weights, cells.bound))
+    return tables
+
+
+def _observed_rows(block: RowBlock, cells: Cells, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
+    """Return the nodes' codes, the number and the weights of the rows in which all of `cells.observed` is observed."""
+    codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
+    if not cells.observed:
+        return codes, block.n_rows, block.weights
+    rows = np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in cells.observed]))
+    weights = None if block.weights is None else block.weights[rows]
+    return {node: of_node[rows] for node, of_node in codes.items()}, len(rows), weights
+
+
+def _count_occurring(
+    block: RowBlock, wanted: list[Cells], single_block: bool
+) -> list[tuple[list[Codes], NDArray[np.generic]]]:
+    """Return each node's codes in the cells that occur (none for a single block), and the counts of these cells."""
+    nodes = sorted({node for cells in wanted for node in cells.nodes})
+    occurring: dict[Cells, tuple[list[Codes], NDArray[np.generic]]] = {}
+    for observed in dict.fromkeys(cells.observed for cells in wanted):
+        # shortest first, since longer sets begin with shorter ones
+        alike = sorted((cells for cells in wanted if cells.observed == observed), key=lambda cells: len(cells.nodes))
+        codes, n_rows, weights = _observed_rows(block, alike[0], nodes)
+        rows = _RowNumbers(codes, n_rows, {cells.nodes for cells in alike})
+        for cells in alike:
+            counts = np.bincount(representatives(*rows.of(cells)), weights, n_rows)
+            if single_block:
+                occurring[cells] = [], counts
+            else:
+                present = np.flatnonzero(counts)
+                occurring[cells] = [codes[node][present] for node in cells.nodes], counts[present]
+    return [occurring[cells] for cells in wanted]
