@@ -1,9 +1,10 @@
-"""A quick penalised fit of tables over given families, good enough to look at its residuals.
+"""A quick penalised fit of tables over given families, good enough to look for interactions in its residuals.
 
-Effects in thermometer coding (`bncli.engine.parameters.effect_coding`), the penalty lambda on each, from zero.
+Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), with the penalty lambda on each, from zero.
+
 Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
-little of what it lacks (measured on eight tables: interactions chosen beside a fit with 10 are better). The tolerance
-is loose: gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
+little about what it lacks (on eight tables, interactions chosen beside a fit with 10 are better). The tolerance is
+loose, since gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """
 
 from __future__ import annotations
@@ -23,10 +24,8 @@ from bncli.engine.structures.structure import Family
 PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 
 
-def additive_fit(
-    data: Dataset, families: Sequence[Family], penalty: float = PENALTY
-) -> tuple[ConditionalLikelihood, Array]:
-    """Return the rows fused for these families, and the fitted tables (K, n_cells), all 0 without rows."""
+def additive_fit(data: Dataset, families: Sequence[Family]) -> tuple[ConditionalLikelihood, Array]:
+    """Return the likelihood of the rows over these families, and the fitted tables (K, n_cells), all 0 without rows."""
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:
         return likelihood, np.zeros((data.n_labels, likelihood.n_cells))
@@ -34,6 +33,6 @@ def additive_fit(
     effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
-    settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    settings = OptimizerSettings("zero", PENALTY, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
     optimum = find_optimum(ParameterSpace(likelihood, coordinates), settings, lambda step, p: None)
     return likelihood, coordinates.tables(optimum.point)

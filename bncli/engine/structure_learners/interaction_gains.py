@@ -1,4 +1,4 @@
-"""What sets of attributes would add to a fitted model: gains of all candidates from sums of its residuals.
+"""What sets of attributes would add to a fitted model: gains of all candidates from sums of the model's residuals.
 
 With P the fitted probabilities, a table over a set of attributes that joins the model would start from 0 with the
 gradient g and the curvature h in each of its cells,
@@ -6,37 +6,29 @@ gradient g and the curvature h in each of its cells,
     g[c, y] = sum over rows t in cell c of w_t (1[y_t = y] - P(y | x_t))
     h[c, y] = sum over rows t in cell c of w_t P(y | x_t) (1 - P(y | x_t))
 
-and one Newton step against the penalty lambda gains g^2 / (2 (h + lambda)) in each. Chance alone gives g^2 = h on the
-average, less what the model has been fitted to: the function of the class and of single attributes in a table over a
-pair leave no residuals any more. A table over attributes of r_i values has as many dimensions as cells, shared out
-among its subsets; the share of those that no family of the model has is new:
+and one Newton step against the penalty lambda gains g^2 / (2 (h + lambda)) in each. By chance alone, g^2 = h on
+average, less what the model has been fitted to: the functions of the class and of single attributes in a table over a
+pair have no residuals left. A table over attributes of r_i values has as many dimensions as cells, shared out among
+its subsets; the share of the subsets that no family of the model has is new:
 
     gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
 
-nats, positive where the set says more than chance would. Numeric attributes are binned to a few intervals. Cells
-that no row reaches add nothing. Of two classes one is summed and counted twice.
+in nats, positive if the set explains more than chance would. Numeric attributes are binned to a few intervals. Cells
+without rows add nothing. Of two classes one is summed and counted twice.
 
-Conventions: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
-first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
-weighted count a row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and pack
-(`bncli.engine.structure_learners.interaction_gains`).
-
-Sums over the cells of a set of attributes and one more, for many such sets and all attributes that may join them.
-
-    S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
-
-Candidates are joined to super-attributes as for pairs (`counting.table_batches`): the cells of a set together with the
-joint values of a few attributes are one code, and one sum over it answers for all of them. Where that code has too many
-values, one attribute after the other joins, and only cells that occur are numbered
-(`bncli.engine.counting.fused_codes`): many values cost no more than the rows that have them.
+Conventions: a weight stands for that many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
+first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once per row, then one
+weighted count per row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and
+super-attribute.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -55,88 +47,28 @@ from bncli.engine.structures.regrouping import group_intervals, with_regrouped_c
 from bncli.engine.structures.structure import Family
 from bncli.watch import Progress, Watch, silent
 
-
-@dataclass(frozen=True)
-class Extensions:
-    """The attributes that may join a set, and C numbers of every row to be summed: columns[s] (C, rows of block s)."""
-
-    data: Dataset
-    attributes: tuple[int, ...]
-    columns: Sequence[Array]
-
-    def sums(self, members: Sequence[int], wanted: Iterable[int]) -> Iterator[tuple[int, Array]]:
-        """For every wanted attribute, which is none of `members`, in any order: it, and S (C, cells)."""
-        base = self._joint(members)
-        wanted = set(wanted)
-        asked = [p for p, one in enumerate(self._supers) if wanted.intersection(one.attributes)]
-        dense = [p for p in asked if base.size * self._supers[p].size <= SPARSE_TABLE]
-        for p, total in self._dense(base, dense):
-            yield from ((i, table) for i, table in _margins(self._supers[p], total) if i in wanted)
-        for p in sorted(set(asked) - set(dense)):
-            for i in sorted(wanted.intersection(self._supers[p].attributes)):
-                yield i, self._sparse(base, i)
-
-    def _joint(self, members: Sequence[int]) -> JointCodes:
-        joint = no_attributes(self.data)
-        for i in members:
-            joint, _ = extend(self.data, joint, i)
-        return joint
-
-    def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
-        """Yield (place of a super-attribute, S[c, u, v]), as many at a time as fit the memory for sums."""
-        n_columns = len(self.columns[0])
-        entries = [n_columns * base.size * self._supers[p].size for p in places]
-        rounds = np.cumsum(entries, dtype=np.intp) // ROUND
-        for turn in np.unique(rounds).tolist():
-            now = [p for p, r in zip(places, rounds.tolist(), strict=True) if r == turn]
-            sizes = [self._supers[p].size for p in now]
-            codes = [[fused[p] for p in now] for fused in self._fused]
-            states = list(zip(base.codes, codes, self.columns, strict=True))
-            summed = self.data.reduce(_sum_dense, base.size, sizes, states=states)
-            for p, total in zip(now, summed, strict=True):
-                yield p, total.reshape(n_columns, base.size, -1)
-
-    def _sparse(self, base: JointCodes, attribute: int) -> Array:
-        """Return S (C, cells that occur)."""
-        joint, _ = extend(self.data, base, attribute)
-        states = list(zip(joint.codes, self.columns, strict=True))
-        return np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))
-
-    @cached_property
-    def _supers(self) -> list[SuperAttribute]:
-        n_columns = len(self.columns[0])
-        return super_attributes(
-            {i: self.data.radices[i] for i in self.attributes}, self.data.n_rows * n_columns, n_columns
-        )
-
-    @cached_property
-    def _fused(self) -> list[list[Codes]]:
-        """[s][p]: the code of super-attribute p in every row of block s, in the narrowest type."""
-        return self.data.map(_fuse, self._supers)
-
-
-Set = tuple[int, ...]
+AttributeSet = tuple[int, ...]
 MAX_CELLS = 1 << 12
-"""Of the table of a candidate."""
+"""Most cells of a candidate's table."""
 WIDE = 128
-"""Attributes with more codes are not packed; only what occurs of them is counted."""
-KEPT = 1 << 24
-"""Numbers of rows and classes that are kept at a time (128 MiB)."""
+"""Attributes with more codes than this are not packed into super-attributes; only codes that occur are counted."""
+NUMBERS_AT_A_TIME = 1 << 24
+"""Most numbers of rows and classes that are held at a time (128 MiB)."""
 
 
 class Interaction(NamedTuple):
     """A set of attributes, ascending, and its gain in nats."""
 
-    attributes: Set
+    attributes: AttributeSet
     gain: float
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Candidates over `attributes`, binned to at most `bins` intervals, beside the tables `cells` (K, n_cells).
+    """Gains of candidates over `attributes`, in at most `bins` intervals, beside the tables `cells` (K, n_cells).
 
-    The rows are those of the likelihood; the tables may have been fitted on others. Every list that comes back has
-    all candidates, whatever they gain, the largest gain first.
+    The rows are those of the likelihood; the tables may have been fitted on other rows. Every list that is returned has
+    all candidates, even those of negative gain, the largest gain first.
     """
 
     likelihood: ConditionalLikelihood
@@ -148,167 +80,120 @@ class Gains:
 
     def of_pairs(self) -> list[Interaction]:
         """Return all pairs of the attributes."""
-        binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
-        narrow = [i for i in self.attributes if binned.radix(i) <= WIDE]
-        wide = [i for i in self.attributes if binned.radix(i) > WIDE]
-        total: dict[Set, float] = {}
-        for columns in self._columns():
-            self._add_narrow_pairs(total, binned, narrow, columns)
-            self._add_extensions(total, binned, [(i,) for i in wide], columns)
-        return _ranked(total)
+        binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
+        narrow = [i for i in self.attributes if binned.radices[i] <= WIDE]
+        wide = [(i,) for i in self.attributes if binned.radices[i] > WIDE]
+        total: dict[AttributeSet, float] = defaultdict(float)
+        for columns in self._residual_columns():
+            self._add_pairs(total, binned, narrow, columns)
+            self._add_extensions(total, binned, wide, columns)
+        return _rank(total)
 
-    def of_extensions(self, sets: Sequence[Set]) -> list[Interaction]:
-        """Return all sets that have one attribute more than one of `sets`.
-
-        The empty set is extended to single attributes.
-        """
-        binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
-        total: dict[Set, float] = {}
-        for columns in self._columns():
+    def of_extensions(self, sets: Sequence[AttributeSet]) -> list[Interaction]:
+        """Return all sets that have one attribute more than one of `sets`; () is extended to single attributes."""
+        binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
+        total: dict[AttributeSet, float] = defaultdict(float)
+        for columns in self._residual_columns():
             self._add_extensions(total, binned, sets, columns)
-        return _ranked(total)
+        return _rank(total)
 
-    def _columns(self) -> Iterator[list[Array]]:
-        """For a few classes at a time, by block: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
-        n_labels = self.likelihood.data.n_labels
+    def _residual_columns(self) -> Iterator[list[Array]]:
+        """Yield w (1[y_t = y] - P) and w P (1 - P) by block, shape (2 classes, rows), for a few classes at a time."""
+        data, fusion = self.likelihood.data, self.likelihood.fusion
         # of two classes the residuals of one are the negatives of the other's
-        classes = np.arange(int(n_labels == 2), n_labels)
-        tables = self.likelihood.fusion.expand(self.cells)
-        # two numbers a row and class are kept: as many classes as the memory allows
-        at_a_time = max(1, KEPT // (2 * max(1, self.likelihood.data.n_rows)))
+        classes = np.arange(int(data.n_labels == 2), data.n_labels)
+        tables = fusion.expand(self.cells)
+        at_a_time = max(1, NUMBERS_AT_A_TIME // (2 * max(1, data.n_rows)))
         for start in range(0, len(classes), at_a_time):
-            some = classes[start : start + at_a_time]
-            yield self.likelihood.data.map(_residuals, tables, some, states=self.likelihood.fusion.codes)
+            yield data.map(_residuals, tables, classes[start : start + at_a_time], states=fusion.codes)
 
-    def _add_narrow_pairs(
-        self, total: dict[Set, float], binned: _BinnedRows, attributes: Sequence[int], columns: list[Array]
+    def _add_pairs(
+        self,
+        total: dict[AttributeSet, float],
+        binned: _BinnedRows,
+        attributes: Sequence[int],
+        columns: list[Array],
     ) -> None:
+        """Add the gains of all pairs of these attributes over the classes of `columns` to the total."""
         done, n_pairs = 0, math.comb(len(attributes), 2)
         for batch in pair_sums(binned.data, [binned.column[i] for i in attributes], columns):
             self.watch(Progress(done, n_pairs, "pairs of attributes"))
             done += len(batch.i)
             if math.prod(batch.counts.shape[1:3]) > MAX_CELLS:
                 continue
-            pairs = [binned.original(i, j) for i, j in zip(batch.i.tolist(), batch.j.tolist(), strict=True)]
+            pairs = [
+                tuple(sorted((binned.attribute[a], binned.attribute[b])))
+                for a, b in zip(batch.i.tolist(), batch.j.tolist(), strict=True)
+            ]
             sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
-            gains = self._gains(sums, np.array([self._new(binned, pair) for pair in pairs]))
+            gains = self._gains(sums, np.array([self._new_share(binned, pair) for pair in pairs]))
             for pair, gain in zip(pairs, gains.tolist(), strict=True):
-                _interaction_gains_add(total, pair, gain)
+                total[pair] += gain
 
     def _add_extensions(
-        self, total: dict[Set, float], binned: _BinnedRows, sets: Sequence[Set], columns: list[Array]
+        self,
+        total: dict[AttributeSet, float],
+        binned: _BinnedRows,
+        sets: Sequence[AttributeSet],
+        columns: list[Array],
     ) -> None:
-        """Each set once, whichever of its subsets it extends."""
+        """Add the gains of all extensions of these sets to the total, each of them once."""
         extensions = Extensions(binned.data, tuple(binned.column[i] for i in self.attributes), columns)
-        met: set[Set] = set()
+        seen: set[AttributeSet] = set()
         for done, members in enumerate(sets):
             self.watch(Progress(done, len(sets), f"regions of {len(members) + 1} attributes"))
-            room = MAX_CELLS // math.prod(binned.radix(i) for i in members)
-            grown = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
-            wanted = [i for larger, i in grown.items() if larger not in met and binned.radix(i) <= room]
+            room = MAX_CELLS // math.prod(binned.radices[i] for i in members)
+            extended = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
+            added = [binned.column[i] for s, i in extended.items() if s not in seen and binned.radices[i] <= room]
             # too large ones included: no other subset makes them smaller
-            met.update(grown)
-            have, want = ([binned.column[i] for i in listed] for listed in (members, wanted))
-            for column, sums in extensions.sums(have, want):
-                larger = tuple(sorted((*members, *binned.original(column))))
-                _interaction_gains_add(
-                    total, larger, float(self._gains(sums[:, np.newaxis], np.array([self._new(binned, larger)]))[0])
-                )
+            seen.update(extended)
+            for column, sums in extensions.sums([binned.column[i] for i in members], added):
+                larger = tuple(sorted((*members, binned.attribute[column])))
+                new = np.array([self._new_share(binned, larger)])
+                total[larger] += float(self._gains(sums[:, np.newaxis], new)[0])
 
     def _gains(self, sums: Array, new: Array) -> Array:
-        """Return (sets,) from g and then h of the classes along the first axis (2 classes, sets, cells).
-
-        New (sets,).
-        """
+        """Return gains (sets,) from `new` (sets,) and g, then h, of the classes: `sums` (2 classes, sets, cells)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
-    def _new(self, binned: _BinnedRows, members: Set) -> float:
+    def _new_share(self, binned: _BinnedRows, members: AttributeSet) -> float:
         """Return the share of the dimensions of a table over `members` that no family of the model has."""
-        radices = {i: binned.radix(i) for i in members}
+        radices = {i: binned.radices[i] for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
         fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
         return fresh / math.prod(radices.values())
 
     @cached_property
-    def _fitted(self) -> set[Set]:
-        """Every set of attributes, ascending, inside a family of the model; the empty one, the class, always is."""
+    def _fitted(self) -> set[AttributeSet]:
+        """Every set of attributes, ascending, inside a family of the model, and the empty set, the class alone."""
         families = (sorted(family.attributes) for family in self.likelihood.families)
         inside = (itertools.combinations(f, size) for f in families for size in range(len(f) + 1))
         return {(), *itertools.chain.from_iterable(inside)}
 
 
-@dataclass(frozen=True)
-class _BinnedRows:
-    """The rows with attributes as candidates bin them: column[i] is the number of attribute i there."""
+class _BinnedRows(NamedTuple):
+    """The rows with attributes as candidates bin them.
+
+    column: the column of each attribute, radices: its number of codes there; attribute: the inverse of column.
+    """
 
     data: Dataset
-    column: dict[int, int]
-
-    @classmethod
-    def of(cls, data: Dataset, attributes: Sequence[int], bins: int | None) -> _BinnedRows:
-        schema = data.schema
-        groupings = [None if bins is None else group_intervals(schema.attributes[i], bins) for i in attributes]
-        families = [
-            Family.over((i,), schema.cardinalities, groupings=(grouping,))
-            for i, grouping in zip(attributes, groupings, strict=True)
-        ]
-        extended, plain = with_regrouped_columns(data, families)
-        return cls(extended, {i: family.attributes[0] for i, family in zip(attributes, plain, strict=True)})
-
-    def radix(self, i: int) -> int:
-        return self.data.radices[self.column[i]]
-
-    def original(self, *columns: int) -> Set:
-        """Return the attributes behind some columns, ascending."""
-        return tuple(sorted(self._behind[column] for column in columns))
-
-    @cached_property
-    def _behind(self) -> dict[int, int]:
-        return {column: i for i, column in self.column.items()}
+    column: Mapping[int, int]
+    radices: Mapping[int, int]
+    attribute: Mapping[int, int]
 
 
-def _margins(of: SuperAttribute, total: Array) -> Iterator[tuple[int, Array]]:
-    """Yield every attribute of the super-attribute with S[c, (u, x)], from S[c, u, v]."""
-    shaped = total.reshape(*total.shape[:2], *of.shape)
-    for place, i in enumerate(of.attributes):
-        others = tuple(2 + k for k in range(len(of.shape)) if k != place)
-        yield i, shaped.sum(axis=others).reshape(len(total), -1)
-
-
-def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
-    fused = [np.empty(block.n_rows, code_dtype(one.size)) for one in supers]
-    for rows in block.slices(BLOCK):
-        for codes, one in zip(fused, supers, strict=True):
-            codes[rows] = cell_numbers([block.codes[i][rows] for i in one.attributes], one.shape)
-    return fused
-
-
-def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
-    """Return partial S[c, (u, v)] of every super-attribute."""
-    base, joined, columns = block.state
-    totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
-    for rows in block.slices(BLOCK):
-        cell = base[rows].astype(np.intp)
-        for codes, size, total in zip(joined, sizes, totals, strict=True):
-            joint = cell * size
-            joint += codes[rows]
-            _extensions_add(total, joint, columns[:, rows])
-    return totals
-
-
-def _extensions_add(total: Array, cells: Index, columns: Array) -> None:
-    for sums, column in zip(total, columns, strict=True):
-        add_counts(sums, cells, column)
-
-
-def _sum_cells(block: RowBlock, size: int) -> Array:
-    codes, columns = block.state
-    total = np.zeros((len(columns), size))
-    for rows in block.slices(BLOCK):
-        _extensions_add(total, codes[rows].astype(np.intp), columns[:, rows])
-    return total
+def _bin_rows(data: Dataset, attributes: Sequence[int], bins: int | None) -> _BinnedRows:
+    schema, families = data.schema, []
+    for i in attributes:
+        grouping = None if bins is None else group_intervals(schema.attributes[i], bins)
+        families.append(Family.over((i,), schema.cardinalities, groupings=(grouping,)))
+    binned, plain = with_regrouped_columns(data, families)
+    column = {i: family.attributes[0] for i, family in zip(attributes, plain, strict=True)}
+    radices = {i: binned.radices[c] for i, c in column.items()}
+    return _BinnedRows(binned, column, radices, {c: i for i, c in column.items()})
 
 
 def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Array:
@@ -318,19 +203,112 @@ def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Arra
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
         residuals(scores, block.labels[rows], None)
-        off = np.abs(scores[classes])  # 1 - P of the row's own class, P of another: P (1 - P) from either
+        # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
+        off = np.abs(scores[classes])
         weights = 1.0 if block.weights is None else block.weights[rows]
         out[: len(classes), rows] = scores[classes] * weights
         out[len(classes) :, rows] = off * (1.0 - off) * weights
     return out
 
 
-def _interaction_gains_add(total: dict[Set, float], members: Set, gain: float) -> None:
-    total[members] = total.get(members, 0.0) + gain
-
-
-def _ranked(total: dict[Set, float]) -> list[Interaction]:
+def _rank(total: dict[AttributeSet, float]) -> list[Interaction]:
     sets = sorted(total)
     gains = rounded(np.array([total[members] for members in sets], np.float64)).tolist()
-    found = [Interaction(members, gain) for members, gain in zip(sets, gains, strict=True)]
-    return sorted(found, key=lambda one: -one.gain)
+    ranked = [Interaction(members, gain) for members, gain in zip(sets, gains, strict=True)]
+    return sorted(ranked, key=lambda interaction: -interaction.gain)
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """Sums over the cells of a set of attributes and one more, for many sets and all `attributes` that may join them.
+
+        S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
+
+    columns[s] (C, rows of block s) are the numbers of every row that are summed. The attributes are packed into
+    super-attributes as for pairs (`counting.table_batches`): the cells of a set together with the joint values of a few
+    attributes are one code, and one sum over it answers for all of them. If that code has too many values, one
+    attribute at a time joins, and only cells that occur are numbered (`counting.fused_codes`), so that many values cost
+    no more than the rows that have them.
+    """
+
+    data: Dataset
+    attributes: tuple[int, ...]
+    columns: Sequence[Array]
+
+    def sums(self, members: Sequence[int], added: Iterable[int]) -> Iterator[tuple[int, Array]]:
+        """Yield every attribute of `added`, in any order, with S (C, cells); none of them is one of `members`."""
+        base = no_attributes(self.data)
+        for i in members:
+            base, _ = extend(self.data, base, i)
+        wanted = set(added)
+        places = [p for p, packed in enumerate(self._supers) if wanted.intersection(packed.attributes)]
+        dense = [p for p in places if base.size * self._supers[p].size <= SPARSE_TABLE]
+        for p, total in self._dense(base, dense):
+            packed = self._supers[p]
+            shaped = total.reshape(*total.shape[:2], *packed.shape)
+            for place, i in enumerate(packed.attributes):
+                if i in wanted:
+                    others = tuple(2 + k for k in range(len(packed.shape)) if k != place)
+                    yield i, shaped.sum(axis=others).reshape(len(total), -1)
+        for p in sorted(set(places) - set(dense)):
+            for i in sorted(wanted.intersection(self._supers[p].attributes)):
+                joint, _ = extend(self.data, base, i)
+                states = list(zip(joint.codes, self.columns, strict=True))
+                yield i, np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))
+
+    def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
+        """Yield (place of a super-attribute, S[c, u, v]), as many at a time as fit the memory for sums."""
+        n_columns = len(self.columns[0])
+        entries = [n_columns * base.size * self._supers[p].size for p in places]
+        rounds = np.cumsum(entries, dtype=np.intp) // ROUND
+        for current in np.unique(rounds).tolist():
+            together = [p for p, r in zip(places, rounds.tolist(), strict=True) if r == current]
+            sizes = [self._supers[p].size for p in together]
+            codes = [[fused[p] for p in together] for fused in self._fused]
+            states = list(zip(base.codes, codes, self.columns, strict=True))
+            summed = self.data.reduce(_sum_dense, base.size, sizes, states=states)
+            for p, total in zip(together, summed, strict=True):
+                yield p, total.reshape(n_columns, base.size, -1)
+
+    @cached_property
+    def _supers(self) -> list[SuperAttribute]:
+        n_columns = len(self.columns[0])
+        radices = {i: self.data.radices[i] for i in self.attributes}
+        return super_attributes(radices, self.data.n_rows * n_columns, n_columns)
+
+    @cached_property
+    def _fused(self) -> list[list[Codes]]:
+        """[s][p]: the code of super-attribute p in every row of block s, in the narrowest type."""
+        return self.data.map(_fuse, self._supers)
+
+
+def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
+    fused = [np.empty(block.n_rows, code_dtype(packed.size)) for packed in supers]
+    for rows in block.slices(BLOCK):
+        for codes, packed in zip(fused, supers, strict=True):
+            codes[rows] = cell_numbers([block.codes[i][rows] for i in packed.attributes], packed.shape)
+    return fused
+
+
+def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
+    """Return partial sums S[c, (u, v)] of every super-attribute."""
+    base, joined, columns = block.state
+    totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
+    for rows in block.slices(BLOCK):
+        cell = base[rows].astype(np.intp)
+        for codes, size, total in zip(joined, sizes, totals, strict=True):
+            joint = cell * size
+            joint += codes[rows]
+            for sums, column in zip(total, columns[:, rows], strict=True):
+                add_counts(sums, joint, column)
+    return totals
+
+
+def _sum_cells(block: RowBlock, size: int) -> Array:
+    codes, columns = block.state
+    total = np.zeros((len(columns), size))
+    for rows in block.slices(BLOCK):
+        cells = codes[rows].astype(np.intp)
+        for sums, column in zip(total, columns[:, rows], strict=True):
+            add_counts(sums, cells, column)
+    return total

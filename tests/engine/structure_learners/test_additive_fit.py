@@ -11,6 +11,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.parameters.optimization import OptimizerSettings
+from bncli.engine.structure_learners import additive_fit as module
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
@@ -21,7 +22,9 @@ from tests.effects import mixed_dataset, mixed_datasets
 @given(mixed_datasets(), st.sampled_from([0.5, 3.0]))
 def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     regions = Regions(tuple((i,) for i in data.schema.informative))
-    likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities), penalty)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PENALTY", penalty)
+        likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities))
     best = discriminative.learn(
         Counts(data),
         regions,
@@ -33,7 +36,7 @@ def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     assert cll == pytest.approx(best.cll, rel=0.02, abs=0.02 * data.n_rows)
 
 
-def test_the_penalty_is_10_unless_told() -> None:
+def test_the_penalty_is_10() -> None:
     data = random_dataset(150, (4, 5, 3), 3, seed=4)
     regions = Regions(((0,), (1,), (2,)))
     likelihood, cells = additive_fit(data, regions.families((4, 5, 3)))
@@ -52,7 +55,9 @@ def test_the_penalty_is_10_unless_told() -> None:
 
 def test_the_class_alone() -> None:
     data = random_dataset(200, (2, 3), 3)
-    _, cells = additive_fit(data, (), 1e-6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PENALTY", 1e-6)
+        _, cells = additive_fit(data, ())
     shares = np.exp(cells[:, 0]) / np.exp(cells[:, 0]).sum()
     np.testing.assert_allclose(shares, np.bincount(data.labels) / 200, atol=1e-3)
 

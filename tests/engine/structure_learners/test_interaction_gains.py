@@ -15,7 +15,7 @@ from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import interaction_gains
-from bncli.engine.structure_learners.interaction_gains import Gains, Interaction
+from bncli.engine.structure_learners.interaction_gains import Extensions, Gains, Interaction
 from bncli.engine.structures.regrouping import group_intervals
 from bncli.engine.structures.structure import Family
 from bncli.watch import Event, Progress
@@ -122,7 +122,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_few_classes_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     gains = gains_of(random_dataset(100, (2, 3, 4), 5), [(0,), (1,), (2,)])
     whole = gains.of_pairs()
-    monkeypatch.setattr(interaction_gains, "KEPT", 1)
+    monkeypatch.setattr(interaction_gains, "NUMBERS_AT_A_TIME", 1)
     same_gains(gains.of_pairs(), whole)
 
 
@@ -177,3 +177,52 @@ def test_progress_is_told() -> None:
     gains.of_extensions([(0, 1), (1, 2)])
     assert {e.detail for e in events if isinstance(e, Progress)} == {"pairs of attributes", "regions of 3 attributes"}
     assert all(isinstance(e, Progress) and e.total is not None and 0 <= e.done < e.total for e in events)
+
+
+Array_EXTENSIONS = NDArray[np.float64]
+
+
+def slow(data: Dataset, members: tuple[int, ...], columns: Array_EXTENSIONS) -> list[list[float]]:
+    """The sums of every cell that occurs, in the order of the cells."""
+    cells: dict[tuple[int, ...], Array_EXTENSIONS] = {}
+    for t in range(data.n_rows):
+        cell = tuple(int(data.codes[i][t]) for i in members)
+        cells[cell] = cells.get(cell, 0.0) + columns[:, t]
+    return [cells[cell].tolist() for cell in sorted(cells)]
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=3, max_size=7),
+    st.integers(0, 2),
+    st.integers(1, 3),
+    st.sampled_from([1, 30, 1 << 18]),
+    st.sampled_from([1, 1 << 24]),
+)
+def test_against_a_loop_over_rows(
+    cardinalities: list[int], n_members: int, n_columns: int, dense: int, budget: int
+) -> None:
+    data = random_dataset(50, cardinalities, 2, seed=n_columns)
+    columns = np.random.default_rng(3).normal(size=(n_columns, 50))
+    others = tuple(range(len(cardinalities)))
+    members, wanted = others[:n_members], others[n_members + 1 :]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interaction_gains, "SPARSE_TABLE", dense)
+        patch.setattr(interaction_gains, "ROUND", budget)
+        found = dict(Extensions(data, others, [columns]).sums(members, wanted))
+    assert set(found) == set(wanted)
+    for i, sums in found.items():
+        reached = sums[:, np.abs(sums).sum(axis=0) > 0]
+        np.testing.assert_allclose(reached.T, slow(data, (*members, i), columns), atol=1e-12)
+
+
+def test_nothing_wanted_is_nothing_counted() -> None:
+    data = random_dataset(5, (2, 2), 2)
+    assert list(Extensions(data, (0, 1), [np.ones((1, 5))]).sums((0,), ())) == []
+
+
+def test_what_nobody_has_takes_no_room() -> None:
+    rows = np.arange(300)
+    data = random_dataset(300, (3000, 3000, 3000), 2)
+    data.codes[0][:], data.codes[1][:], data.codes[2][:] = rows, rows * 7, rows * 9
+    ((_, sums),) = Extensions(data, (0, 1, 2), [np.ones((1, 300))]).sums((0, 1), (2,))
+    assert sums.tolist() == [[1.0] * 300]

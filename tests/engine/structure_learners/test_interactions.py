@@ -103,11 +103,11 @@ def test_of_many_attributes_those_that_say_something_alone_are_looked_at_togethe
 ) -> None:
     data = planted()
     all_of_them = learn(data)
-    monkeypatch.setattr(interactions, "NEAR_ROWS", data.n_rows)
-    monkeypatch.setattr(interactions, "NEAR", 10)
+    monkeypatch.setattr(interactions, "ROWS_PER_COMBINED", data.n_rows)
+    monkeypatch.setattr(interactions, "MOST_COMBINED", 10)
     assert learn(data) == all_of_them
     # 1 and 3 say nothing alone; 0 is the strongest
-    monkeypatch.setattr(interactions, "NEAR", 1)
+    monkeypatch.setattr(interactions, "MOST_COMBINED", 1)
     assert learn(data).regions == tuple((i,) for i in range(10))
 
 
@@ -119,16 +119,16 @@ def test_the_two_that_say_most_are_looked_at_together(monkeypatch: pytest.Monkey
     alone = [abs(float(np.mean(labels[c == 1]) - np.mean(labels[c == 0]))) for c in columns]
     assert set(np.argsort(alone)[-2:].tolist()) == {1, 4}
     assert (0, 2) in learn(data).regions
-    monkeypatch.setattr(interactions, "NEAR_ROWS", data.n_rows)
-    monkeypatch.setattr(interactions, "NEAR", 2)
+    monkeypatch.setattr(interactions, "ROWS_PER_COMBINED", data.n_rows)
+    monkeypatch.setattr(interactions, "MOST_COMBINED", 2)
     assert learn(data).regions[5:] == ((1, 4),)
 
 
 def test_more_rows_let_more_attributes_be_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
     data = planted()
     found = learn(data)
-    monkeypatch.setattr(interactions, "NEAR", 1)
-    monkeypatch.setattr(interactions, "NEAR_ROWS", data.n_rows // 10)
+    monkeypatch.setattr(interactions, "MOST_COMBINED", 1)
+    monkeypatch.setattr(interactions, "ROWS_PER_COMBINED", data.n_rows // 10)
     assert learn(data) == found
 
 
