@@ -1,4 +1,4 @@
-"""Hill climbing: from naive Bayes, arc by arc to the network that a score likes best among its neighbours.
+"""Hill climbing: from naive Bayes, arc by arc, to a network that no single change improves.
 
 A move adds, deletes or reverses one arc between two attributes; the class stays a parent of every attribute. With
 s(i | P) the score of attribute i with the class and the attributes P as parents, the gains are
@@ -7,41 +7,18 @@ s(i | P) the score of attribute i with the class and the attributes P as parents
     delete j -> i:   s(i | P_i - j) - s(i | P_i)
     reverse j -> i:  s(i | P_i - j) - s(i | P_i) + s(j | P_j + i) - s(j | P_j)
 
-The legal move of highest gain is made until no gain exceeds 1e-9 nats. Legal: no cycle, at most `max_parents`
-attribute parents, and with `perfect` only graphs in which every two parents of a common child are joined, which a
-logistic regression can stand for. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM) used;
-the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
+The legal move of highest gain is made until no gain exceeds 1e-9 nats. A legal move closes no cycle, leaves every
+attribute at most `max_parents` attribute parents and, with `perfect`, every two parents of a common child joined, so
+that a logistic regression can represent the network. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006,
+PGM) used; the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
-Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score of the
+Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score at the
 start. Of equal gains, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
-the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
-directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling
-I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search takes a missing value for one more level
-(`Counts.with_missing_levels`). Cost: a sweep over the rows for all candidates of one child
-(`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child that a move changes.
-
-Scores of families as a greedy search asks for them: each counted and scored once.
-
-A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the family
-(i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`).
-Columns are kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search
-met it.
-
-Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that no
-search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
-
-A directed acyclic graph that a greedy search changes arc by arc, and the changes that it allows.
-
-Three changes: an arc is added, deleted, or reversed. Which of them keep the graph acyclic, and which keep it perfect
-(every two parents of a common child are joined; here by an arc, the class being everybody's parent), is answered for
-all arcs at once, as matrices [parent, child]. With A the arcs and R[a, b] = there is a way from a to b:
-
-- adding j -> i makes a cycle where R[i, j]; reversing it where another parent p of i has R[j, p];
-- j may become a parent of i in a perfect graph where it is joined to all |P_i| parents of i:
-  sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; a reversal of i -> j asks the same, the joints staying;
-- an arc j -> i must stay in a perfect graph where j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
-
-Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), rebuilt after other changes.
+the child of higher I(X_i; Y), then the attribute that comes first in the schema: most scores gain the same from both
+directions of a first arc, and the order of columns should not choose. Parents are listed in falling I(X_i; X_j | Y).
+Under `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: a sweep over the rows
+for all candidates of one child (`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child
+that a move changes.
 """
 
 from __future__ import annotations
@@ -49,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
 import numpy as np
 
@@ -61,165 +39,45 @@ from bncli.engine.structures.scores import FamilyScore, parse_score
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
-Family = tuple[int, frozenset[int]]
-NOBODY: frozenset[int] = frozenset()
-MANY_ROWS = 1 << 16
-"""From here on counting costs more than handling tables, and pairs of attributes are counted as super-attributes."""
-MAX_CELLS = 1 << 24
-"""Cells of the largest table (128 MiB) that a family may have."""
-
-
-@dataclass(frozen=True)
-class FamilyCache:
-    """The scores, in nats, of families of informative attributes that all have the class as a parent."""
-
-    counts: Counts
-    rule: FamilyScore
-    _columns: dict[Family, Array] = field(default_factory=dict)
-    _alone: dict[Family, float] = field(default_factory=dict)
-
-    def without_parents(self) -> list[float]:
-        """Return the score of every informative attribute with the class alone; counted in one pass over the rows."""
-        informative = self.counts.data.schema.informative
-        self.counts.tables([(i,) for i in informative])
-        return [self.score(i, NOBODY) for i in informative]
-
-    def score_pairs(self, watch: Watch = silent) -> None:
-        """Compute the columns of all attributes without parents, counting each pair once."""
-        informative, n = self.counts.data.schema.informative, len(self.counts.data.schema.attributes)
-        largest = sorted(informative, key=self.counts.data.schema.cardinalities.__getitem__)[-2:]
-        if n_cells(self.counts.data, largest) > MAX_CELLS:
-            return  # each column is then counted by itself when it is asked for
-        scores, done = np.full((n, n), -np.inf), 0
-        for i, j, tables in self._pair_tables(informative):
-            watch(Progress(done, math.comb(len(informative), 2), "pairs of attributes"))
-            done += len(i)
-            scores[i, j] = self.rule.score(tables)
-            if not self.rule.equivalent:
-                scores[j, i] = self.rule.score(tables.swapaxes(-2, -3))
-        if self.rule.equivalent:
-            alone = np.zeros(n)
-            alone[list(informative)] = self.without_parents()
-            # the score of an equivalent rule gains the same in both directions; -inf marks what was not counted
-            scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
-        self._columns.update(((i, NOBODY), scores[i]) for i in informative)
-
-    def _pair_tables(self, attributes: Sequence[int]) -> Iterator[tuple[Index, Index, Array]]:
-        """Yield (i, j, n[x_i, x_j, y]) for pairs whose tables have one shape.
-
-        Packing pays where there are many rows.
-        """
-        if self.counts.data.n_rows >= MANY_ROWS:
-            yield from self.counts.pair_batches(attributes)
-            return
-        for place, i in enumerate(attributes):
-            for later, tables in tables_with_one_more(self.counts.data, i, (), attributes[place + 1 :]):
-                yield np.full(len(later), i), np.array(later), tables
-
-    def score(self, child: int, parents: frozenset[int]) -> float:
-        """Return the score of one family."""
-        # any parent may have come last: the score is in the column of the others
-        for last in sorted(parents):
-            column = self._columns.get((child, parents - {last}))
-            if column is not None:
-                return float(column[last])
-        if (child, parents) not in self._alone:
-            self._alone[child, parents] = self._score_alone((child, *sorted(parents)))
-        return self._alone[child, parents]
-
-    def _score_alone(self, members: tuple[int, ...]) -> float:
-        if len(members) > 1 and n_cells(self.counts.data, members) > MAX_CELLS:
-            return -math.inf
-        (table,) = self.counts.tables([members])
-        return float(self.rule.score(table.reshape(len(table), -1, table.shape[-1])))
-
-    def column(self, child: int, parents: frozenset[int]) -> Array:
-        """Return the score of (child, parents + j) for every attribute j, shape (n,).
-
-        -infinity where that is no candidate.
-        """
-        if (child, parents) not in self._columns:
-            data = self.counts.data
-            base = (child, *sorted(parents))
-            column = np.full(len(data.schema.attributes), -np.inf)
-            candidates = [
-                j for j in data.schema.informative if j not in base and n_cells(data, (*base, j)) <= MAX_CELLS
-            ]
-            for group, tables in tables_with_one_more(data, child, base[1:], candidates):
-                column[group] = self.rule.score(tables)
-            self._columns[child, parents] = column
-        return self._columns[child, parents]
-
-
-class Arcs:
-    """The arcs over n nodes, and what may be changed; `present[j, i]` says whether j is a parent of i.
-
-    Nobody gets more than `max_parents`, and with `perfect` the graph stays perfect.
-    """
-
-    def __init__(self, n: int, *, max_parents: int, perfect: bool) -> None:
-        self._max_parents, self._perfect = max_parents, perfect
-        self.present: Mask = np.zeros((n, n), np.bool_)
-        self._reach: Mask = np.zeros((n, n), np.bool_)
-
-    def parents(self, child: int) -> frozenset[int]:
-        return frozenset(np.flatnonzero(self.present[:, child]).tolist())
-
-    def may_add(self) -> Mask:
-        """Return arcs j -> i that may be added."""
-        # an arc to where the child already leads would close a cycle
-        impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
-        return np.asarray(~impossible & self._takes())
-
-    def may_delete(self) -> Mask:
-        """Return arcs j -> i that may be deleted."""
-        if not self._perfect:
-            return self.present.copy()
-        return np.asarray(self.present & (_over_parents(self.present, self.present.T) == 0))
-
-    def may_reverse(self) -> Mask:
-        """Return arcs j -> i that may become i -> j."""
-        return np.asarray(self.present & (_over_parents(self._reach, self.present) == 0) & self._takes().T)
-
-    def _takes(self) -> Mask:
-        """Return whether i has room for one more parent and, in a perfect graph, j is joined to all that it has."""
-        n_parents = self.present.sum(axis=0)
-        room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
-        if not self._perfect:
-            return room
-        joined = self.present | self.present.T
-        return np.asarray(room & (_over_parents(joined, self.present) == n_parents))
-
-    def add(self, parent: int, child: int) -> None:
-        above, below = self._reach[:, parent].copy(), self._reach[child].copy()
-        above[parent] = below[child] = True
-        self._reach |= np.outer(above, below)
-        self.present[parent, child] = True
-
-    def delete(self, parent: int, child: int) -> None:
-        self.present[parent, child] = False
-        # what a deleted arc led to may still be reached along other ways: only a new count can tell
-        # R of an acyclic graph: each node, its parents first, is reached from them and from where they are reached.
-        present = self.present
-        from graphlib import TopologicalSorter
-
-        listed = {i: np.flatnonzero(column) for i, column in enumerate(present.T)}
-        reach = np.zeros_like(present)
-        for i in TopologicalSorter({i: parents.tolist() for i, parents in listed.items()}).static_order():
-            reach[:, i] = present[:, i] | reach[:, listed[i]].any(axis=1)
-        self._reach = reach
-
-    def reverse(self, parent: int, child: int) -> None:
-        self.delete(parent, child)
-        self.add(child, parent)
-
-
+ChildAndParents = tuple[int, frozenset[int]]
 LEAST_GAIN = 1e-9
-"""A move gains more than so many nats."""
+"""Least gain of a move, in nats."""
+MANY_ROWS = 1 << 16
+"""From this many rows on counting costs more than handling tables, and pairs are counted as super-attributes."""
+MAX_CELLS = 1 << 24
+"""Most cells of a family's table (128 MiB)."""
+
+
+def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
+    """Return the network over the informative attributes at which no single move gains."""
+    counts = counts.with_missing_levels("hill-climb", watch)
+    scores = FamilyCache(counts, parse_score(structure_score))
+    informative, n = counts.data.schema.informative, len(counts.data.schema.attributes)
+    if max_parents > 0:
+        scores.score_pairs(watch)
+    search = _Search(scores, max_parents, perfect)
+    for child in informative:
+        search.rescore(child)
+    for done, move in enumerate(iter(search.best_move, None)):
+        watch(move)
+        watch(Progress(done, None, "moves"))
+        search.make(move)
+    # Parents are listed in falling conditional mutual information with their child.
+    parents = [sorted(search.arcs.parents(i)) for i in range(n)]
+    pairs = [(i, j) for i in range(n) for j in parents[i]]
+    weights = rounded(np.array([conditional_mutual_information(t) for t in counts.tables(pairs)], np.float64))
+    weight = dict(zip(pairs, weights, strict=True))
+    by_weight = tuple(tuple(sorted(parents[i], key=lambda j: (-weight[i, j], j))) for i in range(n))
+    options: dict[str, str | int | bool] = {
+        "structure_score": structure_score,
+        "max_parents": max_parents,
+        "perfect": perfect,
+    }
+    return Dag(by_weight, informative, method="hill-climb", options=options)
 
 
 class _Search:
-    """The graph on its way, and for every child the gain of one parent more or less: gain[parent, child]."""
+    """The current graph and, for every child, the gain of one parent more or less: gain[parent, child]."""
 
     def __init__(self, scores: FamilyCache, max_parents: int, perfect: bool) -> None:
         n = len(scores.counts.data.schema.attributes)
@@ -242,8 +100,8 @@ class _Search:
         for j in parents:
             self._deleting[j, child] = self._scores.score(child, parents - {j}) - present
 
-    def best(self) -> Move | None:
-        """Return the legal move of highest gain, if it is worth making."""
+    def best_move(self) -> Move | None:
+        """Return the legal move of highest gain, or None if none gains more than LEAST_GAIN."""
         arcs, best = self.arcs, None
         choices: tuple[tuple[MoveKind, Mask, Array], ...] = (
             ("add", arcs.may_add(), self._adding),
@@ -252,55 +110,179 @@ class _Search:
         )
         for kind, allowed, gains in choices if arcs.present.size else ():
             legal = np.where(allowed, gains, -np.inf).round(self._decimals)[np.ix_(self._order, self._order)]
-            parent, child = divmod(int(np.argmax(legal)), len(legal))  # the first of equals
+            parent, child = divmod(int(np.argmax(legal)), len(legal))  # argmax takes the first of equals
             if legal[parent, child] > (best.gain if best else LEAST_GAIN):
                 best = Move(kind, int(self._order[parent]), int(self._order[child]), float(legal[parent, child]))
         return best
 
-    def make(self, move: Move) -> tuple[int, ...]:
-        """Change the graph; returns the attributes whose parents changed."""
-        change = {"add": self.arcs.add, "delete": self.arcs.delete, "reverse": self.arcs.reverse}[move.kind]
-        change(move.parent, move.child)
-        return (move.child, move.parent) if move.kind == "reverse" else (move.child,)
+    def make(self, move: Move) -> None:
+        """Change the graph and update the gains of the attributes whose parents changed."""
+        if move.kind == "add":
+            self.arcs.add(move.parent, move.child)
+        else:
+            self.arcs.delete(move.parent, move.child)
+        if move.kind == "reverse":
+            self.arcs.add(move.child, move.parent)
+        for child in (move.child, move.parent)[: 2 if move.kind == "reverse" else 1]:
+            self.rescore(child)
 
 
-def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
-    """Return the network over the informative attributes at which no single move gains."""
-    counts = counts.with_missing_levels("hill-climb", watch)
-    scores = FamilyCache(counts, parse_score(structure_score))
-    informative = counts.data.schema.informative
-    if max_parents > 0:
-        scores.score_pairs(watch)
-    search = _Search(scores, max_parents, perfect)
-    for child in informative:
-        search.rescore(child)
-    for done, move in enumerate(iter(search.best, None)):
-        watch(move)
-        watch(Progress(done, None, "moves"))
-        for child in search.make(move):
-            search.rescore(child)
-    options: dict[str, str | int | bool] = {
-        "structure_score": structure_score,
-        "max_parents": max_parents,
-        "perfect": perfect,
-    }
-    return Dag(_in_order(counts, search.arcs), informative, method="hill-climb", options=options)
+@dataclass(frozen=True)
+class FamilyCache:
+    """Scores, in nats, of families of informative attributes that all have the class as a parent.
 
-
-def _in_order(counts: Counts, arcs: Arcs) -> tuple[tuple[int, ...], ...]:
-    """Return the parents of every attribute, in falling conditional mutual information with it."""
-    pairs = [(i, j) for i in range(len(arcs.present)) for j in sorted(arcs.parents(i))]
-    tables = counts.tables(pairs)
-    weights = rounded(np.array([conditional_mutual_information(table) for table in tables], np.float64))
-    weight = dict(zip(pairs, weights, strict=True))
-    return tuple(tuple(sorted(arcs.parents(i), key=lambda j: (-weight[i, j], j))) for i in range(len(arcs.present)))
-
-
-def _over_parents(matrix: Mask, present: Mask) -> Index:
-    """Return sum over the parents p of i of matrix[a, p], shape [a, i].
-
-    With `present` transposed: over the children of i.
+    A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the
+    family (i, P + j) for every j: a *column*, which one sweep over the rows gives. Columns are kept, and hold the
+    scores of smaller families too: (i, P - l) is in the column of (i, P - l - j), if the search has visited it. A
+    family with parents whose table would have more than MAX_CELLS cells scores -infinity, so that no search moves to
+    it. Memory: n numbers per column; tables are discarded once they are scored.
     """
+
+    counts: Counts
+    rule: FamilyScore
+    _columns: dict[ChildAndParents, Array] = field(default_factory=dict)
+    _single_scores: dict[ChildAndParents, float] = field(default_factory=dict)
+
+    def without_parents(self) -> list[float]:
+        """Return the score of every informative attribute with the class alone, counted in one pass over the rows."""
+        informative = self.counts.data.schema.informative
+        self.counts.tables([(i,) for i in informative])
+        return [self.score(i, frozenset()) for i in informative]
+
+    def score_pairs(self, watch: Watch = silent) -> None:
+        """Compute the columns of all attributes without parents, counting each pair once.
+
+        If the largest pair has too many cells, nothing is computed, and columns are counted one by one when needed.
+        """
+        data, rule = self.counts.data, self.rule
+        informative, n = data.schema.informative, len(data.schema.attributes)
+        largest = sorted(informative, key=data.schema.cardinalities.__getitem__)[-2:]
+        if n_cells(data, largest) > MAX_CELLS:
+            return
+        scores, done = np.full((n, n), -np.inf), 0
+        for i, j, tables in self._pair_tables(informative):
+            watch(Progress(done, math.comb(len(informative), 2), "pairs of attributes"))
+            done += len(i)
+            scores[i, j] = rule.score(tables)
+            if not rule.equivalent:
+                scores[j, i] = rule.score(tables.swapaxes(-2, -3))
+        if rule.equivalent:
+            alone = np.zeros(n)
+            alone[list(informative)] = self.without_parents()
+            # an equivalent score gains the same in both directions; -inf marks what was not counted
+            scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
+        self._columns.update(((i, frozenset()), scores[i]) for i in informative)
+
+    def _pair_tables(self, attributes: Sequence[int]) -> Iterator[tuple[Index, Index, Array]]:
+        """Yield (i, j, n[x_i, x_j, y]) for pairs whose tables have one shape."""
+        if self.counts.data.n_rows >= MANY_ROWS:
+            yield from self.counts.pair_batches(attributes)
+            return
+        for place, i in enumerate(attributes):
+            for later, tables in tables_with_one_more(self.counts.data, i, (), attributes[place + 1 :]):
+                yield np.full(len(later), i), np.array(later), tables
+
+    def score(self, child: int, parents: frozenset[int]) -> float:
+        """Return the score of one family."""
+        # any parent may have been added last: the score is in the column of the others
+        for last in sorted(parents):
+            column = self._columns.get((child, parents - {last}))
+            if column is not None:
+                return float(column[last])
+        if (child, parents) not in self._single_scores:
+            members = (child, *sorted(parents))
+            if parents and n_cells(self.counts.data, members) > MAX_CELLS:
+                score = -math.inf
+            else:
+                (table,) = self.counts.tables([members])
+                score = float(self.rule.score(table.reshape(len(table), -1, table.shape[-1])))
+            self._single_scores[child, parents] = score
+        return self._single_scores[child, parents]
+
+    def column(self, child: int, parents: frozenset[int]) -> Array:
+        """Return the score of (child, parents + j) for every attribute j, shape (n,); -inf if j is no candidate."""
+        if (child, parents) not in self._columns:
+            data = self.counts.data
+            base = (child, *sorted(parents))
+            column = np.full(len(data.schema.attributes), -np.inf)
+            candidates = [
+                j for j in data.schema.informative if j not in base and n_cells(data, (*base, j)) <= MAX_CELLS
+            ]
+            for group, tables in tables_with_one_more(data, child, base[1:], candidates):
+                column[group] = self.rule.score(tables)
+            self._columns[child, parents] = column
+        return self._columns[child, parents]
+
+
+class Arcs:
+    """The arcs of an acyclic graph over n nodes, and the changes that it allows; present[j, i]: j is a parent of i.
+
+    No node gets more than `max_parents` parents, and with `perfect` every two parents of a common child stay joined (by
+    an arc, the class being a parent of all). Which changes keep the graph so is answered for all arcs at once, as
+    matrices [parent, child]. With A the arcs and R[a, b] = there is a path from a to b:
+
+    - adding j -> i closes a cycle if R[i, j]; reversing it does if another parent p of i has R[j, p];
+    - j may become a parent of i in a perfect graph if it is joined to all |P_i| parents of i:
+      sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; the same holds for a reversal of i -> j, which keeps the pairs
+      that are joined;
+    - an arc j -> i must stay in a perfect graph if j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
+
+    Cost of an answer: n times the number of arcs; R is updated after an addition in O(n^2), rebuilt after a deletion.
+    """
+
+    def __init__(self, n: int, *, max_parents: int, perfect: bool) -> None:
+        self._max_parents, self._perfect = max_parents, perfect
+        self.present: Mask = np.zeros((n, n), np.bool_)
+        self._reach: Mask = np.zeros((n, n), np.bool_)
+
+    def parents(self, child: int) -> frozenset[int]:
+        return frozenset(np.flatnonzero(self.present[:, child]).tolist())
+
+    def may_add(self) -> Mask:
+        """Return which arcs j -> i may be added."""
+        # an arc from a node that the child already leads to would close a cycle
+        impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
+        return np.asarray(~impossible & self._may_be_parent())
+
+    def may_delete(self) -> Mask:
+        """Return which arcs j -> i may be deleted."""
+        if not self._perfect:
+            return self.present.copy()
+        return np.asarray(self.present & (_sum_over_parents(self.present, self.present.T) == 0))
+
+    def may_reverse(self) -> Mask:
+        """Return which arcs j -> i may become i -> j."""
+        no_cycle = _sum_over_parents(self._reach, self.present) == 0
+        return np.asarray(self.present & no_cycle & self._may_be_parent().T)
+
+    def _may_be_parent(self) -> Mask:
+        """Return whether i has room for one more parent and, in a perfect graph, j is joined to all its parents."""
+        n_parents = self.present.sum(axis=0)
+        room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
+        if not self._perfect:
+            return room
+        joined = self.present | self.present.T
+        return np.asarray(room & (_sum_over_parents(joined, self.present) == n_parents))
+
+    def add(self, parent: int, child: int) -> None:
+        above, below = self._reach[:, parent].copy(), self._reach[child].copy()
+        above[parent] = below[child] = True
+        self._reach |= np.outer(above, below)
+        self.present[parent, child] = True
+
+    def delete(self, parent: int, child: int) -> None:
+        self.present[parent, child] = False
+        # What the deleted arc led to may still be reached along other paths, so R is rebuilt: each node, its parents
+        # first, is reached from them and from where they are reached.
+        parents = {i: np.flatnonzero(column) for i, column in enumerate(self.present.T)}
+        reach = np.zeros_like(self.present)
+        for i in TopologicalSorter({i: listed.tolist() for i, listed in parents.items()}).static_order():
+            reach[:, i] = self.present[:, i] | reach[:, parents[i]].any(axis=1)
+        self._reach = reach
+
+
+def _sum_over_parents(matrix: Mask, present: Mask) -> Index:
+    """Return the sum over the parents p of i of matrix[a, p], shape [a, i]; over children with `present` transposed."""
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     total = np.zeros(present.shape, np.intp)

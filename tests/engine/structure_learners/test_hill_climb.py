@@ -1,4 +1,4 @@
-"""Hill climbing against a search that scores whole networks from scratch, and the laws of its result."""
+"""Hill climbing against a slow search, its family scores and its arcs against their definitions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners import hill_climb, nb, skdb
+from bncli.engine.structure_learners.hill_climb import Arcs, FamilyCache
 from bncli.engine.structures.scores import parse_score
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Move
 from tests import oracles
+from tests.conformance.test_structure_learners import is_acyclic
 from tests.datasets import dataset_of, random_dataset
 from tests.missing_values import with_missing
 from tests.strategies import datasets
@@ -209,3 +211,149 @@ def test_the_searches_end_whatever_is_missing(share: float) -> None:
     if share == 1.0:
         assert not any(found.parents)
         assert chosen.class_children == ()
+
+
+RULES_FAMILY_CACHE = ("bic", "k2", "bdeu:1", "acll:5")
+
+
+def slow(data: Dataset, rule: str, child: int, parents: frozenset[int]) -> float:
+    table = oracles.count(data, (child, *sorted(parents)))
+    return float(parse_score(rule).score(table.reshape(len(table), -1, data.n_labels)))
+
+
+@pytest.mark.parametrize("rule", RULES_FAMILY_CACHE)
+@given(data=datasets(max_rows=30), more=st.data())
+def test_every_way_to_a_family_gives_its_score(rule: str, data: Dataset, more: st.DataObject) -> None:
+    cache = FamilyCache(Counts(data), parse_score(rule))
+    n = len(data.codes)
+    for _ in range(8):
+        child = more.draw(st.integers(0, n - 1))
+        parents = more.draw(st.frozensets(st.integers(0, n - 1), max_size=3)) - {child}
+        if more.draw(st.booleans()):
+            assert cache.score(child, parents) == pytest.approx(slow(data, rule, child, parents), rel=1e-10, abs=1e-9)
+        else:
+            column = cache.column(child, parents)
+            for j in range(n):
+                if j == child or j in parents:
+                    assert column[j] == -np.inf
+                else:
+                    expected = slow(data, rule, child, parents | {j})
+                    assert column[j] == pytest.approx(expected, rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize("many_rows", [0, 1000], ids=["packed", "swept"])
+@pytest.mark.parametrize("rule", RULES_FAMILY_CACHE)
+def test_pairs_scored_together_give_the_columns_that_are_asked_for(
+    rule: str, many_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hill_climb, "MANY_ROWS", many_rows)
+    data = random_dataset(50, (2, 3, 1, 2, 4, 3, 2), 3, weighted=True)
+    together, alone = (FamilyCache(Counts(data), parse_score(rule)) for _ in range(2))
+    together.score_pairs()
+    for i in data.schema.informative:
+        np.testing.assert_allclose(together.column(i, frozenset()), alone.column(i, frozenset()), rtol=1e-10, atol=1e-9)
+
+
+def test_pairs_are_not_counted_together_where_one_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hill_climb, "MAX_CELLS", 23)
+    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4), 2)), parse_score("bic"))
+    events: list[Event] = []
+    cache.score_pairs(events.append)
+    assert events == []
+    assert np.isfinite(cache.column(0, frozenset())).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("cardinalities", [(), (1, 1), (1, 3, 1)])
+def test_no_pairs(cardinalities: tuple[int, ...]) -> None:
+    cache = FamilyCache(Counts(random_dataset(10, cardinalities, 2)), parse_score("k2"))
+    cache.score_pairs()
+    assert all(np.isinf(cache.column(i, frozenset())).all() for i in cache.counts.data.schema.informative)
+
+
+def test_families_without_parents() -> None:
+    data = random_dataset(40, (3, 1, 2), 2, weighted=True)
+    cache = FamilyCache(Counts(data), parse_score("bic"))
+    assert cache.without_parents() == pytest.approx([slow(data, "bic", i, frozenset()) for i in (0, 2)])
+
+
+def test_uninformative_attributes_are_no_candidates() -> None:
+    cache = FamilyCache(Counts(random_dataset(40, (3, 1, 2), 2)), parse_score("k2"))
+    assert np.isfinite(cache.column(0, frozenset())).tolist() == [False, False, True]
+
+
+def test_a_family_of_too_many_cells_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hill_climb, "MAX_CELLS", 23)
+    cache = FamilyCache(Counts(random_dataset(40, (3, 2, 4, 2), 2)), parse_score("bic"))
+    assert np.isfinite(cache.column(0, frozenset())).tolist() == [False, True, False, True]
+    assert np.isfinite(cache.column(2, frozenset())).tolist() == [False, True, False, True]
+    assert np.isfinite(cache.column(1, frozenset({0}))).tolist() == [False, False, False, False]
+    assert cache.score(0, frozenset({1, 3})) == -np.inf
+    assert np.isfinite(cache.score(1, frozenset({3})))
+
+
+def dag_of(present: np.ndarray) -> Dag:
+    n = len(present)
+    parents = tuple(tuple(np.flatnonzero(present[:, i]).tolist()) for i in range(n))
+    return Dag(parents, tuple(range(n)))
+
+
+def changed(present: np.ndarray, kind: str, j: int, i: int) -> np.ndarray | None:
+    """The arcs after a change, or None where there is nothing to change."""
+    after = present.copy()
+    if kind == "add":
+        if i == j or present[j, i] or present[i, j]:
+            return None
+        after[j, i] = True
+        return after
+    if not present[j, i]:
+        return None
+    after[j, i] = False
+    after[i, j] = kind == "reverse"
+    return after
+
+
+def slow_arcs(present: np.ndarray, kind: str, max_parents: int, perfect: bool) -> np.ndarray:
+    """Which arcs may be changed: every change made and looked at."""
+    n = len(present)
+    allowed = np.zeros((n, n), bool)
+    for j, i in itertools.product(range(n), repeat=2):
+        after = changed(present, kind, j, i)
+        if after is not None:
+            dag = dag_of(after)
+            grown = kind == "delete" or after.sum(axis=0)[j if kind == "reverse" else i] <= max_parents
+            allowed[j, i] = is_acyclic(dag) and grown and ((dag.unmarried is None) or not perfect)
+    return allowed
+
+
+@pytest.mark.parametrize("perfect", [False, True])
+@pytest.mark.parametrize("max_parents", [1, 2, 3, 9])
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 6])
+def test_what_is_allowed_is_what_can_be_made(n: int, max_parents: int, perfect: bool) -> None:
+    rng = np.random.default_rng(n)
+    arcs = Arcs(n, max_parents=max_parents, perfect=perfect)
+    for _ in range(25):
+        allowed = {"add": arcs.may_add(), "delete": arcs.may_delete(), "reverse": arcs.may_reverse()}
+        for kind, matrix in allowed.items():
+            np.testing.assert_array_equal(matrix, slow_arcs(arcs.present, kind, max_parents, perfect), err_msg=kind)
+        moves = [(kind, j, i) for kind, matrix in allowed.items() for j, i in np.argwhere(matrix).tolist()]
+        additions = [move for move in moves if move[0] == "add"]
+        if not moves:
+            break
+        options = additions if additions and rng.random() < 0.6 else moves
+        kind, j, i = options[rng.integers(len(options))]
+        expected = changed(arcs.present, kind, j, i)
+        if kind == "add":
+            arcs.add(j, i)
+        else:
+            arcs.delete(j, i)
+        if kind == "reverse":
+            arcs.add(i, j)
+        np.testing.assert_array_equal(arcs.present, expected)
+
+
+def test_parents() -> None:
+    arcs = Arcs(3, max_parents=2, perfect=False)
+    arcs.add(2, 0)
+    arcs.add(1, 0)
+    assert arcs.parents(0) == {1, 2}
+    assert arcs.parents(1) == set()
