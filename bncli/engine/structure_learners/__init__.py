@@ -1,6 +1,12 @@
 """Structure learners, one module per word typed after --structure.
 
-Contract: `learn(counts, *, <options>, watch) -> Dag`, with the options that the catalogue names. The network spans
-the informative attributes of `counts.data.schema`; the result depends on the counts alone, and every tie goes to
-the attribute that comes first in the schema.
+Every such module has `learn(counts, *, <options>, watch) -> Dag` (or `Regions`), with the options that the catalogue
+lists for it. The structure spans the informative attributes of `counts.schema`; it depends on the counts alone, and
+every tie goes to the attribute that comes first in the schema.
+
+nb, tan, kdb, skdb, hill_climb, gbn     directed acyclic graphs
+interactions, kikuchi                   regions
+dependence                              mutual informations and gains of arcs
+interaction_gains, region_growth,
+additive_fit                            gains of sets of attributes, and their cuts, on residuals of a quick fit
 """

@@ -1,22 +1,28 @@
-"""Selective KDB: the choice against a search over slow losses, its limits, and what it says."""
+"""Selective KDB and its leave-one-out losses against networks fitted again without each row."""
 
 from __future__ import annotations
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import rounded
+from bncli.engine.parameter_learners import map as generative
 from bncli.engine.structure_learners import kdb, skdb
+from bncli.engine.structure_learners.skdb import errors, log_losses, nested_losses, squared_errors
 from bncli.engine.structures.structure import Dag
-from bncli.watch import Event, Note
+from bncli.watch import Event, Note, Progress
 from tests.datasets import dataset_of, random_dataset
 from tests.engine.leaving_out import LOSSES, members_of, slow_loss
+from tests.oracles import log_posterior
 from tests.strategies import datasets
 
 
@@ -99,3 +105,113 @@ def test_tables_that_do_not_fit_are_no_candidates(monkeypatch: pytest.MonkeyPatc
 def test_many_parents_of_many_values_take_no_dense_table() -> None:
     data = random_dataset(500, (50,) * 12, 2)
     assert set(skdb.learn(Counts(data), k=11, loss="rmse").class_children) <= set(range(12))
+
+
+@settings(max_examples=40)
+@given(datasets(max_rows=20, max_attributes=4), st.integers(0, 3), st.sampled_from(LOSSES))
+def test_equals_refitting_without_each_row(data: Dataset, k: int, loss: str) -> None:
+    members = members_of(data, k)
+    losses = nested_losses(data, members, [k + 1] * len(members), loss)
+    assert losses.shape == (k + 1, len(members) + 1)
+    for k_used, p in np.ndindex(losses.shape):
+        assert losses[k_used, p] == pytest.approx(slow_loss(data, members, k_used, p, loss), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_whole_weights_are_rows_alike(loss: str) -> None:
+    data = random_dataset(40, (3, 2, 4), 3, seed=5)
+    times = np.random.default_rng(0).integers(1, 5, data.n_rows)
+    members = members_of(data, 2)
+    repeated = data.take(np.repeat(np.arange(data.n_rows), times))
+    weighted = nested_losses(replace(data, weights=times.astype(float)), members, [3] * 3, loss)
+    np.testing.assert_allclose(weighted, nested_losses(repeated, members, [3] * 3, loss), rtol=1e-13)
+
+
+def test_a_network_is_the_one_that_map_learns() -> None:
+    data = random_dataset(25, (3, 2, 4, 2), 3, seed=2)
+    members, k = members_of(data, 2), 2
+    parents = tuple(dict(members)[i] for i in range(4))
+    log_losses = []
+    for t in range(data.n_rows):
+        rest = data.take(np.delete(np.arange(data.n_rows), t))
+        tables = generative.learn(Counts(rest), Dag(parents, (0, 1, 2, 3)), smoothing="m-estimate:1").tables
+        scores = tables.bias.copy()
+        for family, weights in zip(tables.families, tables.weights, strict=True):
+            values = tuple(int(data.codes[i][t]) for i in family.attributes)
+            scores += weights[np.ravel_multi_index(values, family.shape)]
+        log_losses.append(-log_posterior(list(scores))[int(data.labels[t])])
+    losses = nested_losses(data, members, [3] * 4, "log-loss")
+    assert losses[k, 4] == pytest.approx(float(np.mean(log_losses)), rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("small_blocks")
+def test_rounds_and_threads_change_no_bit(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (random_dataset(20_000, (3, 5, 4), 3, weighted=weighted, threads=threads) for threads in (1, 2))
+    members = members_of(one, 2)
+    expected = nested_losses(one, members, [3] * 3, "rmse")
+    assert (nested_losses(two, members, [3] * 3, "rmse") == expected).all()
+    monkeypatch.setattr(skdb, "MOST_SCORES", 1)
+    assert (nested_losses(one, members, [3] * 3, "rmse") == expected).all()
+
+
+def test_networks_not_asked_for_are_infinitely_bad() -> None:
+    data = random_dataset(30, (3, 2, 4), 2)
+    members = members_of(data, 2)
+    some, everything = (nested_losses(data, members, n_k, "rmse") for n_k in ([3, 2, 1], [3, 3, 3]))
+    asked = np.array([[True, True, True, True], [True, True, True, False], [True, True, False, False]])
+    assert np.isinf(some[~asked]).all()
+    assert (some[asked] == everything[asked]).all()
+
+
+def test_progress_ends_at_its_total() -> None:
+    data = random_dataset(30, (3, 2, 4), 2)
+    events: list[Progress] = []
+    nested_losses(data, members_of(data, 2), [3, 2, 2], "rmse", events.append)  # type: ignore[arg-type]
+    assert [event.total for event in events] == [7] * len(events)
+    assert events[-1].done == 7
+    assert [event.done for event in events] == sorted(event.done for event in events)
+
+
+def ahead_of(scores: list[list[float]], labels: list[int]) -> tuple[Array, np.ndarray]:
+    """d[y, t] from scores by row."""
+    by_class = np.array(scores, dtype=float).T
+    return by_class - by_class[labels, np.arange(len(labels))], np.array(labels)
+
+
+@given(st.integers(1, 5), st.data())
+def test_equals_the_formulas(n_labels: int, draw: st.DataObject) -> None:
+    row = st.lists(st.floats(-8, 8), min_size=n_labels, max_size=n_labels)
+    scores = draw.draw(st.lists(row, min_size=1, max_size=8))
+    labels = [draw.draw(st.integers(0, n_labels - 1)) for _ in scores]
+    p = [math.exp(log_posterior(s)[y]) for s, y in zip(scores, labels, strict=True)]
+    ahead, y = ahead_of(scores, labels)
+    np.testing.assert_allclose(squared_errors(ahead, y), [(1 - q) ** 2 for q in p], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(log_losses(ahead, y), [-math.log(q) for q in p], rtol=1e-9, atol=1e-15)
+    first = [next(c for c, s in enumerate(row) if s >= max(row) - 1e-10) for row in scores]
+    assert errors(ahead, y).tolist() == [float(a != b) for a, b in zip(first, labels, strict=True)]
+
+
+def test_a_tie_within_rounding_goes_to_the_first_class() -> None:
+    ahead, labels = ahead_of([[0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2], [0.0, 1.0]], [0, 0, 0])
+    assert errors(ahead, labels).tolist() == [0.0, 0.0, 1.0]
+    assert errors(*ahead_of([[1.0, 1.0]], [1])).tolist() == [1.0]
+
+
+def test_digits_are_kept_next_to_certainty() -> None:
+    ahead, labels = ahead_of([[50.0, 0.0, 0.0]], [0])
+    missed = 2 * math.exp(-50)
+    assert squared_errors(ahead, labels)[0] == pytest.approx(missed**2, rel=1e-12)
+    assert log_losses(ahead, labels)[0] == pytest.approx(missed, rel=1e-12)
+
+
+def test_hopeless_rows_stay_finite() -> None:
+    ahead, labels = ahead_of([[0.0, 5000.0], [0.0, -5000.0]], [0, 0])
+    assert squared_errors(ahead, labels).tolist() == [1.0, 0.0]
+    assert log_losses(ahead, labels).tolist() == [5000.0, 0.0]
+
+
+def test_one_class_is_never_missed() -> None:
+    ahead, labels = ahead_of([[3.0], [4.0]], [0, 0])
+    for loss in (squared_errors, errors, log_losses):
+        assert loss(ahead, labels).tolist() == [0.0, 0.0]
