@@ -73,7 +73,7 @@ def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
 
 
 def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None, run: Run) -> StructureReport:
-    from bncli.engine.kikuchi.bootstrap import Resampling
+    from bncli.engine.kikuchi.search_trace import Resampling
     from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts
 
     output = options.output_path(typed)

@@ -10,7 +10,7 @@ from bncli.engine.coding import missing_policy
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
+from bncli.engine.kikuchi.search_trace import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search_structure
 from bncli.engine.parameters.generative import only_network
 from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network

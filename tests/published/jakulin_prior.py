@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.bootstrap import Resampling, bootstrap_log_losses
-from bncli.engine.kikuchi.search_trace import follow, log_prior
+from bncli.engine.kikuchi.search_trace import Resampling, bootstrap_log_losses, follow, log_prior
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
 from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots

@@ -1,6 +1,11 @@
-"""Kikuchi-Bayes: classifiers made of overlapping regions, sets of attributes that are looked up with the class.
+"""Kikuchi-Bayes: classifiers made of overlapping regions, sets of attributes that share a table with the class.
 
-Contract: a region is a tuple of attribute indices, ascending, the class left out; () is the class alone. What a region
-adds to a model depends on the subsets that no region of the model contained before (`structures.region_graph`)
-and on the smoothed relative frequencies of regions (`submodels`); nothing here chooses regions.
+model_paths       submodels, the path of models along the regions, the tables of one model
+search_trace      the steps of a search: degrees of freedom, likelihoods, posteriors, bootstrap losses
+candidate_gains   what every candidate would add to the log-likelihood of the current model
+candidate_tables  tables of candidates side by side, and their sums over rows
+upper_bounds      bounds on gains, so that not all candidates need be looked up
+
+A region is a tuple of attribute indices, ascending, without the class; () is the class alone. The search itself is
+`bncli.engine.structure_learners.kikuchi`.
 """

@@ -1,15 +1,15 @@
-"""From regions in the order in which they were added to the path that scores: what each changes, and what it weighs.
+"""Predictors made of regions: the path of models along the regions, its weights, and the tables of one model.
 
     S_s[t, y] = sum over steps s' <= s of D_s'[cell(t), y],    D_s[v, y] = sum over R of dc_R,s ln P(v_R, y)
 
-dc_R,s is what step s adds to the counting number of region R; R runs over subsets of the region that is added, so D_s
-is a table over that region's own cells (`bncli.engine.structures.region_graph` tells why). Step 0 is the class alone.
+dc_R,s is what step s adds to the counting number of region R. R runs over subsets of the region that is added, so D_s
+is a table over that region's own cells (see `bncli.engine.structures.region_graph`). Step 0 is the class alone.
 
 The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
 
     weight_s = posterior_s / sum over steps of posterior
 
-Submodels: the smoothed relative frequencies of a region and the class.
+A submodel is the smoothed relative frequencies of a region and the class:
 
     P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
 
@@ -33,8 +33,13 @@ from bncli.engine.structures.structure import Family, Regions, SearchTrace, Stru
 from bncli.errors import BncliError
 
 
+def submodel(table: Array, total: float, theta: float) -> Array:
+    """Return P(v_R) from the region's counts, which have the class as the last axis."""
+    return (table + theta / table.size) / (total + theta)
+
+
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:
-    """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K); counted in one pass.
+    """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K), counted in one pass.
 
     Raises BncliError for a table of too many entries.
     """
@@ -42,15 +47,12 @@ def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> li
     return [np.log(submodel(table, total, theta)) for table in counts.tables(regions)]
 
 
-def submodel(table: Array, total: float, theta: float) -> Array:
-    """Return P(v_R) of the region's counts, all with its class."""
-    return (table + theta / table.size) / (total + theta)
+def score_table(table: Array, region: Region, changes: Mapping[Region, int], total: float, theta: float) -> Array:
+    """Return D of a region, what it adds to the scores of its own cells, shape (cells, K).
 
+        D = sum over subsets R of dc_R ln P(v_R)
 
-def addition(table: Array, region: Region, changes: Mapping[Region, int], total: float, theta: float) -> Array:
-    """Return what a region adds to the scores of its own cells: sum over subsets R of dc_R ln P(v_R), shape (cells, K).
-
-    `table` counts the region; the submodels of its subsets are margins of its own.
+    `table` counts the region, `total` is N; the submodels of the subsets are margins of the region's own.
     """
     joint = submodel(table, total, theta)
     added = np.zeros(joint.shape)
@@ -58,20 +60,6 @@ def addition(table: Array, region: Region, changes: Mapping[Region, int], total:
         dropped = tuple(axis for axis, i in enumerate(region) if i not in subset)
         added += change * np.log(joint.sum(axis=dropped, keepdims=True))
     return added.reshape(-1, table.shape[-1])
-
-
-def only_regions(structure: Structure) -> Regions:
-    """Raise BncliError for a Bayesian network, and for regions with coarser binnings.
-
-    Their submodels would not agree.
-    """
-    if not isinstance(structure, Regions):
-        what = "these parameters are made of regions, and the structure is a Bayesian network"
-        raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
-    if structure.binnings or any(bins is not None for bins in structure.bins):
-        what = "these parameters need regions that see every attribute as it was cut, without bins of their own"
-        raise BncliError(what, hint="use --param discriminative")
-    return structure
 
 
 def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
@@ -82,14 +70,28 @@ def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
         yield counting_changes(cover(covered, region))
 
 
+def require_regions(structure: Structure) -> Regions:
+    """Return the structure; raise BncliError for a Bayesian network, and for regions with binnings of their own.
+
+    The submodels of regions that are binned differently would not be consistent.
+    """
+    if not isinstance(structure, Regions):
+        what = "these parameters are made of regions, and the structure is a Bayesian network"
+        raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
+    if structure.binnings or any(bins is not None for bins in structure.bins):
+        what = "these parameters need regions that see every attribute as it was cut, without bins of their own"
+        raise BncliError(what, hint="use --param discriminative")
+    return structure
+
+
 def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
-    """Return the regions that have a change in some step, the class alone left out, in the order of their first."""
+    """Return the families whose counting number changes in some step, in the order of the steps, without the class."""
     used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
     return tuple(Family.over(region, cardinalities) for region in used)
 
 
 def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
-    """Return shares that sum to 1; all of it is the first step's where no step has any posterior."""
+    """Return the weights of the steps, which sum to 1; if no step has any posterior, the first has all the weight."""
     logs = np.array(log_posterior)
     if np.isneginf(logs).all():
         return (1.0, *[0.0] * (len(logs) - 1))
@@ -100,10 +102,7 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over these regions, of which `trace` tells every step.
-
-    One counting pass for what is not known yet.
-    """
+    """Return the path over these regions with the steps of `trace`; one counting pass for tables not known yet."""
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
     steps = tuple(
@@ -118,25 +117,23 @@ def make_path(
         for s, (region, changes) in enumerate(zip([(), *regions], changes_along(regions), strict=True))
     )
     class_logs, *logs = log_submodels(counts, [(), *(family.attributes for family in families)], theta)
-    return Path(
-        class_logs, families, tuple(w.reshape(f.n_cells, -1) for w, f in zip(logs, families, strict=True)), steps
-    )
+    tables = tuple(w.reshape(f.n_cells, -1) for w, f in zip(logs, families, strict=True))
+    return Path(class_logs, families, tables, steps)
 
 
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
-    """Return the model of the chosen regions with one table per region: D of the formula above; the class is the bias.
+    """Return the model of the chosen regions with one table D per region; the class alone is the bias.
 
-    An attribute in a coarser binning is, to its region, another attribute: a regrouped one.
+    A regrouped attribute is another attribute than the one it is made from.
     """
     families = structure.families(counts.data.schema.cardinalities)
     data, regrouped = with_regrouped_columns(counts.data, families)
     if data is not counts.data:
         counts = Counts(data)
     regions = [family.attributes for family in regrouped]
-    _, *added = changes_along(regions)
-    total = data.total_weight
+    _, *changes = changes_along(regions)
     weights = tuple(
-        addition(table, region, changes, total, theta)
-        for table, region, changes in zip(counts.tables(regions), regions, added, strict=True)
+        score_table(table, region, change, data.total_weight, theta)
+        for table, region, change in zip(counts.tables(regions), regions, changes, strict=True)
     )
     return Tables(log_submodels(counts, [()], theta)[0], families, weights)

@@ -1,4 +1,4 @@
-"""The search trace: what every step along a path of regions is worth on the training rows.
+"""The steps of a search for regions: degrees of freedom, log-likelihood and posterior of each, and its bootstrap loss.
 
 A step adds a region A to the model. That adds one table over A's own cells to the scores of all rows, and the log
 posterior of the step follows from the likelihood of the classes and the degrees of freedom:
@@ -7,33 +7,18 @@ posterior of the step follows from the likelihood of the classes and the degrees
     log posterior = sum_t w_t ln softmax_y S[t, y] at y_t  -  N df / (N - df - 1)
 
 (dc: change of a counting number, see `bncli.engine.structures.region_graph`; N the total weight. The prior is that of
-Jakulin & Rish 2006, equation 6; where df >= N - 1 it is 0.) The search and whoever meets a path that was found
-elsewhere take the same steps, so they agree to the last bit. Cost of a step: one pass over the rows to count,
+Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1.) The search takes these steps, and so does every learner of
+parameters for regions from a file, so that they agree to the last bit. Cost of a step: one pass over the rows to count,
 one to look up.
-
-Degrees of freedom of a model of regions: what a set of attributes adds to them when it becomes covered.
-
-With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
-
-    df = sum over R of c_R n_R = sum over covered Q of u_Q,    u_Q = sum over R in Q of (-1)^|Q - R| n_R
-
-    conditional         n_R = (cells of R with the class) - (cells of R)    Jakulin & Rish 2006, equation 7
-    joint               n_R = (cells of R with the class) - 1               the same, equation 5
-    structural-zeros    as conditional, over the cells that rows lie in     the same, section 6.3
-
-so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 of the class alone);
-with structural zeros, where a cell without a training row counts as impossible, it follows from the rows.
-
-Conventions: with structural zeros the sum over a region graph with cycles may fall below what is free, even below 0:
-whoever adds up takes no model for simpler than the class alone; and regions whose tables would exceed MAX_ENTRIES have
-infinitely many. Cost there: one look at the rows for every region that is tried, once.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,100 +27,43 @@ from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.kikuchi.model_paths import addition
+from bncli.engine.kikuchi.model_paths import changes_along, score_table
 from bncli.engine.structures.region_graph import Region, counting_changes, cover, subsets
-from bncli.engine.structures.structure import SearchTrace
+from bncli.engine.structures.structure import Regions, SearchTrace
 from bncli.watch import Progress, Watch, silent
-
-TOGETHER = 256
-"""Regions whose cells are looked for in one pass over the rows."""
-DENSE = 8
-"""Up to so many cells a row per table of counts is faster than sorting the cells of the rows."""
-
-
-class DegreesOfFreedom:
-    """What sets of attributes add; `kind` is one of the three above."""
-
-    def __init__(self, data: Dataset, kind: str = "conditional") -> None:
-        self._cardinalities, k = data.schema.cardinalities, data.n_labels
-        self._of_class, self._factor = k - 1, k if kind == "joint" else k - 1
-        self._occurring = _OccurringCells(data) if kind == "structural-zeros" else None
-
-    def added(self, covered: Sequence[Region]) -> int:
-        """Return what these sets add together, none of them covered before; () is the class alone."""
-        if self._occurring is None:
-            products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in covered if region)
-            return self._factor * sum(products) + self._of_class * (() in covered)
-        known = self._occurring.counted({subset for region in covered for subset in subsets(region)})
-        return sum((-1) ** (len(q) - len(r)) * int(known[r]) for q in covered for r in subsets(q))
-
-    def of_subsets(self, sets: Index) -> Array:
-        """Return u_Q of all subsets Q of these sets (M, size), shape (M, 2^size).
-
-        Bit p of a column says that Q has the p-th attribute. The first column, the class alone, holds nothing
-        of use: it is always covered.
-        """
-        size = sets.shape[1]
-        pairs = [(p, q) for p, q in itertools.product(range(size), range(1 << size)) if q >> p & 1]
-        if self._occurring is None:
-            free = np.array(self._cardinalities, np.float64)[sets] - 1
-            found = np.full((len(sets), 1 << size), float(self._factor))
-            for p, q in pairs:
-                found[:, q] *= free[:, p]
-            return found
-        found = self._occurring.of_subsets(sets)
-        # a giant that contains a giant: infinity less infinity
-        with np.errstate(invalid="ignore"):
-            for p, q in pairs:
-                found[:, q] -= found[:, q ^ 1 << p]
-        found[np.isnan(found)] = math.inf
-        return found
-
-
-class _OccurringCells:
-    """n_R over the cells that rows lie in; kept for the regions that were asked for, infinite for giants."""
-
-    def __init__(self, data: Dataset) -> None:
-        self._data = data
-        self._known: dict[Region, float] = {}
-
-    def of_subsets(self, sets: Index) -> Array:
-        """Return n_R of all subsets of these sets, in the order of their bits."""
-        size = sets.shape[1]
-        places = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
-        members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
-        known = self.counted(set(itertools.chain.from_iterable(members)))
-        return np.array([[known[region] for region in listed] for listed in members]).reshape(len(sets), 1 << size)
-
-    def counted(self, regions: Iterable[Region]) -> dict[Region, float]:
-        """Return n_R of these regions and of all that were asked for before."""
-        missing = sorted(set(regions) - self._known.keys())
-        for start in range(0, len(missing), TOGETHER):
-            self._count(missing[start : start + TOGETHER])
-        return self._known
-
-    def _count(self, regions: list[Region]) -> None:
-        k, cardinalities = self._data.n_labels, self._data.schema.cardinalities
-        shapes = {region: tuple(cardinalities[i] for i in region) for region in regions}
-        self._known |= dict.fromkeys(regions, math.inf)
-        small = {region: shape for region, shape in shapes.items() if math.prod(shape) * k <= MAX_ENTRIES}
-        by_block = self._data.map(_occurring_cells, small, k)
-        for region, *parts in zip(small, *by_block, strict=True):
-            cells = np.unique(np.concatenate(parts))
-            self._known[region] = float(len(cells) - len(np.unique(cells // k)))
-
 
 BLOCK = 1 << 12
 """Rows at a time, so that their scores stay in the second-level cache."""
+REGIONS_AT_A_TIME = 256
+"""Regions whose occurring cells are found in one pass over the rows."""
+DENSE = 8
+"""Up to this many cells per row, a table of counts is faster than sorting the cells of the rows."""
+
+
+def follow(
+    counts: Counts,
+    regions: Iterable[Region],
+    theta: float,
+    watch: Watch = silent,
+    *,
+    degrees_of_freedom: str = "conditional",
+) -> SearchTrace:
+    """Return the trace of the steps that add these regions in their order; step 0 is the class alone."""
+    listed = list(regions)
+    model = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
+    for done, region in enumerate(listed):
+        watch(Progress(done, len(listed), "regions"))
+        model.add(region)
+    return model.trace()
 
 
 class GrowingModel:
     """A model that grows region by region, with the running scores of all rows.
 
     scores[b] (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
-    `rule` tells what sets add to df, which is never below K - 1, that of the class alone.
-    Every region is counted from the rows, in one pass for those `known` beforehand: margins of what others counted
-    before would be other sums of weights, in the last bit.
+    `rule` says what sets add to df, which is never below K - 1, that of the class alone. Every region is counted from
+    the rows, in one pass for those `known` beforehand: margins of larger tables would differ in the last bit of sums of
+    weights.
     """
 
     def __init__(
@@ -155,59 +83,40 @@ class GrowingModel:
         self._grow((), [()])
 
     def add(self, region: Region) -> list[Region]:
-        """Take the region into the model; returns the sets that no region contained before."""
-        covered = cover(self.covered, region)
-        self._grow(region, covered)
+        """Add the region to the model and return the sets that no region contained before."""
+        new = cover(self.covered, region)
+        self._grow(region, new)
         self.regions.append(region)
-        return covered
+        return new
 
-    def log_priors(self, added_df: Array) -> Array:
-        """Return the log priors of models that would have so many degrees of freedom more."""
-        return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
-
-    def _grow(self, region: Region, covered: list[Region]) -> None:
+    def _grow(self, region: Region, newly_covered: list[Region]) -> None:
         [table] = self._counts.tables([region])
-        added = addition(table, region, counting_changes(covered), self.data.total_weight, self.theta)
-        radices = table.shape[:-1]
-        grown = self.data.map(look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
+        added = score_table(table, region, counting_changes(newly_covered), self.data.total_weight, self.theta)
+        shape = table.shape[:-1]
+        grown = self.data.map(look_up, region, shape, np.ascontiguousarray(added.T), states=self.scores)
         self.scores = [scores for scores, _ in grown]
-        self._df += self.rule.added(covered)
+        self._df += self.rule.added(newly_covered)
         self.df.append(max(self._df, self.data.n_labels - 1))
         self.log_likelihood.append(sum(gained for _, gained in grown))
         self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, self.df[-1]))
 
+    def log_priors(self, added_df: Array) -> Array:
+        """Return the log priors of models with this many more degrees of freedom."""
+        return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
+
     def trace(self) -> SearchTrace:
-        """Return the steps so far."""
+        """Return the trace of the steps so far."""
         best = self.log_posterior.index(max(self.log_posterior))
         return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
-def follow(
-    counts: Counts,
-    regions: Iterable[Region],
-    theta: float,
-    watch: Watch = silent,
-    *,
-    degrees_of_freedom: str = "conditional",
-) -> SearchTrace:
-    """Return what the steps are worth that add these regions in their order; step 0 is the class alone."""
-    listed = list(regions)
-    growing = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
-    for done, region in enumerate(listed):
-        watch(Progress(done, len(listed), "regions"))
-        growing.add(region)
-    return growing.trace()
-
-
-def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
+def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Array) -> tuple[Array, float]:
     """Return the block's scores with the region's table `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):
         here = scores[:, rows]
-        here += (
-            np.take(added, cell_numbers([block.codes[i][rows] for i in region], radices), axis=1) if region else added
-        )
+        here += np.take(added, cell_numbers([block.codes[i][rows] for i in region], shape), axis=1) if region else added
         true = np.take_along_axis(here, block.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
         top = here.max(axis=0)
         logs = true - top - np.log(np.exp(here - top).sum(axis=0))
@@ -216,7 +125,7 @@ def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Ar
 
 
 def log_priors(total: float, df: Array) -> Array:
-    """Return -N df / (N - df - 1), minus infinity where df >= N - 1."""
+    """Return -N df / (N - df - 1), minus infinity if df >= N - 1."""
     left = total - df - 1
     priors = np.full(df.shape, -np.inf)
     np.divide(-total * df, left, out=priors, where=left > 0)
@@ -224,17 +133,158 @@ def log_priors(total: float, df: Array) -> Array:
 
 
 def log_prior(total: float, df: int) -> float:
-    """Return the same of one model."""
+    """Return the log prior of one model."""
     return float(log_priors(total, np.array([df], np.float64))[0])
 
 
+class DegreesOfFreedom:
+    """What a set of attributes adds to the degrees of freedom of a model of regions when it becomes covered.
+
+    With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
+
+        df = sum over R of c_R n_R = sum over covered Q of u_Q,    u_Q = sum over R in Q of (-1)^|Q - R| n_R
+
+        conditional         n_R = (cells of R with the class) - (cells of R)    Jakulin & Rish 2006, equation 7
+        joint               n_R = (cells of R with the class) - 1               the same, equation 5
+        structural-zeros    as conditional, over the cells that rows lie in     the same, section 6.3
+
+    so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 for the class
+    alone); with structural zeros, where a cell without training rows counts as impossible, it follows from the rows.
+
+    Conventions: with structural zeros the sum over a region graph with cycles may fall below the true number, even
+    below 0, so a caller that sums must not take a model for simpler than the class alone. Regions whose tables would
+    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost there: one look at the rows per region, once.
+    """
+
+    def __init__(self, data: Dataset, kind: str = "conditional") -> None:
+        self._cardinalities, k = data.schema.cardinalities, data.n_labels
+        self._of_class, self._factor = k - 1, k if kind == "joint" else k - 1
+        self._occurring = _OccurringCells(data) if kind == "structural-zeros" else None
+
+    def added(self, newly_covered: Sequence[Region]) -> int:
+        """Return what these sets add together, none of them covered before; () is the class alone."""
+        if self._occurring is None:
+            products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in newly_covered if region)
+            return self._factor * sum(products) + self._of_class * (() in newly_covered)
+        known = self._occurring.of_regions({subset for region in newly_covered for subset in subsets(region)})
+        return sum((-1) ** (len(q) - len(r)) * int(known[r]) for q in newly_covered for r in subsets(q))
+
+    def of_subsets(self, sets: Index) -> Array:
+        """Return u_Q of all subsets Q of these sets (M, size), shape (M, 2^size).
+
+        Bit p of a column says that Q has the p-th attribute. The first column, the class alone, is not meaningful,
+        since it is always covered.
+        """
+        size = sets.shape[1]
+        pairs = [(p, q) for p, q in itertools.product(range(size), range(1 << size)) if q >> p & 1]
+        if self._occurring is None:
+            free = np.array(self._cardinalities, np.float64)[sets] - 1
+            changes = np.full((len(sets), 1 << size), float(self._factor))
+            for p, q in pairs:
+                changes[:, q] *= free[:, p]
+            return changes
+        places = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
+        members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
+        known = self._occurring.of_regions(set(itertools.chain.from_iterable(members)))
+        changes = np.array([[known[region] for region in row] for row in members]).reshape(len(sets), 1 << size)
+        # infinity less infinity, if a too large region contains a too large one
+        with np.errstate(invalid="ignore"):
+            for p, q in pairs:
+                changes[:, q] -= changes[:, q ^ 1 << p]
+        changes[np.isnan(changes)] = math.inf
+        return changes
+
+
+class _OccurringCells:
+    """n_R over the cells that rows lie in, kept for every region that was requested; infinite for too large tables."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._known: dict[Region, float] = {}
+
+    def of_regions(self, regions: Iterable[Region]) -> dict[Region, float]:
+        """Return n_R of these regions and of all that were requested before."""
+        k, cardinalities = self._data.n_labels, self._data.schema.cardinalities
+        missing = sorted(set(regions) - self._known.keys())
+        for start in range(0, len(missing), REGIONS_AT_A_TIME):
+            shapes = {r: tuple(cardinalities[i] for i in r) for r in missing[start : start + REGIONS_AT_A_TIME]}
+            self._known |= dict.fromkeys(shapes, math.inf)
+            small = {region: shape for region, shape in shapes.items() if math.prod(shape) * k <= MAX_ENTRIES}
+            by_block = self._data.map(_occurring_cells, small, k)
+            for region, *parts in zip(small, *by_block, strict=True):
+                cells = np.unique(np.concatenate(parts))
+                self._known[region] = float(len(cells) - len(np.unique(cells // k)))
+        return self._known
+
+
 def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_labels: int) -> list[Index]:
-    """Return the numbers of the cells that rows lie in, the class the last digit, for each region."""
+    """Return the numbers of the cells that rows lie in, the class being the last digit, for each region."""
     labels = block.labels.astype(np.intp)
-    found = []
+    occurring = []
     for region, shape in shapes.items():
         cells = cell_numbers([block.codes[i] for i in region], shape) * n_labels + labels if region else labels
         n_cells = math.prod(shape) * n_labels
         dense = n_cells <= DENSE * block.n_rows
-        found.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else np.unique(cells))
-    return found
+        occurring.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else np.unique(cells))
+    return occurring
+
+
+class Resampling(NamedTuple):
+    """The number of bootstrap resamples, and the seed of the draws."""
+
+    resamples: int
+    seed: int = 0
+
+    def draw(self, data: Dataset) -> Iterator[Dataset]:
+        """Yield the resamples: as many rows as the data weigh, drawn with replacement.
+
+        Rows with weights are drawn in proportion to them and counted, so that each appears once with a new weight.
+        """
+        for number in range(self.resamples):
+            rng = np.random.default_rng((self.seed, number))
+            if data.weights is None:
+                yield data.take(rng.choice(data.n_rows, data.n_rows))
+                continue
+            n_drawn = max(round(data.total_weight), 1)
+            counts = rng.multinomial(n_drawn, data.weights / data.weights.sum())
+            rows = np.flatnonzero(counts)
+            yield replace(data.take(rows), weights=np.asarray(counts[rows] * (data.total_weight / n_drawn), np.float64))
+
+
+def with_log_losses(
+    data: Dataset, regions: Regions, theta: float, resampling: Resampling, watch: Watch = silent
+) -> Regions:
+    """Return regions that have a search trace with the bootstrap log-loss of every step; no value may be missing."""
+    assert regions.trace is not None
+    losses = bootstrap_log_losses(data, regions.regions, theta, resampling, watch)
+    options = {**regions.options, "bootstrap": resampling.resamples, "seed": resampling.seed}
+    return replace(regions, trace=replace(regions.trace, bootstrap_log_loss=losses), options=options)
+
+
+def bootstrap_log_losses(
+    data: Dataset, regions: Sequence[Region], theta: float, resampling: Resampling, watch: Watch = silent
+) -> tuple[float, ...]:
+    """Return loss_s of the class alone and of every step, in nats; no value may be missing.
+
+    The submodels of every step are estimated from a resample, and the step's log-loss is summed over the training rows,
+    which are to the resample what new rows are to them:
+
+        loss_s = mean over resamples D* of  - sum_t w_t ln P(y_t | x_t, M_s, D*)
+
+    If the prior is right, -loss_s follows the log posterior of the steps (Jakulin & Rish 2006, section 6.3 and figure
+    1; they sum over the rows of another resample, which are, on average, the training rows). So it checks the prior
+    independently of it. Cost: two passes over the rows per step and resample.
+    """
+    steps: list[Region] = [(), *regions]
+    total = np.zeros(len(steps))
+    for number, resample in enumerate(resampling.draw(data)):
+        watch(Progress(number, resampling.resamples, "resamples"))
+        losses: list[float] = []
+        states: list[Array] | None = None
+        for region, table, changes in zip(steps, Counts(resample).tables(steps), changes_along(regions), strict=True):
+            added = score_table(table, region, changes, resample.total_weight, theta)
+            grown = data.map(look_up, region, table.shape[:-1], np.ascontiguousarray(added.T), states=states)
+            states = [scores for scores, _ in grown]
+            losses.append(-sum(gained for _, gained in grown))
+        total += np.array(losses)
+    return tuple((total / resampling.resamples).tolist())

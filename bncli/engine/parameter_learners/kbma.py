@@ -13,7 +13,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kikuchi.model_paths import make_path, only_regions, posterior_weights
+from bncli.engine.kikuchi.model_paths import make_path, posterior_weights, require_regions
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.prediction.scoring import Scorer, compile_path, log_probabilities
@@ -30,7 +30,7 @@ def learn(
     watch: Watch = silent,
 ) -> Parameters:
     """Return the average over all steps of the path, the class alone among them."""
-    regions = only_regions(structure).regions
+    regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)
     cll = counts.data.reduce(_log_likelihood, compile_path(path))

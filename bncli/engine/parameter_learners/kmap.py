@@ -9,7 +9,7 @@ is best is taken again from the training rows at hand; the path is kept up to it
 from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kikuchi.model_paths import make_path, only_regions
+from bncli.engine.kikuchi.model_paths import make_path, require_regions
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.structures.structure import Structure
@@ -25,7 +25,7 @@ def learn(
     watch: Watch = silent,
 ) -> Parameters:
     """Return the model of the best step."""
-    regions = only_regions(structure).regions
+    regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     best = trace.map_step
     path = make_path(counts, regions[:best], trace, (*[0.0] * best, 1.0), theta)

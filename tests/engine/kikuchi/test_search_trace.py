@@ -1,8 +1,9 @@
-"""Steps along a path against models rebuilt row by row; naive Bayes and trees are special cases."""
+"""Steps of a search, degrees of freedom and bootstrap losses against slow oracles."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,24 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.search_trace import GrowingModel, follow, log_prior, log_priors
+from bncli.engine.kikuchi import search_trace
+from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets
+from bncli.engine.kikuchi.search_trace import (
+    DegreesOfFreedom,
+    GrowingModel,
+    Resampling,
+    bootstrap_log_losses,
+    follow,
+    log_prior,
+    log_priors,
+    with_log_losses,
+)
+from bncli.engine.structure_learners import kikuchi
+from bncli.engine.structures.region_graph import cover
+from bncli.engine.structures.structure import Regions
 from bncli.watch import Event, Progress
 from tests import kikuchi_oracle, oracles
-from tests.datasets import random_dataset
+from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
 
 Region = tuple[int, ...]
@@ -112,3 +127,183 @@ def test_progress_is_told() -> None:
     events: list[Event] = []
     follow(Counts(random_dataset(50, (2, 2), 2)), [(0,), (1,)], 1.0, events.append)
     assert events == [Progress(0, 2, "regions"), Progress(1, 2, "regions")]
+
+
+KINDS = ("conditional", "joint", "structural-zeros")
+Region_DEGREES_OF_FREEDOM = tuple[int, ...]
+
+
+@given(datasets(max_attributes=4), st.sampled_from(KINDS), st.data())
+def test_every_way_to_add_up_is_that_of_the_region_graph(data: Dataset, kind: str, draw: st.DataObject) -> None:
+    members = st.lists(st.integers(0, len(data.codes) - 1), min_size=1, unique=True).map(sorted).map(tuple)
+    regions: list[Region_DEGREES_OF_FREEDOM] = draw.draw(st.lists(members, max_size=5))
+    rule, covered = DegreesOfFreedom(data, kind), {()}
+    size = draw.draw(st.integers(1, len(data.codes)))
+    sets = all_sets(range(len(data.codes)), size)
+    candidates = Candidates(sets, rule.of_subsets(sets))
+    total = rule.added([()])
+    for region in regions:
+        new = cover(covered, region)
+        candidates.cover(new)
+        total += rule.added(new)
+    assert _at_least_the_class(total, data) == kikuchi_oracle.degrees_of_kind(data, regions, kind)
+    for members_of, added in zip(map(tuple, sets.tolist()), candidates.added_df(), strict=True):
+        expected = kikuchi_oracle.degrees_of_kind(data, [*regions, members_of], kind)
+        assert _at_least_the_class(total + added, data) == expected
+
+
+def _at_least_the_class(df: float, data: Dataset) -> float:
+    return max(df, data.n_labels - 1)
+
+
+def test_the_example_of_a_table_with_a_hole() -> None:
+    """Two values, two classes; the second value never meets the second class: 3 cells with the class, 2 without."""
+    data = dataset_of([np.array([0, 0, 1, 1])], np.array([0, 1, 0, 0]), (2,), 2)
+    found = [GrowingModel(Counts(data), 1.0, degrees_of_freedom=kind) for kind in KINDS]
+    for growing in found:
+        growing.add((0,))
+    assert [growing.df for growing in found] == [[1, 2], [1, 3], [1, 1]]
+
+
+def test_a_copy_costs_nothing_with_structural_zeros() -> None:
+    one = random_dataset(200, (3,), 2, seed=1)
+    data = dataset_of([one.codes[0]] * 2, one.labels, (3, 3), 2)
+    growing = GrowingModel(Counts(data), 1.0, degrees_of_freedom="structural-zeros")
+    growing.add((0,))
+    growing.add((0, 1))
+    assert growing.df == [1, 3, 3]
+
+
+def test_cycles_take_no_model_below_the_class_alone() -> None:
+    one = random_dataset(200, (3,), 2, seed=1)
+    data = dataset_of([one.codes[0]] * 4, one.labels, (3,) * 4, 2)
+    growing = GrowingModel(Counts(data), 1.0, degrees_of_freedom="structural-zeros")
+    for pair in all_sets(range(4), 2).tolist():
+        growing.add(tuple(pair))
+    assert sum(growing.rule.added(covered) for covered in ([()], [s for s in growing.covered if s])) < 1
+    assert min(growing.df) == growing.df[-1] == 1
+    assert growing.log_priors(np.array([-1.0])).tolist() == growing.log_priors(np.array([-9.0])).tolist()
+
+
+def test_weights_and_threads_and_sorting_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_dataset(300, (3, 4, 2, 5), 3, seed=2)
+    sets = all_sets(range(4), 3)
+    expected = DegreesOfFreedom(data, "structural-zeros").of_subsets(sets)
+    monkeypatch.setattr(search_trace, "DENSE", 0)
+    monkeypatch.setattr(search_trace, "REGIONS_AT_A_TIME", 2)
+    weighted = replace(data, weights=np.full(300, 0.5), threads=2)
+    np.testing.assert_array_equal(DegreesOfFreedom(weighted, "structural-zeros").of_subsets(sets), expected)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_cells_of_all_row_blocks_are_joined() -> None:
+    data = random_dataset(4_000, (40, 30), 3, seed=2)
+    rows = {tuple(map(int, row)) for row in zip(*data.codes, data.labels, strict=True)}
+    expected = len(rows) - len({row[:2] for row in rows})
+    rule = DegreesOfFreedom(data, "structural-zeros")
+    assert rule.added([(), (0,), (1,), (0, 1)]) == expected
+
+
+def test_giants_have_infinitely_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_trace, "MAX_ENTRIES", 20)
+    rule = DegreesOfFreedom(random_dataset(50, (3, 4), 2), "structural-zeros")
+    pair = rule.of_subsets(np.array([[0, 1]]))[0]
+    assert pair[3] == math.inf
+    assert np.isfinite(pair[:3]).all()
+
+
+def test_a_giant_in_a_giant_adds_infinitely_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of four subsets of the triple are too large to be counted; nothing is said of invalid numbers."""
+    monkeypatch.setattr(search_trace, "MAX_ENTRIES", 8)
+    rule = DegreesOfFreedom(random_dataset(50, (3, 3, 3), 2, seed=1), "structural-zeros")
+    added = rule.of_subsets(np.array([[0, 1, 2]]))[0]
+    assert np.isfinite(added[[1, 2, 4]]).all()
+    assert added[[3, 5, 6, 7]].tolist() == [math.inf] * 4
+
+
+REGIONS = ((0,), (1,), (0, 1), (2,), (1, 2))
+
+
+def search(data: Dataset) -> Regions:
+    return kikuchi.learn(Counts(data), max_order=4, theta=1.0, max_candidates=1000)
+
+
+@given(datasets(), st.integers(0, 3), st.sampled_from([0.1, 1.0]))
+def test_losses_are_those_of_models_rebuilt(data: Dataset, seed: int, theta: float) -> None:
+    regions = [region for region in REGIONS if max(region) < len(data.codes)]
+    resampling = Resampling(3, seed)
+    found = bootstrap_log_losses(data, regions, theta, resampling)
+    slow = [kikuchi_oracle.Slow(resample, theta) for resample in resampling.draw(data)]
+    for step, loss in enumerate(found):
+        each = [_loss(model, regions[:step], data) for model in slow]
+        assert loss == pytest.approx(math.fsum(each) / 3, rel=1e-9)
+
+
+def _loss(model: kikuchi_oracle.Slow, regions: list[tuple[int, ...]], rows: Dataset) -> float:
+    logs = model.log_probabilities(regions, rows)
+    return -math.fsum(w * logs[t][rows.labels[t]] for t, w in enumerate(oracles.weights_of(rows)))
+
+
+@given(datasets(), st.integers(0, 9))
+def test_a_resample_has_rows_of_the_table_and_its_weight(data: Dataset, seed: int) -> None:
+    rows = {row[:-1] for row in _rows(data)}
+    for resample in Resampling(2, seed).draw(data):
+        assert {row[:-1] for row in _rows(resample)} <= rows
+        assert resample.total_weight == pytest.approx(data.total_weight)
+        unit = data.total_weight / max(round(data.total_weight), 1)
+        counts = np.array(oracles.weights_of(resample)) / unit
+        np.testing.assert_allclose(counts, np.round(counts), rtol=1e-9)
+
+
+def _rows(data: Dataset) -> list[tuple[float, ...]]:
+    return [*zip(*data.codes, data.labels, oracles.weights_of(data), strict=True)]
+
+
+def test_rows_are_drawn_by_weight() -> None:
+    data = dataset_of([np.arange(4)], np.array([0, 1, 0, 1]), (4,), 2, np.array([1.0, 0.5, 6.5, 2.0]))
+    resamples = list(Resampling(400).draw(data))
+    drawn = np.sum([np.bincount(one.codes[0], one.weights, 4) for one in resamples], axis=0)
+    np.testing.assert_allclose(drawn / 4000, [0.1, 0.05, 0.65, 0.2], atol=0.03)
+
+
+def test_heavy_rows_take_no_memory() -> None:
+    data = dataset_of([np.arange(2)], np.array([0, 1]), (2,), 2, np.array([1e12, 3e12]))
+    (resample,) = Resampling(1).draw(data)
+    assert resample.n_rows == 2
+    assert resample.total_weight == pytest.approx(4e12)
+
+
+def test_what_is_worth_nothing_loses_on_new_rows() -> None:
+    """Attributes that know nothing of the class raise the likelihood and the loss; one that does lowers it."""
+    rng = np.random.default_rng(1)
+    telling = rng.integers(0, 2, 150)
+    labels = np.where(rng.random(150) < 0.2, 1 - telling, telling)
+    noise = [rng.integers(0, 9, 150) for _ in range(2)]
+    data = dataset_of([telling, *noise], labels, (2, 9, 9), 2)
+    regions = [(0,), (0, 1), (0, 1, 2)]
+    likelihood = follow(Counts(data), regions, 1.0).log_likelihood
+    assert likelihood[0] < likelihood[1] < likelihood[2] < likelihood[3]
+    none, one, two, three = bootstrap_log_losses(data, regions, 1.0, Resampling(20))
+    assert one < none - 20
+    assert one < two - 5 < three - 10
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_seed_decides_and_threads_change_nothing() -> None:
+    data = random_dataset(3_000, (2, 3, 2), 2, seed=1)
+    found = bootstrap_log_losses(data, REGIONS, 1.0, Resampling(2, 5))
+    assert bootstrap_log_losses(replace(data, threads=3), REGIONS, 1.0, Resampling(2, 5)) == found
+    assert bootstrap_log_losses(data, REGIONS, 1.0, Resampling(2, 6)) != found
+
+
+def test_it_is_told_with_the_steps_of_a_search() -> None:
+    data = random_dataset(60, (2, 3), 2, seed=1)
+    events: list[Event] = []
+    regions = search(data)
+    checked = with_log_losses(data, regions, 1.0, Resampling(2, 3), events.append)
+    assert checked.trace is not None
+    assert regions.trace is not None
+    assert checked.trace.bootstrap_log_loss == bootstrap_log_losses(data, regions.regions, 1.0, Resampling(2, 3))
+    assert checked.options == {**regions.options, "bootstrap": 2, "seed": 3}
+    assert replace(checked.trace, bootstrap_log_loss=()) == regions.trace
+    assert events == [Progress(0, 2, "resamples"), Progress(1, 2, "resamples")]

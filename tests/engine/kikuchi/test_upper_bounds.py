@@ -23,9 +23,9 @@ from tests.strategies import datasets
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are used from the second step on, whether they pay or not."""
-    monkeypatch.setattr(upper_bounds, "FEWER", 0)
-    monkeypatch.setattr(candidate_gains, "BEFOREHAND", 0)
-    monkeypatch.setattr(candidate_gains, "FIRST", 1)
+    monkeypatch.setattr(upper_bounds, "LEAST_SAVING", 0)
+    monkeypatch.setattr(candidate_gains, "LOOKUPS_BEFORE_BOUNDS", 0)
+    monkeypatch.setattr(candidate_gains, "FIRST_TRIED", 1)
 
 
 def look(growing: GrowingModel, size: int) -> CandidateGains:
@@ -68,7 +68,7 @@ def test_the_second_order_is_closer(monkeypatch: pytest.MonkeyPatch, n_labels: i
     second, first = look(growing, 2), look(growing, 2)
     known = gains(second)
     left_out = bounds(second) - known
-    monkeypatch.setattr(upper_bounds, "CURVED", 0)
+    monkeypatch.setattr(upper_bounds, "SECOND_ORDER_CLASSES", 0)
     gains(first)
     assert (left_out < 0.25 * (bounds(first) - known)).all()
 
@@ -107,19 +107,19 @@ def test_the_search_is_the_same(monkeypatch: pytest.MonkeyPatch, n_labels: int, 
     options = {"max_order": 4, "theta": 1.0, "max_candidates": 1000, "degrees_of_freedom": kind}
     bounded = kikuchi.learn(Counts(data), **options)  # type: ignore[arg-type]
     assert any(tried)
-    monkeypatch.setattr(upper_bounds, "SETS", 0)
+    monkeypatch.setattr(upper_bounds, "MOST_ROW_SETS", 0)
     tried.clear()
     assert kikuchi.learn(Counts(data), **options) == bounded  # type: ignore[arg-type]
     assert not any(tried)
 
 
 def test_every_set_of_values_has_its_number() -> None:
-    values = upper_bounds._unusual_values((0, 2, 3), np.array([1, 0, 0, 2]), np.array([3, 2, 2, 4]), 2)
+    values = upper_bounds.number_unusual_values((0, 2, 3), np.array([1, 0, 0, 2]), np.array([3, 2, 2, 4]), 2)
     listed = [
         int(values.offsets[size] + sum(values.binomials[k, f] for k, f in enumerate(members, 1)))
         for size in range(3)
         for members in itertools.combinations(range(2 + 1 + 3), size)
     ]
-    assert sorted(listed) == list(range(1 + 6 + 15)) == list(range(values.n_sets))
+    assert sorted(listed) == list(range(1 + 6 + 15)) == list(range(int(values.offsets[-1])))
     assert values.of_values(0, 3).tolist() == [0, -1, 1]
     assert values.of_values(3, 4).tolist() == [3, 4, -1, 5]

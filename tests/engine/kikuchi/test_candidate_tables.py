@@ -10,10 +10,10 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi import candidate_batches as batches
-from bncli.engine.kikuchi.candidate_batches import Batch, CandidateGroup, count, sum_logs, tabulate
+from bncli.engine.kikuchi import candidate_tables
 from bncli.engine.kikuchi.candidate_gains import Candidates
-from bncli.engine.kikuchi.model_paths import addition
+from bncli.engine.kikuchi.candidate_tables import Batch, CandidateGroup, count, sum_logs, tabulate
+from bncli.engine.kikuchi.model_paths import score_table
 from bncli.engine.structures.region_graph import counting_changes, cover, subsets
 from tests import oracles
 from tests.datasets import random_dataset
@@ -36,7 +36,7 @@ def grouped(data: Dataset) -> tuple[Batch, list[np.ndarray]]:
     for region in map(tuple, members.tolist()):
         [table] = Counts(data).tables([region])
         changes = counting_changes(cover(set(COVERED), region))
-        tables.append(addition(table, region, changes, data.total_weight, 1.0))
+        tables.append(score_table(table, region, changes, data.total_weight, 1.0))
     return batch, tables
 
 
@@ -57,9 +57,9 @@ def test_tables_of_a_group_lie_side_by_side(n_labels: int, weighted: bool) -> No
 @pytest.mark.parametrize("steepest", [80.0, 0.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_over_rows(monkeypatch: pytest.MonkeyPatch, slots: list[int], steepest: float, weighted: bool) -> None:
-    monkeypatch.setattr(batches, "STEEPEST", steepest)
-    monkeypatch.setattr(batches, "WORK", 300)
-    monkeypatch.setattr(batches, "CODES", 1)
+    monkeypatch.setattr(candidate_tables, "STEEPEST", steepest)
+    monkeypatch.setattr(candidate_tables, "LOOKUPS_AT_A_TIME", 300)
+    monkeypatch.setattr(candidate_tables, "CODES_AT_A_TIME", 1)
     data = random_dataset(1203, CARDINALITIES, 3, seed=2, weighted=weighted)
     batch, tables = grouped(data)
     assert batch.steep == (steepest == 0.0)

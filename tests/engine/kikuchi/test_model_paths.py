@@ -1,4 +1,4 @@
-"""Paths against counting numbers by the paper's algorithm; families once each; weights that sum to 1."""
+"""Predictors made of regions: submodels, paths and tables against slow oracles."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.model_paths import only_regions, path_families, posterior_weights, region_tables
+from bncli.engine.kikuchi.model_paths import (
+    log_submodels,
+    path_families,
+    posterior_weights,
+    region_tables,
+    require_regions,
+    score_table,
+)
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.region_graph import counting_changes, subsets
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
+from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
 from tests.kikuchi_oracle import region_graph
 from tests.paths import Case, learnt_paths, path_of, region_lists
+from tests.strategies import datasets
 
 
 @given(learnt_paths())
@@ -107,9 +118,37 @@ def test_joined_intervals_are_an_attribute_of_their_own() -> None:
     for one, other in zip(tables.weights, plain.weights, strict=True):
         np.testing.assert_allclose(one, other)
     with pytest.raises(BncliError, match="bins of their own; use --param discriminative"):
-        only_regions(regions)
+        require_regions(regions)
 
 
 def test_a_network_is_refused() -> None:
     with pytest.raises(BncliError, match=r"made of regions, .* use --structure kikuchi"):
-        only_regions(Dag(((),), (0,)))
+        require_regions(Dag(((),), (0,)))
+
+
+@given(datasets(), st.sampled_from([0.1, 1.0, 7.0]))
+def test_submodels_are_smoothed_frequencies_that_agree(data: Dataset, theta: float) -> None:
+    whole = tuple(range(len(data.codes)))
+    regions = list(subsets(whole))
+    slow = kikuchi_oracle.Slow(data, theta)
+    [*found, joint] = log_submodels(Counts(data), [*regions, whole], theta)
+    for region, logs in zip(regions, found, strict=True):
+        np.testing.assert_allclose(np.exp(logs), slow.submodel(region), rtol=1e-12)
+        dropped = tuple(i for i in whole if i not in region)
+        np.testing.assert_allclose(np.exp(joint).sum(axis=dropped), np.exp(logs), rtol=1e-9)
+
+
+@given(datasets(), st.integers(0, 31))
+def test_a_region_adds_the_submodels_of_its_subsets(data: Dataset, chosen: int) -> None:
+    whole = tuple(range(len(data.codes)))
+    covered = [s for k, s in enumerate(subsets(whole)) if chosen >> k & 1]
+    changes = counting_changes(covered)
+    counts = Counts(data)
+    [table] = counts.tables([whole])
+    found = score_table(table, whole, changes, data.total_weight, 1.0).reshape(table.shape)
+    expected = np.zeros(table.shape)
+    for region, change in changes.items():
+        [logs] = log_submodels(counts, [region], 1.0)
+        shape = tuple(n if i in region else 1 for i, n in enumerate(table.shape[:-1]))
+        expected += change * logs.reshape(*shape, -1)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

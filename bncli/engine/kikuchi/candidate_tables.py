@@ -1,0 +1,219 @@
+"""Score tables of candidates that share all attributes but the last, and what each would add to the log-likelihood.
+
+With p[t, y] = P(y | x_t) from the current model, the log-likelihood of the classes gains from a table D over a
+candidate's cells
+
+    gain = sum over cells and y of n[cell, y] d[cell, y]  -  sum_t w_t ln z_t
+    z_t  = p[t, 0] + sum over y > 0 of p[t, y] exp(d[cell_t, y]),    d[cell, y] = D[cell, y] - D[cell, 0]
+
+The first sum needs no row. z is an average of exp(d), so the table bounds it: if |d| is at most 80, the product of
+eight z's neither overflows nor underflows, and one logarithm serves eight rows. Steeper tables are summed in logs.
+
+The tables of a batch lie side by side, [cell of the shared attributes, value of a last attribute]: with B the number of
+values of all its last attributes together and b_k the start of those of attribute k,
+
+    place = cell_t(shared) B + b_k + x_tk
+
+is one addition per row and candidate. Cost: about 2 + 2 (K - 1) ns per row and candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import RowBlock
+from bncli.engine.kernels.arrays import Array, Index, log_softmax
+from bncli.engine.kernels.cells import add_counts, cell_numbers
+
+STEEPEST = 80.0
+"""Differences of scores, in nats, up to which eight z's may be multiplied."""
+ROWS_PER_LOGARITHM = 8
+LOOKUPS_AT_A_TIME = 1 << 15
+"""Rows times candidates at a time: fewer cost more in calls, more do not fit the cache."""
+CODES_AT_A_TIME = 1 << 19
+"""Rows times attributes whose codes are held at a time (4 MiB)."""
+
+
+@dataclass(frozen=True)
+class CandidateGroup:
+    """Candidates (*shared, k) for k in lasts, ascending; `which` are their numbers among all candidates.
+
+    radices and last_radices are the numbers of values of the shared and the last attributes.
+    """
+
+    shared: tuple[int, ...]
+    lasts: Index
+    which: Index
+    radices: tuple[int, ...]
+    last_radices: Index
+
+    @cached_property
+    def width(self) -> int:
+        """B, the number of values of the last attributes."""
+        return int(self.last_radices.sum())
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.radices) * self.width
+
+    @cached_property
+    def starts(self) -> Index:
+        """b_k of every last attribute."""
+        return np.asarray(np.cumsum(self.last_radices) - self.last_radices)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A group with its tables: exp(d), or d if `steep`, (K - 1, cells); sums[g] = sum of n d over cells and y.
+
+    `slots` are the positions in the group of the candidates that are to be scored.
+    """
+
+    group: CandidateGroup
+    tables: Array
+    sums: Array
+    steep: bool
+    slots: Index
+
+
+def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
+    """Return the tables of a group from its counts.
+
+    `changes` (candidates, subsets) are the changes of counting numbers, with subsets numbered as in `Candidates`. Every
+    submodel is a margin of the candidate's own: D = sum over subsets R of dc_R ln P(v_R).
+    """
+    n_labels = counted.size // group.n_cells
+    n = counted.astype(np.float64).reshape(*group.radices, group.width, n_labels)
+    cells = np.repeat(group.last_radices, group.last_radices) * float(math.prod(group.radices) * n_labels)
+    joint = (n + (theta / cells)[:, np.newaxis]) / (total + theta)
+    by_value = np.repeat(changes, group.last_radices, axis=0)[..., np.newaxis]
+    added = np.zeros(n.shape)
+    half = 1 << len(group.shared)
+    for subset in range(half):
+        # the subsets of the shared attributes, with and without the last one
+        dropped = tuple(p for p in range(len(group.shared)) if not subset >> p & 1)
+        with_last, without = by_value[:, half + subset], by_value[:, subset]
+        margin = joint.sum(axis=dropped, keepdims=True)
+        if with_last.any():
+            added += with_last * np.log(margin)
+        if without.any():
+            first = margin[..., : group.last_radices[0], :].sum(axis=-2, keepdims=True)
+            added += without * np.log(first)
+    d = added[..., 1:] - added[..., :1]
+    n_d = (n[..., 1:] * d).reshape(-1, group.width, n_labels - 1).sum(axis=(0, 2))
+    sums = np.add.reduceat(n_d, group.starts)
+    tables = np.ascontiguousarray(d.reshape(-1, n_labels - 1).T)
+    steep = bool(np.abs(tables).max(initial=0.0) > STEEPEST)
+    return Batch(group, tables if steep else np.exp(tables, out=tables), sums, steep, np.arange(len(sums)))
+
+
+def count(
+    block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
+) -> list[NDArray[np.generic]]:
+    """Return n[place, y] of every group, flat; offsets[i]: the number of values of the attributes before i."""
+    kind = np.int64 if block.weights is None else np.float64
+    totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
+    for rows, values in _row_slices(block, offsets):
+        labels = block.labels[rows].astype(np.intp)
+        weights = None if block.weights is None else block.weights[rows]
+        for group, total in zip(groups, totals, strict=True):
+            shared = _shared_places(block, rows, group)
+            for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
+                places = _places(values, offsets, group, slots, shared)
+                places *= n_labels
+                places += labels
+                repeated = None if weights is None else np.tile(weights, len(places))
+                add_counts(total, places.ravel(), repeated)
+    return totals
+
+
+def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array:
+    """Return sum_t w_t ln z_t of every candidate, batch after batch; the block's state are the scores S, (K, rows)."""
+    totals = np.zeros(sum(len(batch.slots) for batch in batches))
+    for rows, values in _row_slices(block, offsets):
+        logs = log_softmax(block.state[:, rows], 0)
+        p = np.exp(logs)
+        weights = None if block.weights is None else block.weights[rows]
+        at = 0
+        for batch in batches:
+            shared = _shared_places(block, rows, batch.group)
+            for slots in _slot_slices(batch.slots, p.shape[1]):
+                places = _places(values, offsets, batch.group, slots, shared)
+                summed = _sum_steep(batch, places, logs, weights) if batch.steep else _sum(batch, places, p, weights)
+                totals[at : at + len(places)] += summed
+                at += len(places)
+    return totals
+
+
+def _sum(batch: Batch, places: Index, p: Array, weights: Array | None) -> Array:
+    """Return the sum of w ln z for each candidate, from places (candidates, rows) and p (K, rows)."""
+    z: Array = np.empty(places.shape)
+    np.take(batch.tables[0], places, out=z, mode="clip")
+    z *= p[1]
+    z += p[0]
+    if len(batch.tables) > 1:
+        term = np.empty(places.shape)
+        for table, of_class in zip(batch.tables[1:], p[2:], strict=True):
+            np.take(table, places, out=term, mode="clip")
+            term *= of_class
+            z += term
+    if weights is not None:
+        return np.asarray(np.log(z, out=z) @ weights)
+    # one logarithm for a product of several rows
+    whole = z.shape[1] // ROWS_PER_LOGARITHM
+    factors = z[:, : whole * ROWS_PER_LOGARITHM].reshape(len(z), ROWS_PER_LOGARITHM, whole)
+    products = np.multiply.reduce(factors, axis=1)
+    sums = np.log(products, out=products).sum(axis=1)
+    if whole * ROWS_PER_LOGARITHM < z.shape[1]:
+        sums += np.log(z[:, whole * ROWS_PER_LOGARITHM :]).sum(axis=1)
+    return np.asarray(sums)
+
+
+def _sum_steep(batch: Batch, places: Index, logs: Array, weights: Array | None) -> Array:
+    """Return the same as `_sum` from logarithms of p, term by term, for tables of large differences."""
+    total = np.broadcast_to(logs[0], places.shape).copy()
+    for table, of_class in zip(batch.tables, logs[1:], strict=True):
+        np.logaddexp(total, table[places] + of_class, out=total)
+    return np.asarray(total.sum(axis=1) if weights is None else total @ weights)
+
+
+def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
+    """Yield rows, and their values (attributes, rows) numbered over all attributes."""
+    size = max(CODES_AT_A_TIME // max(len(block.codes), 1) & -ROWS_PER_LOGARITHM, 512)
+    for rows in block.slices(size):
+        values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
+        for i, codes in enumerate(block.codes):
+            np.add(codes[rows], offsets[i], out=values[i])
+        yield rows, values
+
+
+def _shared_places(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
+    """Return cell_t(shared) B of the rows."""
+    if not group.shared:
+        return 0
+    return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
+
+
+def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
+    """Return the slots in slices of one size, about LOOKUPS_AT_A_TIME look-ups each."""
+    n_slices = max(1, round(len(slots) * n_rows / LOOKUPS_AT_A_TIME))
+    step = -(-len(slots) // n_slices)
+    return (slots[start : start + step] for start in range(0, len(slots), step))
+
+
+def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
+    """Return the places of the rows in the tables of these candidates, (candidates, rows)."""
+    lasts = group.lasts[slots]
+    shift = group.starts[slots] - offsets[lasts]
+    first, last = int(lasts[0]), int(lasts[-1])
+    if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
+        return np.asarray(values[first : last + 1] + (shared + shift[0]))
+    places = values[lasts] + shift[:, np.newaxis]
+    places += shared
+    return np.asarray(places)
