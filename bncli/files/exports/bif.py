@@ -1,105 +1,319 @@
-"""BIF, the Interchange Format for Bayesian networks (version 0.15; Cozman 1998): a network as text.
+"""BIF, the Interchange Format for Bayesian networks (version 0.15; Cozman 1998).
 
     network asia { }
     variable lung { type discrete [ 2 ] { yes, no }; }
     probability ( lung | smoke ) { (yes) 0.1, 0.9; (no) 0.01, 0.99; }
 
-Read are the three ways to give a table: a row per combination of the parents' states, a `default` row for those that
-have none, and `table` with all numbers, where the state of the child changes slowest and that of the last parent
-fastest. Commas may be left out, names may stand in double quotes, comments are those of C and C++. Written are
-`table` for a node without parents, else rows; numbers with all their digits.
+A table can be given in three ways, and all are read: one row per combination of the parents' states; a `default` row
+for the combinations without a row of their own; or `table` with all numbers, where the state of the child changes
+slowest and that of the last parent fastest. Commas can be omitted, names can stand in double quotes, and comments are
+those of C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
 
-Conventions: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
-states may be whole numbers too; no name is a keyword, and no two differ in case alone. The originals stand in
-properties (`name_escaping`).
+Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, states also
+whole numbers; no name is a keyword, and no two differ only in case. The original names stand in properties.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bncli.files.exports import BLANK, NAME, NetworkFormat, Signature
-from bncli.files.exports.legal_names import identifier
+from bncli.files.exports.names import (
+    EscapedNetwork,
+    EscapedNode,
+    NameRules,
+    escape_network,
+    parse_property,
+    restore_network,
+    to_identifier,
+)
+from bncli.files.exports.tokens import NUMBER, Token, Tokens, describe
 
 if TYPE_CHECKING:
+    from bncli.engine.kernels.arrays import Array
     from bncli.engine.networks.named_network import NamedNetwork
-    from bncli.files.exports.names import EscapedNode
 
-
+MAX_CELLS = 1 << 24
+"""The most numbers that a `default` row may stand for."""
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 
 
-def read_bif(text: str, where: str) -> NamedNetwork:
-    """Return the network in a BIF text; errors name `where`, line and column."""
-    from bncli.files.exports.bif_parser import parse_bif
-    from bncli.files.exports.names import restore_names
-
-    return restore_names(parse_bif(text, where), where)
-
-
 def write_bif(network: NamedNetwork) -> str:
-    """Return the text of the BIF file, ASCII."""
-    from bncli.files.exports.names import NameRules, escape_names
-
-    name, nodes, properties = escape_names(network, NameRules(_network_name, _name, _state, str.lower))
+    """Return the text of the BIF file, which is ASCII."""
+    name, nodes, properties = escape_network(
+        network, NameRules(_legal_network_name, _legal_name, _legal_state, str.lower)
+    )
     states = {node.name: node.states for node in nodes}
-    lines = [f"network {name} {{", *_properties(properties), "}"]
+    lines = [f"network {name} {{", *_property_lines(properties), "}"]
     for node in nodes:
-        lines += _variable(node)
+        kind = f"  type discrete [ {len(node.states)} ] {{ {', '.join(node.states)} }};"
+        lines += [f"variable {node.name} {{", kind, *_property_lines(node.properties), "}"]
     for node in nodes:
-        lines += [f"probability ( {_heading(node)} ) {{", *_rows(node, states), "}"]
+        heading = f"{node.name} | {', '.join(node.parents)}" if node.parents else node.name
+        lines.append(f"probability ( {heading} ) {{")
+        combinations = itertools.product(*(states[parent] for parent in node.parents))
+        rows = node.probabilities.reshape(-1, len(node.states)).tolist()
+        for combination, row in zip(combinations, rows, strict=True):
+            parents = f"({', '.join(combination)})" if combination else "table"
+            lines.append(f"  {parents} {', '.join(map(repr, row))};")
+        lines.append("}")
     return "\n".join(lines) + "\n"
 
 
-def _network_name(text: str) -> str:
-    """Free of the words by which pgmpy finds the blocks, even as parts."""
-    return re.sub("(variabl|probabilit)(e|y)", r"\1_", _name(text))
+def _legal_network_name(text: str) -> str:
+    # pgmpy finds the blocks of a file by these words, even as parts of others.
+    return re.sub("(variabl|probabilit)(e|y)", r"\1_", _legal_name(text))
 
 
-def _name(text: str) -> str:
-    word = identifier(text)
+def _legal_name(text: str) -> str:
+    word = to_identifier(text)
     if word.lower() in _KEYWORDS:
         return f"{word}_"
-    # To pgmpy, `table1` in a heading is a table with the number 1.
+    # pgmpy reads `table1` in a heading as a table with the number 1.
     return re.sub("(table|default)(?=[0-9eE])", r"\1_", word)
 
 
-def _state(text: str) -> str:
+def _legal_state(text: str) -> str:
     if re.fullmatch("-?[0-9]+", text):
         return text
-    word = identifier(text)
+    word = to_identifier(text)
     return f"{word}_" if word.lower() in _KEYWORDS else word
 
 
-def _properties(properties: Mapping[str, str]) -> list[str]:
+def _property_lines(properties: Mapping[str, str]) -> list[str]:
     return [f"  property {name} = {value} ;" for name, value in properties.items()]
 
 
-def _variable(node: EscapedNode) -> list[str]:
-    kind = f"  type discrete [ {len(node.states)} ] {{ {', '.join(node.states)} }};"
-    return [f"variable {node.name} {{", kind, *_properties(node.properties), "}"]
+class _Variable(NamedTuple):
+    name: str
+    states: tuple[str, ...]
+    properties: Mapping[str, str]
+    at: int
 
 
-def _heading(node: EscapedNode) -> str:
-    return f"{node.name} | {', '.join(node.parents)}" if node.parents else node.name
+class _Row(NamedTuple):
+    states: tuple[str, ...]
+    numbers: list[float]
+    at: int
 
 
-def _rows(node: EscapedNode, states: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yield a line per combination of the parents' states."""
-    rows = node.probabilities.reshape(-1, len(node.states)).tolist()
-    combinations = itertools.product(*(states[parent] for parent in node.parents))
-    for combination, row in zip(combinations, rows, strict=True):
-        head = f"({', '.join(combination)})" if combination else "table"
-        yield f"  {head} {', '.join(map(repr, row))};"
+class _Block:
+    """A probability block; `table` and `default` are None if it has no such entry."""
+
+    def __init__(self, parents: tuple[str, ...], at: int) -> None:
+        self.parents = parents
+        self.at = at
+        self.rows: list[_Row] = []
+        self.table: list[float] | None = None
+        self.default: list[float] | None = None
 
 
-def _read(data: bytes, where: str) -> NamedNetwork:
+def read_bif(data: bytes, where: str) -> NamedNetwork:
+    """Return the network in a BIF file; BncliError with `where`, line and column if it is not a valid one."""
     from bncli.files.documents import decode_utf8
 
-    return read_bif(decode_utf8(data, where), where)
+    return restore_network(parse_bif(decode_utf8(data, where), where), where)
+
+
+def parse_bif(text: str, where: str) -> EscapedNetwork:
+    """Return the network with the names in the file."""
+    grammar = re.compile(
+        r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/)
+          | "(?P<quoted>[^"\n]*)"
+          | (?P<mark>[{}()\[\],;|])
+          | (?P<word>(?:(?!//|/\*)[^\s{}()\[\],;|"])+)""",
+        re.VERBOSE | re.DOTALL,
+    )
+    tokens = Tokens(text, where, grammar)
+    name = "unknown"
+    properties: dict[str, str] = {}
+    if tokens.take_if("network"):
+        if not tokens.at("{"):
+            name = _take_name(tokens, "the name of the network").text
+        tokens.expect("{")
+        while not tokens.take_if("}"):
+            tokens.expect("property", "}")
+            _read_property(tokens, properties)
+    variables: dict[str, _Variable] = {}
+    blocks: dict[str, _Block] = {}
+    while tokens.next.kind != "end":
+        if tokens.expect("variable", "probability").text == "variable":
+            _read_variable(tokens, variables)
+        else:
+            _read_probability(tokens, blocks)
+    for child, block in blocks.items():
+        if child not in variables:
+            hint = "declare it: variable NAME { type discrete ... }"
+            tokens.fail(f"'{child}' is no variable", at=block.at, hint=hint)
+    nodes = tuple(_read_node(tokens, variable, variables, blocks) for variable in variables.values())
+    return EscapedNetwork(name, nodes, properties)
+
+
+def _take_name(tokens: Tokens, what: str) -> Token:
+    if tokens.next.kind not in ("word", "quoted"):
+        tokens.fail(f"expected {what}, found {describe(tokens.next)}")
+    return tokens.take()
+
+
+def _take_names(tokens: Tokens, closing: str, what: str) -> Iterator[Token]:
+    """Take names, with or without commas between them, and the closing mark."""
+    while not tokens.take_if(closing):
+        yield _take_name(tokens, f"{what} or '{closing}'")
+        tokens.take_if(",")
+
+
+def _read_property(tokens: Tokens, properties: dict[str, str]) -> None:
+    """Read the rest of a property, up to the semicolon that is not in quotes."""
+    text = tokens.take_raw(re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;'))
+    if text is None:
+        tokens.fail("the property does not end with ';'")
+    name, value = parse_property(text.removesuffix(";").strip().strip('"'))
+    properties[name] = value
+
+
+def _read_variable(tokens: Tokens, variables: dict[str, _Variable]) -> None:
+    name = _take_name(tokens, "the name of a variable")
+    if name.text in variables:
+        tokens.fail(f"the variable '{name.text}' is declared twice", at=name.at, hint="declare every variable once")
+    tokens.expect("{")
+    states: tuple[str, ...] | None = None
+    properties: dict[str, str] = {}
+    while not tokens.take_if("}"):
+        if tokens.expect("type", "property", "}").text == "property":
+            _read_property(tokens, properties)
+        elif states is None:
+            states = _read_states(tokens, name.text)
+        else:
+            tokens.fail(f"the variable '{name.text}' has two types")
+    if states is None:
+        tokens.fail(f"the variable '{name.text}' has no type", at=name.at, hint="give it: type discrete [ N ] { ... };")
+    variables[name.text] = _Variable(name.text, states, properties, name.at)
+
+
+def _read_states(tokens: Tokens, name: str) -> tuple[str, ...]:
+    if not tokens.take_if("discrete"):
+        tokens.fail(f"the variable '{name}' is not discrete", hint="only discrete networks are read")
+    tokens.expect("[")
+    size = _take_name(tokens, "the number of states")
+    tokens.expect("]")
+    tokens.expect("{")
+    states: dict[str, None] = {}
+    for token in _take_names(tokens, "}", "a state"):
+        if token.text in states:
+            tokens.fail(f"the variable '{name}' has the state '{token.text}' twice", at=token.at)
+        states[token.text] = None
+    tokens.expect(";")
+    if size.text != str(len(states)):
+        what = f"the variable '{name}' should have {size.text[:20]} states, but {len(states)} are named"
+        tokens.fail(what, at=size.at)
+    return tuple(states)
+
+
+def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:
+    tokens.expect("(")
+    child = _take_name(tokens, "the name of a variable")
+    if child.text in blocks:
+        tokens.fail(f"'{child.text}' has two probability blocks", at=child.at, hint="give every variable one")
+    if not tokens.take_if("|"):
+        tokens.take_if(",")
+    parents = tuple(token.text for token in _take_names(tokens, ")", "a parent"))
+    block = blocks[child.text] = _Block(parents, child.at)
+    tokens.expect("{")
+    while not tokens.take_if("}"):
+        start = tokens.next.at
+        entry = tokens.expect("(", "table", "default", "property", "}").text
+        if entry == "(":
+            states = tuple(token.text for token in _take_names(tokens, ")", "a state"))
+            block.rows.append(_Row(states, _read_numbers(tokens), start))
+        elif entry == "property":
+            _read_property(tokens, {})
+        elif entry == "table" and block.table is None:
+            block.table = _read_numbers(tokens)
+        elif entry == "default" and block.default is None:
+            block.default = _read_numbers(tokens)
+        else:
+            tokens.fail(f"there are two entries '{entry}'", at=start)
+
+
+def _read_numbers(tokens: Tokens) -> list[float]:
+    """Read numbers and the semicolon after them."""
+    # Plain numbers up to the semicolon are most of a large file, so they are read in one step.
+    plain = tokens.take_raw(re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII))
+    if plain is not None:
+        return [float(word) for word in plain.removesuffix(";").replace(",", " ").split()]
+    numbers = []
+    for token in _take_names(tokens, ";", "a number"):
+        if not NUMBER.fullmatch(token.text):
+            tokens.fail(f"expected a number, found {describe(token)}", at=token.at)
+        numbers.append(float(token.text))
+    return numbers
+
+
+def _read_node(
+    tokens: Tokens, variable: _Variable, variables: Mapping[str, _Variable], blocks: Mapping[str, _Block]
+) -> EscapedNode:
+    """Return the variable with the table of its probability block, checked."""
+    import numpy as np
+
+    block = blocks.get(variable.name)
+    if block is None:
+        what = f"the variable '{variable.name}' has no probability block"
+        tokens.fail(what, at=variable.at, hint=f"add it: probability ( {variable.name} ) {{ table ...; }}")
+    for parent in block.parents:
+        if parent not in variables:
+            tokens.fail(f"the parent '{parent}' of '{variable.name}' is no variable", at=block.at)
+    states = [variables[parent].states for parent in block.parents]
+    if block.table is None:
+        table = _table_of_rows(tokens, variable, block, states)
+    else:
+        if block.rows or block.default is not None:
+            tokens.fail(f"'{variable.name}' has a table and rows besides", at=block.at, hint="leave one of them out")
+        shape = (len(variable.states), *map(len, states))
+        if len(block.table) != math.prod(shape):
+            what = f"the table of '{variable.name}' has {len(block.table)} numbers, not {math.prod(shape)}"
+            tokens.fail(what, at=block.at, hint="give one per state and combination of the parents' states")
+        table = np.moveaxis(np.array(block.table).reshape(shape), 0, -1)
+    return EscapedNode(variable.name, variable.states, block.parents, table, variable.properties)
+
+
+def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]) -> Array:
+    """Return the table given by rows and perhaps a default row; `states` are those of each parent."""
+    import numpy as np
+
+    size, sizes = len(variable.states), [len(listed) for listed in states]
+    n_rows = math.prod(sizes)
+    digits = [{state: digit for digit, state in enumerate(listed)} for listed in states]
+    rows: dict[int, list[float]] = {}
+    for row in block.rows:
+        if len(row.states) != len(block.parents):
+            what = f"the row names {len(row.states)} states for {len(block.parents)} parents"
+            tokens.fail(what, at=row.at)
+        # The mixed-radix number of the row; the state of the last parent is its least significant digit.
+        place = 0
+        for state, parent, digit in zip(row.states, block.parents, digits, strict=True):
+            if state not in digit:
+                tokens.fail(f"'{state}' is no state of '{parent}'", at=row.at)
+            place = place * len(digit) + digit[state]
+        if place in rows:
+            tokens.fail(f"the row ({', '.join(row.states)}) of '{variable.name}' is given twice", at=row.at)
+        if len(row.numbers) != size:
+            tokens.fail(f"the row has {len(row.numbers)} numbers for {size} states of '{variable.name}'", at=row.at)
+        rows[place] = row.numbers
+    if len(rows) < n_rows:
+        if block.default is None:
+            tokens.fail(f"'{variable.name}' has {len(rows)} of {n_rows} rows", at=block.at, hint="give the others")
+        if len(block.default) != size or n_rows * size > MAX_CELLS:
+            what = f"the default row of '{variable.name}' does not fit, or stands for more than {MAX_CELLS:,} numbers"
+            tokens.fail(what, at=block.at)
+    table = np.empty((n_rows, size))
+    table[:] = block.default if len(rows) < n_rows and block.default is not None else 0.0
+    if rows:
+        table[list(rows)] = list(rows.values())
+    return table.reshape(*sizes, size)
 
 
 FORMAT = NetworkFormat(
@@ -107,6 +321,6 @@ FORMAT = NetworkFormat(
     "the network with its probabilities, in the Bayesian Interchange Format",
     (".bif",),
     write_bif,
-    _read,
+    read_bif,
     Signature(BLANK + rb"(?:network(?:\s+" + NAME + rb")?|variable\s+" + NAME + rb")\s*\{", "a BIF network"),
 )

@@ -1,15 +1,16 @@
-"""DOT, the language of Graphviz: a structure as a drawing.
+"""DOT, the language of Graphviz: the structure alone.
 
     digraph "tan" { "diagnosis" [shape=doublecircle, bncli_role="class"]; "diagnosis" -> "age"; "pulse" -> "age" }
     graph { "region 1" [shape=box]; "region 1" -- "diagnosis"; "region 1" -- "age"; "region 1" -- "pulse" }
 
-An arc runs from parent to child; a node's parents are in the order in which its arcs are. Read is the whole language
-for directed graphs: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, attributes (skipped but for our own),
-comments, HTML labels. Tables of probabilities have no place in DOT. A list of regions is drawn as an undirected graph,
-which is not read back.
+An arc runs from parent to child, and the order of the arcs is the order of a node's parents. A list of regions is
+written as an undirected graph, which is not read back.
 
-Conventions: names are written as they are, in quotes; those with quotes, backslashes or invisible characters are
-changed, and the originals stand in the attribute `bncli_name`, as in the other formats.
+The whole language for directed graphs is read: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, comments,
+HTML labels, and attributes, which are ignored except for our own. DOT has no tables of probabilities.
+
+Names are written in quotes. A name with quotes, backslashes or invisible characters is changed, and the original stands
+in the attribute `bncli_name`, as in the other formats.
 """
 
 from __future__ import annotations
@@ -17,73 +18,223 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bncli.errors import BncliError
 from bncli.files.exports import BLANK, NAME, Signature, StructureFormat
-from bncli.files.exports.legal_names import distinct, encoded, printed
+from bncli.files.exports.names import (
+    find_class,
+    legal_names,
+    origin_properties,
+    original_name,
+    percent_encode,
+    read_origin,
+    to_visible_line,
+)
+from bncli.files.exports.tokens import Tokens, describe
 
 if TYPE_CHECKING:
     from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 
-
-def read_dot(text: str, where: str) -> NamedDag:
-    """Return the structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
-    from bncli.files.exports.dot_parser import parse_dot
-
-    return parse_dot(text, where)
+MAX_DEPTH = 64
+"""Deepest nesting of subgraphs."""
+MAX_ARCS = 2_000_000
+"""Most arcs of a graph; `{a b ...} -> {c d ...}` can describe more than fit in memory in a short file."""
 
 
 def write_dot(structure: NamedStructure) -> str:
-    """Return the text of the DOT file, to be stored as UTF-8: a graph, or the regions of the best step as boxes."""
+    """Return the text of the DOT file, to be encoded as UTF-8."""
     from bncli.engine.structures.named_structure import NamedDag
 
-    return _write_graph(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
+    return _write_dag(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
 
 
-def _write_graph(dag: NamedDag) -> str:
-    from bncli.files.exports.names import origin_marks
-
+def _write_dag(dag: NamedDag) -> str:
     nodes = dict.fromkeys(dag.parents)
     for parents in dag.parents.values():
         nodes |= dict.fromkeys(parents)
     if dag.class_name is not None:
         nodes = dict.fromkeys([dag.class_name, *nodes])
-    legal = dict(zip(nodes, distinct(list(nodes), _legal), strict=True))
-    marks = [f'  {name}="{value}";' for name, value in origin_marks(dag.method, dag.options).items()]
-    lines = ["digraph structure {", *marks, *(_node(name, legal[name], dag.class_name) for name in nodes)]
+    legal = dict(zip(nodes, legal_names(list(nodes), _legal_name), strict=True))
+    properties = [f'  {name}="{value}";' for name, value in origin_properties(dag.method, dag.options).items()]
+    lines = ["digraph structure {", *properties, *(_node_line(name, legal[name], dag.class_name) for name in nodes)]
     for child, parents in dag.parents.items():
         lines += [f'  "{legal[parent]}" -> "{legal[child]}";' for parent in parents]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _legal(text: str) -> str:
-    return printed(re.sub(r"[\\\"]", "_", text))
-
-
-def _node(name: str, legal: str, class_name: str | None) -> str:
-    attributes = ["shape=doublecircle", 'bncli_role="class"'] if name == class_name else []
-    attributes += [f'bncli_name="{encoded(name)}"'] if name != legal else []
-    return f'  "{legal}" [{", ".join(attributes)}];' if attributes else f'  "{legal}";'
-
-
 def _write_regions(regions: NamedRegions) -> str:
-    """Return an undirected factor graph: a box is joined to the attributes that it looks up together with the class."""
+    """Return an undirected factor graph of the best step, a box per region joined to its attributes and the class."""
     chosen = regions.chosen
     names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
-    nodes = dict(zip(names, distinct(names, _legal), strict=True))
+    legal = dict(zip(names, legal_names(names, _legal_name), strict=True))
     word = "region"
-    while any(name.startswith(word) for name in nodes.values()):
+    while any(name.startswith(word) for name in legal.values()):
         word += "_"
-    lines = ["graph structure {", *(_node(name, nodes[name], regions.class_name) for name in names)]
+    lines = ["graph structure {", *(_node_line(name, legal[name], regions.class_name) for name in names)]
     for number, region in enumerate(chosen, 1):
         box = f"{word} {number}"
         lines.append(f'  "{box}" [shape=box, label="", width=0.15, height=0.15];')
-        lines += [f'  "{box}" -- "{nodes[name]}";' for name in (regions.class_name, *region)]
+        lines += [f'  "{box}" -- "{legal[name]}";' for name in (regions.class_name, *region)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _read(data: bytes, where: str) -> NamedDag:
+def _legal_name(text: str) -> str:
+    return to_visible_line(re.sub(r"[\\\"]", "_", text))
+
+
+def _node_line(name: str, legal: str, class_name: str | None) -> str:
+    attributes = ["shape=doublecircle", 'bncli_role="class"'] if name == class_name else []
+    attributes += [f'bncli_name="{percent_encode(name)}"'] if name != legal else []
+    return f'  "{legal}" [{", ".join(attributes)}];' if attributes else f'  "{legal}";'
+
+
+class _Graph:
+    """The nodes in the order of their first mention, with their attributes and parents, and the graph's attributes.
+
+    The parents are the keys of a dict, to keep their order. `n_arcs` counts repeated arcs repeatedly.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, dict[str, str]] = {}
+        self.parents: dict[str, dict[str, None]] = {}
+        self.attributes: dict[str, str] = {}
+        self.n_arcs = 0
+
+
+def read_dot(data: bytes, where: str) -> NamedDag:
+    """Return the structure in a DOT file; BncliError with `where`, line and column if it is not a valid one."""
+    from bncli.engine.structures.named_structure import NamedDag
     from bncli.files.documents import decode_utf8
 
-    return read_dot(decode_utf8(data, where), where)
+    grammar = re.compile(
+        r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/ | ^\#[^\n]*)
+          | (?P<mark>->|--|[{}\[\];,=:+])
+          | "(?P<quoted>(?:[^"\\]|\\.)*+)"
+          | (?P<html><)
+          | (?P<word>-?(?:\.\d+|\d+\.?\d*)|[^\W\d]\w*)""",
+        re.VERBOSE | re.DOTALL | re.MULTILINE,
+    )
+    tokens = Tokens(decode_utf8(data, where), where, grammar)
+    tokens.take_if("strict")
+    if tokens.at("graph"):
+        tokens.fail("the graph is not directed", hint="write digraph, and -> for --")
+    tokens.expect("digraph")
+    graph = _Graph()
+    if not tokens.at("{"):
+        _read_identifier(tokens)
+    _read_block(tokens, graph, 0)
+    if tokens.next.kind != "end":
+        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="give one graph a file")
+    try:
+        names = {node: original_name(attributes, node) for node, attributes in graph.nodes.items()}
+        if len(set(names.values())) < len(names):
+            raise BncliError("two nodes have the same bncli_name", hint="leave these attributes out, or export again")
+        class_name = find_class((names[node], attributes) for node, attributes in graph.nodes.items())
+        parents = {names[node]: tuple(names[parent] for parent in graph.parents[node]) for node in graph.nodes}
+        method, options = read_origin(graph.attributes, where)
+        return NamedDag(class_name, parents, method, options)
+    except BncliError as error:
+        raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
+
+
+def _read_identifier(tokens: Tokens) -> str:
+    """Read a word, a number, an HTML text, or quoted texts joined by `+`."""
+    if tokens.next.kind == "html":
+        html = tokens.take_raw(re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>"))
+        return html or tokens.fail("the HTML text does not end")
+    if tokens.next.kind not in ("word", "quoted"):
+        tokens.fail(f"expected a name, found {describe(tokens.next)}")
+    first = tokens.take()
+    if first.kind == "word":
+        return first.text
+    texts = [first.text]
+    while tokens.take_if("+"):
+        if tokens.next.kind != "quoted":
+            tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
+        texts.append(tokens.take().text)
+    return "".join(texts).replace("\\\n", "").replace('\\"', '"')
+
+
+def _read_block(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
+    """Read statements in braces; return the nodes that they name."""
+    if depth > MAX_DEPTH:
+        tokens.fail(f"subgraphs are nested more than {MAX_DEPTH} deep")
+    tokens.expect("{")
+    nodes: dict[str, None] = {}
+    while not tokens.take_if("}"):
+        nodes |= dict.fromkeys(_read_statement(tokens, graph, depth))
+        while tokens.take_if(";", ","):
+            pass
+    return list(nodes)
+
+
+def _read_statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
+    """Read a node, a chain of arcs, a subgraph or attributes; return the nodes that it names."""
+    if tokens.take_if("node", "edge"):
+        _read_attributes(tokens)
+        return []
+    if tokens.take_if("graph"):
+        attributes = _read_attributes(tokens)
+        graph.attributes |= attributes if depth == 0 else {}
+        return []
+    if tokens.at("{", "subgraph"):
+        return _read_chain(tokens, graph, depth, _read_ends(tokens, graph, depth))
+    name = _read_identifier(tokens)
+    if tokens.take_if("="):
+        value = _read_identifier(tokens)
+        graph.attributes |= {name: value} if depth == 0 else {}
+        return []
+    nodes = _read_chain(tokens, graph, depth, [_add_node(tokens, graph, name)])
+    attributes = _read_attributes(tokens)
+    if nodes == [name]:
+        graph.nodes[name] |= attributes
+    return nodes
+
+
+def _read_attributes(tokens: Tokens) -> dict[str, str]:
+    """Read lists of attributes in brackets, if there are any."""
+    attributes: dict[str, str] = {}
+    while tokens.take_if("["):
+        while not tokens.take_if("]"):
+            name = _read_identifier(tokens)
+            attributes[name] = _read_identifier(tokens) if tokens.take_if("=") else "true"
+            tokens.take_if(",", ";")
+    return attributes
+
+
+def _read_chain(tokens: Tokens, graph: _Graph, depth: int, tails: list[str]) -> list[str]:
+    """Read the arcs that start at the nodes `tails`, if there are any; return all nodes of the chain."""
+    nodes = list(tails)
+    while tokens.at("->", "--"):
+        if tokens.at("--"):
+            tokens.fail("'--' has no direction", hint="write -> from parent to child")
+        tokens.take()
+        heads = _read_ends(tokens, graph, depth)
+        graph.n_arcs += len(tails) * len(heads)
+        if graph.n_arcs > MAX_ARCS:
+            tokens.fail(f"the graph has more than {MAX_ARCS:,} arcs")
+        for head in heads:
+            graph.parents[head] |= dict.fromkeys(tails)
+        nodes += heads
+        tails = heads
+    return nodes
+
+
+def _read_ends(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
+    """Read the end of an arc: a node, or a subgraph, which stands for all of its nodes."""
+    if not tokens.at("{", "subgraph"):
+        return [_add_node(tokens, graph, _read_identifier(tokens))]
+    if tokens.take_if("subgraph") and not tokens.at("{"):
+        _read_identifier(tokens)
+    return _read_block(tokens, graph, depth + 1)
+
+
+def _add_node(tokens: Tokens, graph: _Graph, name: str) -> str:
+    """Add the node `name` if it is new, and skip its port."""
+    while tokens.take_if(":"):
+        _read_identifier(tokens)
+    graph.nodes.setdefault(name, {})
+    graph.parents.setdefault(name, {})
+    return name
 
 
 FORMAT = StructureFormat(
@@ -91,6 +242,6 @@ FORMAT = StructureFormat(
     "the graph alone, for Graphviz",
     (".dot", ".gv"),
     write_dot,
-    _read,
+    read_dot,
     Signature(BLANK + rb"(?:strict\s+)?(?:di)?graph\b\s*(?:" + NAME + rb")?\s*\{", "a DOT graph"),
 )

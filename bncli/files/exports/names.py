@@ -1,29 +1,34 @@
-"""A network as a file format writes it, and the way back: legal names, and the originals in properties.
+"""Names that a file format can hold, in place of those that it cannot, and the originals in properties.
 
-Formats for networks know neither which node is the class nor how the structure was learnt, and not all hold every
-name. What they lack goes into properties, which other programs skip (`NAME = VALUE`, values percent-encoded):
+A format for networks restricts names, and knows neither which node is the class nor how the structure was learned. What
+is lost goes into properties, which other programs ignore (`NAME = VALUE`, with percent-encoded values):
 
     of the network    bncli_name, bncli_method, bncli_options (a JSON object)
-    of a node         bncli_role = class, bncli_name, bncli_states (one after the other, with blanks between)
+    of a node         bncli_role = class, bncli_name, bncli_states (separated by blanks)
 
-Each is written only where there is something to keep. `restore_names(escape_names(network, ...))` is the network.
+A property is written only if there is something to keep. `restore_network(escape_network(network, ...))` is the
+network.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bncli.engine.kernels.arrays import Array
-from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.documents import parse_json
-from bncli.files.exports.legal_names import Legal, decoded, distinct, encoded
+
+if TYPE_CHECKING:
+    from bncli.engine.kernels.arrays import Array
+    from bncli.engine.networks.named_network import NamedNetwork
+
+LegalName = Callable[[str], str]
+"""Turns any text into one that the format can hold; a text that it can hold is unchanged."""
 
 
 class EscapedNode(NamedTuple):
-    """A node by the names in the file; probabilities[state of parent 1, ..., own state]."""
+    """A node with the names in the file; probabilities[state of parent 1, ..., own state]."""
 
     name: str
     states: tuple[str, ...]
@@ -33,7 +38,7 @@ class EscapedNode(NamedTuple):
 
 
 class EscapedNetwork(NamedTuple):
-    """A network by the names in the file."""
+    """A network with the names in the file."""
 
     name: str
     nodes: tuple[EscapedNode, ...]
@@ -41,103 +46,169 @@ class EscapedNetwork(NamedTuple):
 
 
 class NameRules(NamedTuple):
-    """What a format can hold; names that are the same after `fold` are the same to its readers."""
+    """What a format can hold; it cannot tell two names apart that are equal after `fold`."""
 
-    network: Legal
-    name: Legal
-    state: Legal
+    network: LegalName
+    name: LegalName
+    state: LegalName
     fold: Callable[[str], str]
 
 
-def escape_names(network: NamedNetwork, rules: NameRules) -> EscapedNetwork:
-    """Return the network by legal names, with everything that `restore_names` needs."""
+def escape_network(network: NamedNetwork, rules: NameRules) -> EscapedNetwork:
+    """Return the network with legal names, and with the properties that `restore_network` needs."""
     names = [node.name for node in network.nodes]
-    legal = dict(zip(names, distinct(names, rules.name, rules.fold), strict=True))
-    nodes = tuple(_escape_node(node, legal, network.class_name, rules) for node in network.nodes)
+    legal = dict(zip(names, legal_names(names, rules.name, rules.fold), strict=True))
+    nodes = []
+    for node in network.nodes:
+        states = legal_names(node.states, rules.state)
+        properties = {"bncli_role": "class"} if node.name == network.class_name else {}
+        properties |= _name_property(legal[node.name], node.name)
+        if states != node.states:
+            properties["bncli_states"] = " ".join(percent_encode(state) for state in node.states)
+        parents = tuple(legal[parent] for parent in node.parents)
+        nodes.append(EscapedNode(legal[node.name], states, parents, node.probabilities, properties))
     name = rules.network(network.name)
-    return EscapedNetwork(name, nodes, _named(name, network.name) | origin_marks(network.method, network.options))
+    properties = _name_property(name, network.name) | origin_properties(network.method, network.options)
+    return EscapedNetwork(name, tuple(nodes), properties)
 
 
-def _escape_node(node: Node, legal: Mapping[str, str], class_name: str | None, rules: NameRules) -> EscapedNode:
-    states = distinct(node.states, rules.state)
-    properties = {"bncli_role": "class"} if node.name == class_name else {}
-    properties |= _named(legal[node.name], node.name)
-    if states != node.states:
-        properties["bncli_states"] = " ".join(encoded(state) for state in node.states)
-    parents = tuple(legal[parent] for parent in node.parents)
-    return EscapedNode(legal[node.name], states, parents, node.probabilities, properties)
+def _name_property(legal: str, name: str) -> dict[str, str]:
+    return {} if legal == name else {"bncli_name": percent_encode(name)}
 
 
-def _named(written: str, name: str) -> dict[str, str]:
-    return {} if written == name else {"bncli_name": encoded(name)}
-
-
-def origin_marks(method: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return a structure's method and options as properties; none for the method `file` without options."""
-    marks = {} if method == "file" else {"bncli_method": encoded(method)}
+def origin_properties(method: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return how a structure was learned as properties; nothing for the method `file`, and without options."""
+    properties = {} if method == "file" else {"bncli_method": percent_encode(method)}
     if options:
+        import json  # imported here, because help and the recognition of files do not need it
+
         text = json.dumps(dict(sorted(options.items())), ensure_ascii=False, separators=(",", ":"))
-        marks["bncli_options"] = encoded(text)
-    return marks
+        properties["bncli_options"] = percent_encode(text)
+    return properties
 
 
-def restore_names(escaped: EscapedNetwork, where: str) -> NamedNetwork:
-    """Return the network by its own names. Whatever is wrong with it is an error that names `where`."""
+def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
+    """Return the network with its original names; BncliError, naming `where`, if it is not a valid network."""
+    from bncli.engine.networks.named_network import NamedNetwork, Node
+
     try:
         if not escaped.nodes:
             raise BncliError("the network has no variables")
-        names = {node.name: original(node.properties, node.name) for node in escaped.nodes}
-        method, options = origin(escaped.properties, where)
-        nodes = tuple(_restore_node(node, names) for node in escaped.nodes)
-        name = original(escaped.properties, escaped.name)
-        marks = ((names[node.name], node.properties) for node in escaped.nodes)
-        return NamedNetwork(name, class_among(marks), nodes, method, options)
+        names = {node.name: original_name(node.properties, node.name) for node in escaped.nodes}
+        method, options = read_origin(escaped.properties, where)
+        nodes = []
+        for node in escaped.nodes:
+            states = node.states
+            if "bncli_states" in node.properties:
+                states = tuple(_decode_property(word) for word in node.properties["bncli_states"].split())
+                if len(states) != len(node.states):
+                    what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names"
+                    raise BncliError(f"{what} {len(states)}", hint="leave the property out, or export again")
+            parents = tuple(names.get(parent, parent) for parent in node.parents)
+            nodes.append(Node(names[node.name], states, parents, node.probabilities))
+        name = original_name(escaped.properties, escaped.name)
+        class_name = find_class((names[node.name], node.properties) for node in escaped.nodes)
+        return NamedNetwork(name, class_name, tuple(nodes), method, options)
     except BncliError as error:
         raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
 
 
-def _restore_node(node: EscapedNode, names: Mapping[str, str]) -> Node:
-    states = node.states
-    if "bncli_states" in node.properties:
-        states = tuple(_decode(word) for word in node.properties["bncli_states"].split())
-        if len(states) != len(node.states):
-            what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names {len(states)}"
-            raise BncliError(what, hint="leave the property out, or export again")
-    parents = tuple(names.get(parent, parent) for parent in node.parents)
-    return Node(names[node.name], states, parents, node.probabilities)
+def original_name(properties: Mapping[str, str], name: str) -> str:
+    """Return the name that is written as `name` in the file."""
+    return _decode_property(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
-def _decode(text: str) -> str:
-    try:
-        return decoded(text)
-    except ValueError as error:
-        what = "a property does not hold a percent-encoded text"
-        raise BncliError(what, hint="leave it out, or export again") from error
-
-
-def original(properties: Mapping[str, str], name: str) -> str:
-    """Return the name that the writer found, which stands as `name` in the file."""
-    return _decode(properties["bncli_name"]) if "bncli_name" in properties else name
-
-
-def class_among(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
-    """Return the node that its properties mark as the class; None where none is marked."""
+def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
+    """Return the node that its properties mark as the class, or None; BncliError if several are marked."""
     marked = [name for name, properties in nodes if properties.get("bncli_role") == "class"]
     if len(marked) > 1:
         raise BncliError(f"both '{marked[0]}' and '{marked[1]}' are marked as the class", hint="mark one node")
     return marked[0] if marked else None
 
 
-def origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
-    """Return a structure's method and options; `file` and none where the properties do not tell."""
-    method = _decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
+def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
+    """Return the method and options of a structure; `file` and no options if the properties do not name them."""
+    from bncli.files.documents import parse_json
+
+    method = _decode_property(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:
         return method, {}
-    document = parse_json(_decode(properties["bncli_options"]).encode(), f"{where}, property bncli_options")
+    text = _decode_property(properties["bncli_options"])
+    document = parse_json(text.encode(), f"{where}, property bncli_options")
     return method, {name: option.scalar() for name, option in document.members().items()}
 
 
+def _decode_property(text: str) -> str:
+    try:
+        return percent_decode(text)
+    except ValueError as error:
+        what = "a property does not hold a percent-encoded text"
+        raise BncliError(what, hint="leave it out, or export again") from error
+
+
 def parse_property(text: str) -> tuple[str, str]:
-    """Name and value of a property; a text without `=` has no value."""
+    """Return name and value of a property; the value is empty if the text has no `=`."""
     name, _, value = text.partition("=")
     return name.strip(), value.strip()
+
+
+def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], str] = str) -> tuple[str, ...]:
+    """Return a legal name for each of the distinct `texts`, no two equal after `fold`.
+
+    A legal text keeps its name, wherever it stands in the list. Others are changed as little as possible, and numbered
+    (`name_2`, `name_3`, ...) if they would collide.
+    """
+    taken: dict[str, str] = {}
+    for text in texts:
+        if legal(text) == text:
+            taken.setdefault(fold(text), text)
+    chosen = {text: text for text in taken.values()}
+    used = set(taken)
+    numbers: dict[str, int] = {}
+    for text in texts:
+        if text in chosen:
+            continue
+        name = candidate = legal(text)
+        while fold(candidate) in used:
+            numbers[name] = numbers.get(name, 1) + 1
+            candidate = f"{name}_{numbers[name]}"
+        used.add(fold(candidate))
+        chosen[text] = candidate
+    return tuple(chosen[text] for text in texts)
+
+
+def to_identifier(text: str) -> str:
+    """Return ASCII letters, digits and underscores that do not begin with a digit; `(-1, 2.5]` gives `minus_1_2_5`."""
+    if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text):
+        return text
+    signed = re.sub(r"(?<![\w.])-(?=[\d.]|inf)", "minus_", text)
+    plain = unicodedata.normalize("NFKD", signed)  # separates letters from their accents
+    ascii_only = "".join(c if c.isascii() else "" if unicodedata.combining(c) else "_" for c in plain)
+    word = re.sub("[^A-Za-z0-9]+", "_", ascii_only).strip("_")
+    return word if word[:1].isalpha() else f"_{word}"
+
+
+def to_visible_line(text: str) -> str:
+    """Return one line of visible characters separated by single blanks; every other character becomes `_`."""
+    if text and text.isprintable() and text == " ".join(text.split()):
+        return text
+    visible = "".join(c if c.isprintable() else " " if c.isspace() else "_" for c in text)
+    return " ".join(visible.split()) or "_"
+
+
+def percent_encode(text: str) -> str:
+    """Return the text in percent-encoding (RFC 3986), with letters, digits and `%_.-~` only; `%` if it is empty.
+
+    The words by which simple parsers of BIF find the blocks are broken up.
+    """
+    from urllib.parse import quote
+
+    encoded = quote(text, safe="") or "%"
+    return re.sub("(v)(?=ariable)|(p)(?=roper|robab)", lambda found: f"%{ord(found[0]):x}", encoded)
+
+
+def percent_decode(text: str) -> str:
+    """Return the text that `percent_encode` encoded; ValueError if the bytes are not UTF-8."""
+    from urllib.parse import unquote
+
+    return "" if text == "%" else unquote(text, errors="strict")

@@ -1,4 +1,4 @@
-"""XMLBIF, the XML form of the Interchange Format (version 0.3; Cozman 1998): a network as elements.
+"""XMLBIF, the XML form of the Interchange Format for Bayesian networks (version 0.3; Cozman 1998).
 
     <BIF VERSION="0.3"><NETWORK><NAME>asia</NAME>
     <VARIABLE TYPE="nature"><NAME>lung</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
@@ -7,24 +7,39 @@
 
 In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
 
-Conventions: XML holds any visible text, so names stay as they are unless they hold line breaks, control characters or
-blanks that a reader would trim; the originals of those stand in properties (`name_escaping`). The document type is that
-of the format's definition, by which Weka's reader validates.
+XML can hold any visible text, so names are unchanged unless they contain line breaks, control characters or blanks that
+a reader would strip; their originals stand in properties (`names.py`). The document type is that of the definition of
+the format, by which Weka's reader validates.
+
+A document is read as a small tree that cannot grow beyond its text: entities of its own are refused, because nested
+entities turn a kilobyte into a gigabyte ("billion laughs"), and nothing outside the document is read.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from bncli.errors import BncliError
 from bncli.files.exports import NetworkFormat, Signature
-from bncli.files.exports.legal_names import printed
+from bncli.files.exports.names import (
+    EscapedNetwork,
+    EscapedNode,
+    NameRules,
+    escape_network,
+    parse_property,
+    restore_network,
+    to_visible_line,
+)
+from bncli.files.exports.tokens import NUMBER
 
 if TYPE_CHECKING:
+    from bncli.engine.kernels.arrays import Array
     from bncli.engine.networks.named_network import NamedNetwork
-    from bncli.files.exports.names import EscapedNode
 
-
+MAX_DEPTH = 64
+"""Deepest nesting of elements."""
 _DOCTYPE = """\
 <!DOCTYPE BIF [
   <!ELEMENT BIF ( NETWORK )*>
@@ -42,37 +57,26 @@ _DOCTYPE = """\
   <?bncli > <!-- ?>
 ]>
 <!-- -->"""
-"""TinyXML, by which pyAgrum reads, knows no document type: to it every declaration is an unknown tag that ends at the
-first `>`, and `]>` the end of the document. The processing instruction, which means nothing in XML, opens what it takes
-for a comment, so that it reads over that.
+"""pyAgrum reads with TinyXML, which does not know document types: it takes every declaration for an unknown tag that
+ends at the first `>`, and `]>` for the end of the document. The processing instruction, which has no meaning in XML,
+opens what TinyXML takes for a comment, so that it skips `]>`.
 """
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def read_xmlbif(text: str | bytes, where: str) -> NamedNetwork:
-    """Return the network in an XMLBIF text, or in bytes whose encoding XML itself tells.
-
-    Errors name `where` and the line.
-    """
-    from bncli.files.exports.names import restore_names
-    from bncli.files.exports.xmlbif_parser import parse_xmlbif
-
-    return restore_names(parse_xmlbif(text, where), where)
-
-
 def write_xmlbif(network: NamedNetwork) -> str:
-    """Return the text of the XMLBIF file, to be stored as UTF-8."""
-    from bncli.files.exports.names import NameRules, escape_names
-
-    name, nodes, properties = escape_names(network, NameRules(printed, printed, printed, str))
-    inner = [_element("NAME", name), *_properties(properties)]
+    """Return the text of the XMLBIF file, to be encoded as UTF-8."""
+    rules = NameRules(to_visible_line, to_visible_line, to_visible_line, str)
+    name, nodes, properties = escape_network(network, rules)
+    inner = [_element("NAME", name), *_property_elements(properties)]
     for node in nodes:
         outcomes = [_element("OUTCOME", state) for state in node.states]
-        body = [_element("NAME", node.name), *outcomes, *_properties(node.properties)]
+        body = [_element("NAME", node.name), *outcomes, *_property_elements(node.properties)]
         inner += ['<VARIABLE TYPE="nature">', *_indented(body), "</VARIABLE>"]
     for node in nodes:
         given = [_element("GIVEN", parent) for parent in node.parents]
-        body = [_element("FOR", node.name), *given, "<TABLE>", *_indented(_rows(node)), "</TABLE>"]
+        rows = [" ".join(map(repr, row)) for row in node.probabilities.reshape(-1, len(node.states)).tolist()]
+        body = [_element("FOR", node.name), *given, "<TABLE>", *_indented(rows), "</TABLE>"]
         inner += ["<DEFINITION>", *_indented(body), "</DEFINITION>"]
     head = ['<?xml version="1.0" encoding="UTF-8"?>', _DOCTYPE, '<BIF VERSION="0.3">', "<NETWORK>"]
     return "\n".join([*head, *_indented(inner), "</NETWORK>", "</BIF>"]) + "\n"
@@ -82,17 +86,156 @@ def _element(tag: str, text: str) -> str:
     return f"<{tag}>{text.translate(_ESCAPES)}</{tag}>"
 
 
-def _properties(properties: Mapping[str, str]) -> list[str]:
+def _property_elements(properties: Mapping[str, str]) -> list[str]:
     return [_element("PROPERTY", f"{name} = {value}") for name, value in properties.items()]
-
-
-def _rows(node: EscapedNode) -> list[str]:
-    rows = node.probabilities.reshape(-1, len(node.states)).tolist()
-    return [" ".join(map(repr, row)) for row in rows]
 
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
+    """Return the network in an XMLBIF file; BncliError with `where` and the line if it is not a valid one.
+
+    The bytes are decoded as the document itself declares.
+    """
+    root = parse_xml(data, where)
+    if root.tag != "BIF":
+        root.fail(f"expected the element BIF, found {root.tag}")
+    network = root.only("NETWORK")
+    states: dict[str, tuple[str, ...]] = {}
+    properties: dict[str, dict[str, str]] = {}
+    for element in network.all("VARIABLE"):
+        kind = element.attributes.get("TYPE")
+        if kind in ("decision", "utility"):
+            element.fail(f"a variable of the type '{kind}'", hint="only networks of random variables (nature) are read")
+        outcomes = tuple(outcome.text for outcome in element.all("OUTCOME"))
+        name = element.only("NAME").text
+        if name in states:
+            element.fail(f"the variable '{name}' is declared twice", hint="declare every variable once")
+        states[name], properties[name] = outcomes, _read_properties(element)
+    definitions: dict[str, Element] = {}
+    for element in network.all("DEFINITION"):
+        name = element.only("FOR").text
+        if name not in states:
+            element.fail(f"'{name}' is no variable", hint="declare it as a VARIABLE")
+        if name in definitions:
+            element.fail(f"'{name}' has two definitions", hint="give every variable one")
+        definitions[name] = element
+    nodes = []
+    for name in states:
+        if name not in definitions:
+            network.fail(f"the variable '{name}' has no DEFINITION", hint="give every variable one")
+        parents = tuple(given.text for given in definitions[name].all("GIVEN"))
+        table = _read_table(definitions[name], name, parents, states)
+        nodes.append(EscapedNode(name, states[name], parents, table, properties[name]))
+    names = network.all("NAME")
+    escaped = EscapedNetwork(names[0].text if names else "unknown", tuple(nodes), _read_properties(network))
+    return restore_network(escaped, where)
+
+
+def _read_properties(element: Element) -> dict[str, str]:
+    return dict(parse_property(inner.text) for inner in element.all("PROPERTY"))
+
+
+def _read_table(element: Element, name: str, parents: tuple[str, ...], states: Mapping[str, tuple[str, ...]]) -> Array:
+    """Return the table of a definition, with one axis per parent and a last one for the states of the node."""
+    import numpy as np
+
+    for parent in parents:
+        if parent not in states:
+            element.fail(f"the parent '{parent}' of '{name}' is no variable", hint="declare it as a VARIABLE")
+    words = element.only("TABLE").text.split()
+    wrong = next((word for word in words if not NUMBER.fullmatch(word)), None)
+    if wrong is not None:
+        element.fail(f"expected a number in the table of '{name}', found '{wrong[:40]}'")
+    shape = (*(len(states[parent]) for parent in parents), len(states[name]))
+    if len(words) != math.prod(shape):
+        what = f"the table of '{name}' has {len(words)} numbers, not {math.prod(shape)}"
+        element.fail(what, hint="give one per state and combination of the parents' states")
+    return np.array([float(word) for word in words]).reshape(shape)
+
+
+class Element:
+    """An element of an XML document that knows its line."""
+
+    def __init__(self, tag: str, attributes: Mapping[str, str], where: str, line: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.where = where
+        self.line = line
+        self.texts: list[str] = []
+        self.children: list[Element] = []
+
+    @property
+    def text(self) -> str:
+        """The text between the tags, without that of inner elements and without blanks around it."""
+        return "".join(self.texts).strip()
+
+    def all(self, tag: str) -> list[Element]:
+        """Return the inner elements with this tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def only(self, tag: str) -> Element:
+        """Return the inner element with this tag; BncliError unless there is exactly one."""
+        elements = self.all(tag)
+        if len(elements) != 1:
+            self.fail(f"expected one element {tag} in {self.tag}, found {len(elements)}")
+        return elements[0]
+
+    def fail(self, what: str, *, hint: str = "") -> NoReturn:
+        """Raise BncliError with the line of the element."""
+        raise BncliError(what, where=f"{self.where}, line {self.line}", hint=hint)
+
+
+def parse_xml(data: bytes, where: str) -> Element:
+    """Return the root element of a document; BncliError if it is not valid XML, or defines entities."""
+    from xml.parsers import expat
+
+    builder = _TreeBuilder(where)
+    try:
+        builder.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        what = f"not valid XML: {expat.ErrorString(error.code)}"
+        raise BncliError(what, where=f"{where}, line {error.lineno}, column {error.offset + 1}") from error
+    except (LookupError, ValueError) as error:
+        raise BncliError(f"not valid XML: {error}", where=where) from error
+    return builder.root.children[0]
+
+
+class _TreeBuilder:
+    """Builds the tree from the events of the expat parser."""
+
+    def __init__(self, where: str) -> None:
+        from xml.parsers import expat
+
+        self.root = Element("", {}, where, 1)
+        self._path = [self.root]
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.EntityDeclHandler = self._refuse_entity
+        self.parser.SkippedEntityHandler = self._refuse_entity
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, self.root.where, self.parser.CurrentLineNumber)
+        if len(self._path) > MAX_DEPTH:
+            element.fail(f"elements are nested more than {MAX_DEPTH} deep")
+        self._path[-1].children.append(element)
+        self._path.append(element)
+
+    def _end(self, tag: str) -> None:
+        self._path.pop()
+
+    def _text(self, text: str) -> None:
+        self._path[-1].texts.append(text)
+
+    def _refuse_entity(self, name: str, *_: Any) -> None:
+        place = f"{self.root.where}, line {self.parser.CurrentLineNumber}"
+        what = f"the document uses an entity of its own, '{name}'"
+        raise BncliError(what, where=place, hint="write out what it stands for")
 
 
 FORMAT = NetworkFormat(

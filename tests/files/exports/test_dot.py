@@ -29,7 +29,7 @@ from bncli.files.exports.dot import read_dot, write_dot
     ],
 )  # fmt: skip
 def test_what_is_read(text: str, parents: dict[str, tuple[str, ...]]) -> None:
-    assert read_dot(text, "f") == NamedDag(None, parents)
+    assert read_dot(text.encode(), "f") == NamedDag(None, parents)
 
 
 def test_the_written_file() -> None:
@@ -50,7 +50,7 @@ def test_the_written_file() -> None:
 
 def test_the_marks_of_a_subgraph_are_not_those_of_the_graph() -> None:
     text = 'digraph { subgraph { bncli_method="tan"; graph [bncli_method="tan"]; a } }'
-    assert read_dot(text, "f").method == "file"
+    assert read_dot(text.encode(), "f").method == "file"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_marks_of_a_subgraph_are_not_those_of_the_graph() -> None:
 )
 def test_faults_are_told_in_a_line_with_the_place(text: str, message: str) -> None:
     with pytest.raises(BncliError, match=message) as caught:
-        read_dot(text, "f.gv")
+        read_dot(text.encode(), "f.gv")
     assert "\n" not in str(caught.value)
 
 

@@ -12,14 +12,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
-from bncli.files.exports.bif import read_bif, write_bif
-from bncli.files.exports.bif_parser import parse_bif
+from bncli.files.exports.bif import parse_bif, read_bif, write_bif
 from bncli.files.exports.dot import read_dot, write_dot
 from bncli.files.exports.xmlbif import read_xmlbif, write_xmlbif
 from tests.networks import NASTY, assert_same, networks, posterior, probabilities
 
 Writer = Callable[[NamedNetwork], str]
-Reader = Callable[[str, str], NamedNetwork]
+Reader = Callable[[bytes, str], NamedNetwork]
 FORMATS = [pytest.param(write_bif, read_bif, id="bif"), pytest.param(write_xmlbif, read_xmlbif, id="xmlbif")]
 PEER_SETTINGS = settings(
     max_examples=settings.default.max_examples // 5,
@@ -32,7 +31,7 @@ PEER_SETTINGS = settings(
 @pytest.mark.parametrize(("write", "read"), FORMATS)
 @given(network=networks())
 def test_there_and_back_is_the_same(write: Writer, read: Reader, network: NamedNetwork) -> None:
-    assert_same(read(write(network), "file"), network)
+    assert_same(read(write(network).encode(), "file"), network)
 
 
 @pytest.mark.parametrize(("write", "read"), FORMATS)
@@ -46,12 +45,12 @@ def test_plain_names_stay_as_they_are(write: Writer, read: Reader, network: Name
 @given(network=networks())
 def test_a_file_that_was_rewrapped_says_the_same(write: Writer, read: Reader, network: NamedNetwork) -> None:
     """With the line ends and the byte-order mark of other systems."""
-    assert_same(read("\ufeff" + write(network).replace("\n", "\r\n"), "file"), network)
+    assert_same(read(("\ufeff" + write(network).replace("\n", "\r\n")).encode(), "file"), network)
 
 
 @given(networks())
 def test_a_drawing_keeps_the_structure(network: NamedNetwork) -> None:
-    again = read_dot(write_dot(network.dag), "file")
+    again = read_dot(write_dot(network.dag).encode(), "file")
     assert again == network.dag
 
 
@@ -82,7 +81,7 @@ def in_file(network: NamedNetwork, write: Writer, read: Reader, row: dict[str, s
     """The row by the names that the file uses: every other program knows these alone."""
     text = write(network)
     stripped = "\n".join(line for line in text.splitlines() if "bncli_" not in line)
-    plain = read(stripped, "file")
+    plain = read(stripped.encode(), "file")
     pairs = zip(network.nodes, plain.nodes, strict=True)
     renamed = {node.name: (other.name, dict(zip(node.states, other.states, strict=True))) for node, other in pairs}
     return {renamed[name][0]: renamed[name][1][state] for name, state in row.items()}

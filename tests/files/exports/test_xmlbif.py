@@ -1,4 +1,4 @@
-"""XMLBIF as others write it, and what may be wrong with it."""
+"""XMLBIF as other programs write it, and what may be wrong with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.exports.xmlbif import read_xmlbif, write_xmlbif
+from bncli.files.exports.xmlbif import parse_xml, read_xmlbif, write_xmlbif
 
 DOCTYPE = """\
 <!DOCTYPE BIF [
@@ -33,7 +33,7 @@ GOOD = """\
 
 @pytest.mark.parametrize("text", [GOOD, GOOD.replace("<BIF", DOCTYPE + "<BIF"), "\ufeff" + GOOD, GOOD.encode()])
 def test_a_network_of_another_program(text: str | bytes) -> None:
-    network = read_xmlbif(text, "f.xml")
+    network = read_xmlbif(text if isinstance(text, bytes) else text.encode(), "f.xml")
     assert (network.name, network.class_name) == ("Dogs & lights", None)
     assert network.dag.parents == {"a": (), "b": ("a",)}
     assert network.by_name["b"].states == ("<5", "x", "é")
@@ -93,7 +93,7 @@ def test_faults_are_told_in_a_line_with_the_place(old: str, new: str, message: s
     assert old in GOOD
     text = GOOD.replace(old, new, 1)
     if message is None:
-        assert read_xmlbif(text.encode(), "f.xml").dag == read_xmlbif(GOOD, "f.xml").dag
+        assert read_xmlbif(text.encode(), "f.xml").dag == read_xmlbif(GOOD.encode(), "f.xml").dag
         return
     with pytest.raises(BncliError, match=message) as caught:
         read_xmlbif(text.encode(), "f.xml")
@@ -103,15 +103,37 @@ def test_faults_are_told_in_a_line_with_the_place(old: str, new: str, message: s
 def test_skipped_entities_are_refused_where_a_document_type_lies_elsewhere() -> None:
     text = GOOD.replace("<BIF", '<!DOCTYPE BIF SYSTEM "x.dtd">\n<BIF', 1).replace("<OUTCOME>u", "<OUTCOME>&u;")
     with pytest.raises(BncliError, match="an entity of its own, 'u'"):
-        read_xmlbif(text, "f")
+        read_xmlbif(text.encode(), "f")
 
 
 def test_every_truncation_is_a_short_error() -> None:
     for end in range(len(GOOD) - 2):
         with pytest.raises(BncliError):
-            read_xmlbif(GOOD[:end], "f")
+            read_xmlbif(GOOD[:end].encode(), "f")
 
 
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(BncliError, match="nested more than 64 deep"):
-        read_xmlbif("<BIF>" * 100_000, "f")
+        read_xmlbif(b"<BIF>" * 100_000, "f")
+
+
+def test_a_tree_knows_its_texts_and_lines() -> None:
+    root = parse_xml(b'<a x="1">\n <b> t &amp; <!-- no --> u<c>inner</c> </b>\n<b><![CDATA[<d>]]></b></a>', "f")
+    assert (root.tag, root.attributes, root.text, root.line) == ("a", {"x": "1"}, "", 1)
+    assert [(b.text, b.line) for b in root.all("b")] == [("t &  u", 2), ("<d>", 3)]
+    assert root.all("b")[0].only("c").text == "inner"
+    with pytest.raises(BncliError, match="expected one element c in a, found 0, f, line 1"):
+        root.only("c")
+
+
+def test_a_billion_laughs_end_at_the_first() -> None:
+    lines = ['<!ENTITY l0 "ha">', *(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))]
+    document = f"<!DOCTYPE a [{chr(10).join(lines)}]><a>&l9;</a>"
+    with pytest.raises(BncliError, match="an entity of its own, 'l0', f, line 1; write out what it stands for"):
+        parse_xml(document.encode(), "f")
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"<a>", b"<a></b>", b"<a/><b/>", b"<a>\0</a>", b"<a b=1/>", b"\xff\xfe<"])
+def test_what_is_no_xml(data: bytes) -> None:
+    with pytest.raises(BncliError, match="not valid XML"):
+        parse_xml(data, "f")
