@@ -74,28 +74,26 @@ FORMAT = StructureFormat("class-children", "the children of the class", (".child
 SCORES = '''
 """Values between tabs."""
 
+from functools import partial
+
 import pyarrow.compute as pc
 
 from bncli.files.exports import ScoreFormat
-from bncli.files.exports.csv import CsvLines
+from bncli.files.exports.csv import LINES
 from bncli.files.exports.lines import TextScores, all_bytes
 
 
-class Tabs(CsvLines):
-    def header(self, names):
-        return ("\\t".join(names) + "\\n").encode()
-
-    def lines(self, names, columns):
-        *first, last = columns
-        return all_bytes(pc.binary_join_element_wise(*first, pc.binary_join_element_wise(last, "\\n", ""), "\\t"))
+def header(names):
+    return ("\\t".join(names) + "\\n").encode()
 
 
+def join(names, columns):
+    *first, last = columns
+    return all_bytes(pc.binary_join_element_wise(*first, pc.binary_join_element_wise(last, "\\n", ""), "\\t"))
 
-def write(file, layout, piped):
-    return TextScores(file, layout, Tabs())
 
-
-FORMAT = ScoreFormat("tabs", "values between tabs", (".tsv",), write)
+TABS = LINES._replace(header=header, join=join)
+FORMAT = ScoreFormat("tabs", "values between tabs", (".tsv",), partial(TextScores, lines=TABS))
 '''
 
 

@@ -20,7 +20,7 @@ from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.number_formats import NumberForm
 from bncli.errors import UsageError
 from bncli.files.atomic import AbandonableStream, open_output, report_write_errors
-from bncli.files.exports.csv import CsvLines
+from bncli.files.exports.csv import LINES
 from bncli.files.reading.column_builder import more_than_two
 from bncli.files.reading.numbers import to_numbers
 
@@ -48,7 +48,6 @@ class RowFile(Protocol):
 class _CsvRows:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._lines = CsvLines()
         self._levels: dict[str, pa.Array] = {}
 
     def write(self, columns: Columns) -> None:
@@ -56,15 +55,15 @@ class _CsvRows:
         first = not self._levels
         if first:
             self._levels = {
-                n: self._lines.strings(pa.array(c.levels, pa.string()))
+                n: LINES.escape(pa.array(c.levels, pa.string()))
                 for n, c in named.items()
                 if isinstance(c, CategoricalColumn)
             }
         fields = [self._fields(name, column) for name, column in named.items()]
         with report_write_errors():
             if first:
-                self._file.write(self._lines.header(list(named)))
-            self._file.write(self._lines.lines(list(named), fields))
+                self._file.write(LINES.header(list(named)))
+            self._file.write(LINES.join(list(named), fields))
             self._file.flush()  # whoever reads the pipe gets a block when it is there, and we hear when nobody does
 
     def _fields(self, name: str, column: Column) -> pa.Array:
@@ -72,7 +71,7 @@ class _CsvRows:
             return self._levels[name].take(_indices(column))
         texts = _numbers(column.values).cast(pa.string())
         if isinstance(column.form, NumberForm) and column.form.decimal == ",":
-            return self._lines.strings(pc.replace_substring(texts, ".", ","))
+            return LINES.escape(pc.replace_substring(texts, ".", ","))
         return texts
 
     def finish(self) -> None:

@@ -34,7 +34,7 @@ from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored_model, write_monitor
-from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
+from bncli.files.exports.prediction_files import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, ScoreFile, open_scores
 from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.label_numbers import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
@@ -164,7 +164,7 @@ def score(
     others = (source.bad_rows_file, monitor)
     read = (*source.paths, model_path)
     path = None if output.path == "-" else output.path
-    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    refuse_ending(path, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
     check_outputs((path, *others), read)
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
@@ -195,10 +195,10 @@ def score(
         rows.absent = batches.absent
         kept = batches.carried_names
         wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
-        layout = ScoreLayout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
+        layout = ScoreLayout(model.schema.labels, kept, *wanted, extra=() if rows.asked is None else rows.asked.added)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
-                _stream(batches, rows, scores, len(layout.kept), output.rows)
+                _stream(batches, rows, scores, len(layout.keep), output.rows)
             else:
                 plan = _plan(model, source, layout, output, rows)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
@@ -276,7 +276,7 @@ def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterab
             for bad, pieces in blocks:
                 bad_rows.take(bad)
                 for piece in pieces:
-                    scores.write_sent(piece)
+                    scores.write_piece(piece)
             if error is not None:
                 raise error
             rows.add(counts)

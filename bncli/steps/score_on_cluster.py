@@ -99,12 +99,12 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
 
 
 def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: PieceMaker) -> Iterator[RowsBlock]:
-    n_kept = len(plan.layout.kept)
+    n_kept = len(plan.layout.keep)
     with Batches(
         replace(plan.source, paths=paths),
         plan.model.schema,
         rows.needed,
-        keep=plan.layout.kept,
+        keep=plan.layout.keep,
         texts=rows.texts_wanted(),
         run=with_memory_limit(Run()),
     ) as batches:

@@ -1,16 +1,24 @@
-"""The formats that models, structures and predictions are written in: one module a format, named by the word for it.
+"""The formats that models, structures and predictions are written in, one module per format, named by its word.
 
-A module ends in its record, FORMAT:
+Each of these modules defines FORMAT, the record of its format:
 
     NetworkFormat, StructureFormat, ProgramFormat    `bncli export --to WORD`
     ScoreFormat                                      `bncli score --output-format WORD`
 
-To add a format, write its module and put its word into EXPORTS or SCORES below; the command's help, the endings of file
-names and the recognition of files by their content follow. Both lists are words alone, so that a command line that
-names a format loads no other. The help of `bncli export` shows summaries, which lie in the records: so modules of
-EXPORTS import what loads NumPy or the engine inside their functions.
+To add a format, write its module and add its word to EXPORTS or SCORES below. Help, file name endings and the
+recognition of files by their content follow. Both lists contain words only, so that a command that uses one format
+loads no other. The help of `bncli export` shows the summaries of all records, so the modules of EXPORTS import NumPy
+and the engine only inside their functions.
 
-The other modules here are what formats stand on: parsers, the escaping of names, lines of text.
+The other modules are shared by several formats or load heavy libraries for one:
+
+names, tokens                                  legal names in network files; the tokens of their text
+structure_json                                 structures as JSON, also in model files and reports
+programs                                       the data of programs that score rows
+sql_dialects, sql_layers, sql_databases        SQL dialects; the query of a model; running it in a database
+onnx_graph                                     the nodes of an ONNX graph
+score_layout, lines, prediction_files          the columns of predictions; as lines of text; written to a file
+latex                                          tables of `bncli compare` for LaTeX
 """
 
 from __future__ import annotations
@@ -29,16 +37,19 @@ if TYPE_CHECKING:
     from bncli.files.exports.programs import ProgramTarget
     from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
-
 EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
-"""The first is taken where neither a word nor the ending of a file name says another."""
+"""The first is the default, if neither an option nor the ending of the file name chooses another."""
+BLANK = rb"\A(?:\xef\xbb\xbf)?(?:\s++|//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)*+"
+"""For signatures: what may precede the first word of a file (a byte-order mark, blanks, comments as in C)."""
+NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
+"""For signatures: a name, in quotes or not."""
 
 
 class Signature(NamedTuple):
-    """How files of a format are told from others: a regular expression for their first bytes, and "this is ...".
+    """How files of a format are recognised: a regular expression for their first bytes, and the end of "this is ...".
 
-    JSON files and files with NUL bytes are told apart before any signature is looked at.
+    JSON files and files with NUL bytes are recognised before any signature is tried.
     """
 
     beginning: bytes
@@ -48,8 +59,8 @@ class Signature(NamedTuple):
 class NetworkFormat(NamedTuple):
     """A format for networks with their probabilities.
 
-    endings: of file names, lower case with the dot, the usual one first. `read`, where there is one, takes the bytes
-    and the name of their file, for errors; what is read back is verified.
+    endings: file name endings in lower case with the dot, the usual one first. `read`, if there is one, takes the bytes
+    and the name of the file (for errors); a network that was written is then read back and verified.
     """
 
     word: str
@@ -61,7 +72,7 @@ class NetworkFormat(NamedTuple):
 
 
 class StructureFormat(NamedTuple):
-    """A format for structures alone, fields as in NetworkFormat."""
+    """A format for structures without probabilities; its fields are those of NetworkFormat."""
 
     word: str
     summary: str
@@ -72,14 +83,14 @@ class StructureFormat(NamedTuple):
 
 
 class ProgramFormat(NamedTuple):
-    """A format for programs that score rows by themselves.
+    """A format for programs that score rows without bncli.
 
-    `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
-    probabilities by label, None where what runs it is not at hand: `needs`, in words. What is no text needs a file.
-    `rounds`: the option `digits` rounds numbers, None leaves them as they are.
-    `remark` says of what was written, where something else runs it than it is for, what.
-    `decide` runs what was written from a target with a rule, as `run`: labels, None for no decision. None: the format
-    holds probabilities alone. `decides` says whether what was written was written so.
+    run: runs a program on rows (values by column name, None is missing) and returns the probabilities by label, or None
+    if what runs it (`needs`, in words) is not installed. remark: what to say about the run, for example that another
+    program ran it than the one it is written for. decide: runs a program that was written with a decision rule and
+    returns a label per row, None if the rule abstains; it is None for a format without decisions. decides: whether a
+    program contains decisions. rounds: the option `digits` rounds numbers, and None keeps them exact. is_text: if
+    false, the format needs an output file.
     """
 
     word: str
@@ -101,57 +112,59 @@ ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
 
 
 Piece = Any
-"""A batch of predictions in a format: bytes of text, or a record batch."""
+"""A formatted batch of predictions: bytes of text, or a record batch."""
 
 
 class ScoreWriter(Protocol):
-    """Where predictions go, batch by batch: made into pieces, here or elsewhere, that are written one after the other.
+    """Writes predictions in two steps: each batch becomes a piece, and pieces are written in their order.
 
-    The bytes of a whole follow from its pieces in their order, whatever was made where.
+    Pieces can be made in another process, by a writer with the same layout.
     """
 
     def piece(self, predictions: Predictions) -> Piece:
         """Return a batch of rows in the format."""
 
     def write(self, piece: Piece) -> None:
-        """Write a piece made by this writer, or by another one of the same layout."""
+        """Write a piece."""
 
     def finish(self) -> None:
-        """After the last batch."""
+        """Write what is left after the last piece."""
 
     def abandon(self) -> None:
-        """In place of `finish`, where something failed: no more bytes."""
+        """Release resources after an error, in place of `finish`, without writing; by default there are none."""
+        return
 
 
 class ScoreFormat(NamedTuple):
-    """A format for predictions: `write(file, layout, piped)` begins them, `is_text` says whether a terminal takes them.
+    """A format for predictions.
 
-    What is written is a table as any other, which `bncli.files.reading` reads: there is no `read`.
+    open_writer: starts the output, given the file, the layout, and whether the file is a pipe. is_text: whether the
+    format can be shown in a terminal. There is no `read`: the output is a table, which `bncli.files.reading` reads.
     """
 
     word: str
     summary: str
     endings: tuple[str, ...]
-    write: Callable[[BinaryIO, ScoreLayout, bool], ScoreWriter]
+    open_writer: Callable[[BinaryIO, ScoreLayout, bool], ScoreWriter]
     is_text: bool = True
 
 
 def export_format(word: str) -> ExportFormat:
     """Return the record of one of EXPORTS; UsageError for any other word."""
-    found: ExportFormat = importlib.import_module(_module(word, EXPORTS)).FORMAT
-    return found
+    record: ExportFormat = _record(word, EXPORTS)
+    return record
 
 
 def score_format(word: str) -> ScoreFormat:
     """Return the record of one of SCORES; UsageError for any other word."""
-    found: ScoreFormat = importlib.import_module(_module(word, SCORES)).FORMAT
-    return found
+    record: ScoreFormat = _record(word, SCORES)
+    return record
 
 
-def _module(word: str, words: tuple[str, ...]) -> str:
+def _record(word: str, words: tuple[str, ...]) -> Any:
     if word not in words:
         raise UsageError(f"there is no output format {word!r}", hint=f"choose one of {', '.join(words)}")
-    return f"{__name__}.{word.replace('-', '_')}"
+    return importlib.import_module(f"{__name__}.{word.replace('-', '_')}").FORMAT
 
 
 def export_formats() -> tuple[ExportFormat, ...]:
@@ -165,12 +178,6 @@ def score_formats() -> tuple[ScoreFormat, ...]:
 
 
 def by_ending(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """Return the word of the format whose ending the file name has, in capitals or not; None where no format has it."""
+    """Return the word of the format that the ending of the file name belongs to, in any case; None if there is none."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)
-
-
-BLANK = rb"\A(?:\xef\xbb\xbf)?(?:\s++|//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)*+"
-"""For signatures: what may stand before the first word of a file, a byte-order mark, blanks and comments as of C."""
-NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
-"""For signatures: a name, quoted or not."""

@@ -1,6 +1,6 @@
-"""Arrow predictions: an IPC stream into a pipe, an IPC file into a file.
+"""Arrow predictions: an IPC stream into a pipe, which can be read as it comes, and an IPC file into a file.
 
-A stream can be read as it comes; an IPC file (Feather version 2) can be mapped.
+The file, also known as Feather version 2, can be memory-mapped.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from bncli.files.exports import ScoreFormat
+from bncli.files.exports import ScoreFormat, ScoreWriter
 from bncli.files.exports.score_layout import Predictions, ScoreLayout, record_batch
 
 
-class _ArrowScores:
+class _ArrowScores(ScoreWriter):
     def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool) -> None:
         self._file = file
         self._layout = layout
-        self._writer: Any = (pa.ipc.new_stream if piped else pa.ipc.new_file)(file, layout.arrow)
+        self._writer: Any = (pa.ipc.new_stream if piped else pa.ipc.new_file)(file, layout.arrow_schema)
 
     def piece(self, predictions: Predictions) -> pa.RecordBatch:
         return record_batch(predictions, self._layout)
@@ -29,9 +29,6 @@ class _ArrowScores:
     def finish(self) -> None:
         self._writer.close()
         self._file.flush()
-
-    def abandon(self) -> None:
-        """Nothing is held back."""
 
 
 FORMAT = ScoreFormat("arrow", "Arrow", (".arrow", ".feather"), _ArrowScores, is_text=False)

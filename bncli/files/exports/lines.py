@@ -1,12 +1,12 @@
-"""Columns of text -> the bytes of lines, a batch of rows at a time: what the formats of text stand on.
+"""Predictions as lines of text, one batch of rows at a time; CSV and JSON lines are made of this.
 
-A line is put together by one vectorised join over the columns and the constant text between them.
+The lines of a batch are one vectorised join of the columns and the constant text between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,77 +14,73 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
-from bncli.files.exports.score_layout import Decimals, ExtraColumn, Predictions, ScoreLayout, rounded_costs, shortest
+from bncli.files.exports import ScoreWriter
+from bncli.files.exports.score_layout import FixedDecimals, Predictions, ScoreLayout, shortest
 
 
-class LineFormat(Protocol):
-    """How a table becomes lines of text."""
+class LineFormat(NamedTuple):
+    """How a table becomes lines of text.
 
-    def header(self, names: Sequence[str]) -> bytes:
-        """Return what stands before the first row."""
+    header: the bytes before the first row, given the column names. escape: a column of strings as it is written.
+    contributions: each column `explain_k` as it is written. join: the bytes of the rows, given the column names and the
+    columns, numbers as text and strings escaped.
+    """
 
-    def strings(self, values: pa.Array) -> pa.Array:
-        """Return a column of strings as it is written."""
-
-    def contributions(self, explanation: Explanation) -> list[pa.Array]:
-        """Return each `explain_k` as it is written."""
-
-    def lines(self, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Buffer:
-        """Return the rows; columns of numbers come as their text, columns of strings from `strings`."""
+    header: Callable[[Sequence[str]], bytes]
+    escape: Callable[[pa.Array], pa.Array]
+    contributions: Callable[[Explanation], list[pa.Array]]
+    join: Callable[[Sequence[str], Sequence[pa.Array]], pa.Buffer]
 
 
-class TextScores:
-    """The writer of predictions as lines: numbers are the shortest text that reads back, or rounded."""
+class TextScores(ScoreWriter):
+    """Writes predictions as lines; numbers have the shortest text that reads back, or a fixed number of decimals."""
 
-    def __init__(self, file: BinaryIO, layout: ScoreLayout, lines: LineFormat) -> None:
+    def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool, lines: LineFormat) -> None:
         self._file = file
+        self._layout = layout
         self._names = layout.names
         self._lines = lines
-        self._labels = lines.strings(pa.array(layout.labels, pa.string()))
-        self._number_text = _number_text(layout)
-        self._digits = layout.digits
-        self._added = layout.added
+        self._labels = lines.escape(pa.array(layout.labels, pa.string()))
+        fixed = layout.digits is not None and not layout.log_proba
+        self._decimals = FixedDecimals(layout.digits or 0) if fixed else None
         file.write(lines.header(layout.names))
 
     def piece(self, predictions: Predictions) -> pa.Buffer:
-        columns = [self._lines.strings(column) for column in predictions.kept]
+        """Return the bytes of the rows."""
+        escape = self._lines.escape
+        columns = [escape(column) for column in predictions.keep]
         columns.append(self._labels.take(pa.array(predictions.codes)))
-        columns += [self._number_text(numbers) for numbers in predictions.numbers]
-        columns += [self._decided_text(column) for column in rounded_costs(predictions.decided, self._digits)]
-        columns += self._reasons(predictions.explanation)
-        columns += [self._added_text(*pair) for pair in zip(self._added, predictions.added, strict=True)]
-        return self._lines.lines(self._names, columns)
+        columns += [self._probability_text(numbers) for numbers in predictions.probabilities]
+        for column in predictions.decisions:
+            is_number = pa.types.is_floating(column.type)
+            columns.append(shortest(column.to_numpy(zero_copy_only=False)) if is_number else escape(column))
+        if (why := predictions.explanation) is not None:
+            log_odds, base, rest = map(shortest, (why.log_odds, why.base, why.rest))
+            columns += [log_odds, base, *self._lines.contributions(why), rest]
+        for extra, column in zip(self._layout.extra, predictions.extra, strict=True):
+            if extra.kind == "text":
+                columns.append(escape(column))
+            elif extra.kind == "log_p":
+                columns.append(self._probability_text(column.to_numpy()))
+            else:
+                columns.append(shortest(column.to_numpy()))
+        return self._lines.join(self._names, columns)
+
+    def _probability_text(self, numbers: Array) -> pa.Array:
+        if self._decimals is not None:
+            return self._decimals.text(numbers)
+        return shortest(numbers if self._layout.digits is None else np.round(numbers, self._layout.digits))
 
     def write(self, piece: pa.Buffer) -> None:
         self._file.write(piece)
         self._file.flush()
 
-    def _decided_text(self, column: pa.Array) -> pa.Array:
-        if pa.types.is_floating(column.type):
-            return shortest(column.to_numpy(zero_copy_only=False))
-        return self._lines.strings(column)
-
-    def _added_text(self, added: ExtraColumn, column: pa.Array) -> pa.Array:
-        if added.kind == "text":
-            return self._lines.strings(column)
-        return (self._number_text if added.kind == "log_p" else shortest)(column.to_numpy())
-
-    def _reasons(self, explanation: Explanation | None) -> list[pa.Array]:
-        if explanation is None:
-            return []
-        reasons = self._lines.contributions(explanation)
-        log_odds, base, rest = map(shortest, (explanation.log_odds, explanation.base, explanation.rest))
-        return [log_odds, base, *reasons, rest]
-
     def finish(self) -> None:
         self._file.flush()
 
-    def abandon(self) -> None:
-        """Nothing is held back."""
-
 
 def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
-    """Return the bytes of all strings, one after the other."""
+    """Return the bytes of all strings of a column, one after the other."""
     _, offsets, data = values.buffers()
     if data is None:
         return np.empty(0, np.uint8)
@@ -93,17 +89,8 @@ def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
 
 
 def all_bytes(lines: pa.Array) -> pa.Buffer:
-    """Return the bytes of a fresh array of strings, without a copy."""
+    """Return the bytes of a new array of strings without copying them."""
     _, offsets, data = lines.buffers()
     if not len(lines):
         return pa.py_buffer(b"")
     return data.slice(0, memoryview(offsets).cast("i")[len(lines)])
-
-
-def _number_text(layout: ScoreLayout) -> Callable[[Array], pa.Array]:
-    digits = layout.digits
-    if digits is None:
-        return shortest
-    if layout.log_proba:
-        return lambda numbers: shortest(np.round(numbers, digits))
-    return Decimals(digits).text

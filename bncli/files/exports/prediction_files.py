@@ -1,7 +1,6 @@
-"""Predictions to a file or to stdout, in one of the formats SCORES, a batch of rows at a time.
+"""Write predictions to a file or to standard output, in one of the formats SCORES, one batch of rows at a time.
 
-Text has the shortest number that reads back as the same float64, or a fixed number of decimals. Conventions: without
-a word about the format, the file's extension decides. Nearly all the cost is the text of the numbers.
+If no format is named, the ending of the file name decides. Nearly all of the time is spent on the text of the numbers.
 """
 
 from __future__ import annotations
@@ -9,113 +8,100 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
 
 import pyarrow as pa
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import open_output, report_write_errors
-from bncli.files.exports import SCORES, ScoreFormat, by_ending, score_format, score_formats
+from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, by_ending, score_format, score_formats
 from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
-
-def _written() -> str:
-    """CSV, JSON lines (.jsonl), ...: the formats with their usual endings, that of the first left out."""
-    first, *others = score_formats()
-    names = [first.summary, *(f"{form.summary} ({form.endings[0]})" for form in others)]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-WRITTEN = f"predictions are written as {_written()}"
-NOT_WRITTEN = tuple(ending for ending in (".tsv", ".tab", ".xlsx") if not by_ending(f"x{ending}", score_formats()))
+_DEFAULT, *_OTHERS = score_formats()
+_NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
+SUPPORTED_FORMATS = f"predictions are written as {', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
+UNSUPPORTED_ENDINGS = tuple(e for e in (".tsv", ".tab", ".xlsx") if not by_ending(f"x{e}", score_formats()))
 """Endings of tables in formats that predictions are not written in."""
+_ROWS_PER_BATCH = 1 << 16
 
 
 class ScoreFile:
-    """Where predictions go, batch by batch."""
+    """An open output for predictions."""
 
-    def __init__(self, file: BinaryIO, form: ScoreFormat, layout: ScoreLayout, piped: bool) -> None:
-        self._layout, self._is_text = layout, form.is_text
-        with report_write_errors():
-            self._writer = form.write(file, layout, piped)
+    def __init__(self, writer: ScoreWriter, layout: ScoreLayout, is_text: bool) -> None:
+        self._writer = writer
+        self._layout = layout
+        self._is_text = is_text
 
     def write(
         self,
-        kept: Sequence[pa.Array],
+        keep: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
-        added: Sequence[Sequence[str] | Array] = (),
+        extra: Sequence[Sequence[str] | Array] = (),
     ) -> None:
-        """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and what else the layout has columns for."""
-        predictions = Predictions.of(self._layout, kept, log_probabilities, explanation, added)
+        """Write the next rows: copied columns, ln P(y | x_t) of shape (K, N), and the other columns of the layout."""
+        predictions = Predictions.of(self._layout, keep, log_probabilities, explanation, extra)
         with report_write_errors():
             self._writer.write(self._writer.piece(predictions))
 
-    def write_sent(self, piece: bytes) -> None:
-        """Write a piece that a PieceMaker made elsewhere."""
+    def write_piece(self, piece: bytes) -> None:
+        """Write rows that a PieceMaker has formatted, perhaps in another process."""
         with report_write_errors():
             self._writer.write(
-                pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
+                pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow_schema)
             )
-
-    def finish(self) -> None:
-        """After the last batch."""
-        with report_write_errors():
-            self._writer.finish()
-
-    def abandon(self) -> None:
-        """In place of `finish`, where something failed."""
-        self._writer.abandon()
-
-
-class PieceMaker:
-    """Predictions in a format, as bytes that `ScoreFile.write_sent` writes; nothing is written here."""
-
-    def __init__(self, output: str | None, output_format: str | None, layout: ScoreLayout) -> None:
-        self._layout = layout
-        self._writer = _chosen(output, output_format).write(io.BytesIO(), layout, True)
-
-    def piece(
-        self,
-        kept: Sequence[pa.Array],
-        log_probabilities: Array,
-        explanation: Explanation | None,
-        added: Sequence[Sequence[str] | Array] = (),
-    ) -> bytes:
-        """As `ScoreFile.write`."""
-        made = self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation, added))
-        # of a record batch that is a slice of a longer one, no more than its own rows
-        sent: bytes = (made.serialize() if isinstance(made, pa.RecordBatch) else made).to_pybytes()
-        return sent
 
 
 @contextmanager
 def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
-    """Yield a place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
+    """Open `output` for predictions; None and `-` are standard output. A file is complete or does not appear.
 
-    `output_format`: one of SCORES; None = by the file's extension, else CSV.
+    output_format: one of SCORES; None for the format of the file's ending, else CSV.
     """
     path = None if output == "-" else output
-    chosen = _chosen(path, output_format)
+    form = _choose_format(path, output_format)
     with open_output(path) as file:
-        scores = ScoreFile(file, chosen, layout, piped=path is None)
+        with report_write_errors():
+            writer = form.open_writer(file, layout, path is None)
         try:
-            yield scores
-            scores.finish()
+            yield ScoreFile(writer, layout, form.is_text)
+            with report_write_errors():
+                writer.finish()
         except BaseException:
-            scores.abandon()
+            writer.abandon()
             raise
 
 
-def _chosen(path: str | None, word: str | None) -> ScoreFormat:
+def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
     return score_format(word or by_ending(path, score_formats()) or SCORES[0])
 
 
 def write_predictions(
     path: str, labels: tuple[str, ...], log_probabilities: Array, *, digits: int | None = None
 ) -> None:
-    """Write a whole table of predictions at once, as `open_scores` does; log_probabilities (K, N)."""
+    """Write the predictions of all rows to a file, given ln P(y | x_t) of shape (K, N)."""
     with open_scores(path, None, ScoreLayout(labels, digits=digits)) as scores:
-        for start in range(0, log_probabilities.shape[1], 1 << 16):
-            scores.write((), log_probabilities[:, start : start + (1 << 16)])
+        for start in range(0, log_probabilities.shape[1], _ROWS_PER_BATCH):
+            scores.write((), log_probabilities[:, start : start + _ROWS_PER_BATCH])
+
+
+class PieceMaker:
+    """Formats rows as bytes for `ScoreFile.write_piece`, without writing anything."""
+
+    def __init__(self, output: str | None, output_format: str | None, layout: ScoreLayout) -> None:
+        self._layout = layout
+        self._writer = _choose_format(output, output_format).open_writer(io.BytesIO(), layout, True)
+
+    def piece(
+        self,
+        keep: Sequence[pa.Array],
+        log_probabilities: Array,
+        explanation: Explanation | None,
+        extra: Sequence[Sequence[str] | Array] = (),
+    ) -> bytes:
+        """Return the bytes of these rows; the arguments are those of `ScoreFile.write`."""
+        piece = self._writer.piece(Predictions.of(self._layout, keep, log_probabilities, explanation, extra))
+        # `serialize` leaves out the rest of a longer batch that this one is a slice of.
+        data: bytes = (piece.serialize() if isinstance(piece, pa.RecordBatch) else piece).to_pybytes()
+        return data

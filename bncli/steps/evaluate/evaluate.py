@@ -33,7 +33,7 @@ from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.artifacts.model import read_model
-from bncli.files.exports.prediction_files import NOT_WRITTEN, WRITTEN, write_predictions
+from bncli.files.exports.prediction_files import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, write_predictions
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
@@ -120,7 +120,7 @@ def evaluate(
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
     """Raise UsageError for outputs that cannot be written, or would be written over what is read."""
-    refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
+    refuse_ending(outputs.predictions, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
     pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
 

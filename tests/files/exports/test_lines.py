@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.exports.csv import CsvLines
-from bncli.files.exports.jsonl import JsonLines
+from bncli.files.exports import csv as csv_format
+from bncli.files.exports import jsonl
 from bncli.files.exports.lines import LineFormat
 
 text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
@@ -27,14 +27,14 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
 
 
 def written(lines: LineFormat, names: list[str], columns: list[list[str]]) -> bytes:
-    arrays = [lines.strings(pa.array(column, pa.string())) for column in columns]
-    return lines.header(names) + bytes(lines.lines(names, arrays))
+    arrays = [lines.escape(pa.array(column, pa.string())) for column in columns]
+    return lines.header(names) + bytes(lines.join(names, arrays))
 
 
 @given(tables())
 def test_csv_reads_back(table: tuple[list[str], list[list[str]]]) -> None:
     names, columns = table
-    data = written(CsvLines(), names, columns).decode()
+    data = written(csv_format.LINES, names, columns).decode()
     rows = list(csv.reader(io.StringIO(data, newline=""), strict=True))
     assert rows == [names, *(list(row) for row in zip(*columns, strict=True))]
 
@@ -42,30 +42,30 @@ def test_csv_reads_back(table: tuple[list[str], list[list[str]]]) -> None:
 @given(tables())
 def test_json_reads_back(table: tuple[list[str], list[list[str]]]) -> None:
     names, columns = table
-    data = written(JsonLines(), names, columns).decode()
+    data = written(jsonl.LINES, names, columns).decode()
     rows = [json.loads(line) for line in data.split("\n")[:-1]]
     assert rows == [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def test_only_what_must_be_is_quoted() -> None:
-    data = written(CsvLines(), ["a b", "c,d"], [["x", "y,z"], ["", 'say "hi"']])
+    data = written(csv_format.LINES, ["a b", "c,d"], [["x", "y,z"], ["", 'say "hi"']])
     assert data == b'a b,"c,d"\nx,\n"y,z","say ""hi"""\n'
 
 
-@pytest.mark.parametrize(("lines", "expected"), [(CsvLines(), b"x,1\n,2\n"), (JsonLines(), None)])
+@pytest.mark.parametrize(("lines", "expected"), [(csv_format.LINES, b"x,1\n,2\n"), (jsonl.LINES, None)])
 def test_missing_values(lines: LineFormat, expected: bytes | None) -> None:
-    columns = [lines.strings(pa.array(["x", None])), pa.array(["1", "2"])]
-    data = bytes(lines.lines(["a", "b"], columns))
+    columns = [lines.escape(pa.array(["x", None])), pa.array(["1", "2"])]
+    data = bytes(lines.join(["a", "b"], columns))
     assert data == (expected or b'{"a":"x","b":1}\n{"a":null,"b":2}\n')
 
 
 def test_missing_values_beside_escapes() -> None:
-    lines = JsonLines()
-    data = bytes(lines.lines(["a"], [lines.strings(pa.array(['"', None, "ü"]))]))
+    lines = jsonl.LINES
+    data = bytes(lines.join(["a"], [lines.escape(pa.array(['"', None, "ü"]))]))
     assert data == '{"a":"\\""}\n{"a":null}\n{"a":"ü"}\n'.encode()
 
 
 def test_slices_of_arrays() -> None:
     column = pa.array(["a", 'b"', "c"]).slice(1)
-    assert bytes(CsvLines().lines(["x"], [CsvLines().strings(column)])) == b'"b"""\nc\n'
-    assert bytes(JsonLines().lines(["x"], [JsonLines().strings(column)])) == b'{"x":"b\\""}\n{"x":"c"}\n'
+    assert bytes(csv_format.LINES.join(["x"], [csv_format.LINES.escape(column)])) == b'"b"""\nc\n'
+    assert bytes(jsonl.LINES.join(["x"], [jsonl.LINES.escape(column)])) == b'{"x":"b\\""}\n{"x":"c"}\n'

@@ -43,7 +43,7 @@ def read(path: Path, output_format: str) -> tuple[list[str], list[list[Any]]]:
 @pytest.mark.parametrize("output_format", SCORES)
 def test_every_format(tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "out"
-    with open_scores(str(path), output_format, ScoreLayout(("no", "yes"), kept=("id",))) as out:
+    with open_scores(str(path), output_format, ScoreLayout(("no", "yes"), keep=("id",))) as out:
         out.write(tuple(k.slice(0, 1) for k in KEPT), LOG_P[:, :1])
         out.write(tuple(k.slice(1) for k in KEPT), LOG_P[:, 1:])
     names, rows = read(path, output_format)
@@ -106,7 +106,7 @@ def test_printed_probabilities(raw: NDArray[np.float64]) -> None:
     log_p = shifted - np.log(np.exp(shifted).sum(axis=0))
     layout = ScoreLayout(tuple("abcde"[: len(log_p)]))
     predictions = Predictions.of(layout, (), log_p)
-    numbers = np.array(predictions.numbers)
+    numbers = np.array(predictions.probabilities)
     assert ((numbers >= 1e-300) & (numbers <= 1 - 2.0**-53)).all()
     np.testing.assert_allclose(numbers.sum(axis=0), 1, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(predictions.codes, log_p.argmax(axis=0))
@@ -121,11 +121,11 @@ def test_a_tie_goes_to_the_first_label() -> None:
 @pytest.mark.parametrize("kept", [("prediction",), ("p_no",), ("a", "p_yes"), ("a", "a")])
 def test_names_that_collide(kept: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=f"'{kept[-1]}'"):
-        ScoreLayout(("no", "yes"), kept=kept)
+        ScoreLayout(("no", "yes"), keep=kept)
 
 
 def test_without_probabilities_their_names_are_free() -> None:
-    assert ScoreLayout(("no", "yes"), kept=("p_no",), labels_only=True).names == ("p_no", "prediction")
+    assert ScoreLayout(("no", "yes"), keep=("p_no",), labels_only=True).names == ("p_no", "prediction")
 
 
 @pytest.mark.parametrize("digits", [15, -1])

@@ -1,4 +1,4 @@
-"""Explanations as columns of every format, read back; rounded numbers still add up."""
+"""Columns of predictions: numbers as text against Python's own formatting, and explanations in every format."""
 
 from __future__ import annotations
 
@@ -20,12 +20,49 @@ from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.errors import UsageError
 from bncli.files.exports.prediction_files import open_scores
 from bncli.files.exports.score_layout import (
+    MOST_DIGITS,
+    FixedDecimals,
     ScoreLayout,
     contribution_objects,
     contribution_texts,
     explanation_names,
-    rounded,
+    round_explanation,
+    shortest,
 )
+
+EDGES = [0.0, 1e-300, 5e-7, 0.5, 0.25, 0.125, 1 / 3, 0.999999, 0.9999995, 1 - 2.0**-53, 1.0]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_shortest_reads_back(values: list[float]) -> None:
+    assert [float(text) for text in shortest(np.array(values, dtype=float)).to_pylist()] == values
+
+
+def test_shortest_has_no_negative_zero() -> None:
+    assert shortest(np.array([-0.0, 0.5])).to_pylist() == ["0", "0.5"]
+
+
+@pytest.mark.parametrize("digits", range(MOST_DIGITS + 1))
+def test_fixed_decimals(digits: int) -> None:
+    values = np.array([*EDGES, *np.random.default_rng(0).random(1000)])
+    texts = FixedDecimals(digits).text(values).to_pylist()
+    assert {len(text) for text in texts} == {digits + 2 if digits else 1}
+    for value, text in zip(values, texts, strict=True):
+        assert abs(float(text) - value) <= 0.5 * 10.0**-digits + 1e-15
+
+
+@given(st.floats(0, 1), st.integers(0, 6))
+def test_fixed_decimals_are_python_s_own(value: float, digits: int) -> None:
+    """But for what lies within rounding of a half."""
+    if abs((value * 10**digits) % 1 - 0.5) > 1e-6:
+        assert FixedDecimals(digits).text(np.array([value])).to_pylist() == [f"{value:.{digits}f}"]
+
+
+def test_no_rows() -> None:
+    assert FixedDecimals(3).text(np.empty(0)).to_pylist() == []
+    assert FixedDecimals(9).text(np.empty(0)).to_pylist() == []
+    assert shortest(np.empty(0)).to_pylist() == []
+
 
 WORDINGS = (TermText(("size",), ("large",)), TermText(("age", 'say, "x"'), ("<=27.5", "é")))
 WHY = Explanation(
@@ -75,13 +112,13 @@ def test_as_arrow(tmp_path: Path, output_format: str) -> None:
 
 def test_without_explanations_there_are_no_columns() -> None:
     assert explanation_names(0) == ()
-    assert ScoreLayout(("no", "yes"), kept=("base", "explain_1")).names[:2] == ("base", "explain_1")
+    assert ScoreLayout(("no", "yes"), keep=("base", "explain_1")).names[:2] == ("base", "explain_1")
 
 
 @pytest.mark.parametrize("name", ["log_odds", "base", "explain_2", "rest"])
 def test_names_that_collide(name: str) -> None:
     with pytest.raises(UsageError, match=f"'{name}'"):
-        ScoreLayout(("no", "yes"), kept=(name,), explain=2)
+        ScoreLayout(("no", "yes"), keep=(name,), explain=2)
 
 
 numbers = st.floats(-1e3, 1e3)
@@ -92,14 +129,14 @@ def test_rounded_numbers_add_up(parts: Any, base: Any, digits: int) -> None:
     rest = parts[2]
     log_odds = base + parts.sum(axis=0)
     why = Explanation(log_odds, base, rest, parts[:2], np.zeros((2, 4), np.intp), WORDINGS)
-    shown = rounded(why, digits)
+    shown = round_explanation(why, digits)
     total = shown.base + shown.contributions.sum(axis=0) + shown.rest
     np.testing.assert_allclose(total, shown.log_odds, rtol=0, atol=1e-9)
     np.testing.assert_allclose(shown.rest, why.rest, rtol=0, atol=2.5 * 10.0**-digits + 1e-9)
     np.testing.assert_array_equal(shown.base, np.round(base, digits))
-    assert rounded(why, None) is why
+    assert round_explanation(why, None) is why
 
 
-def test_no_rows() -> None:
+def test_explanations_of_no_rows() -> None:
     nothing = Explanation(np.empty(0), np.empty(0), np.empty(0), np.empty((2, 0)), np.empty((2, 0), np.intp), ())
     assert [len(column) for column in (*contribution_texts(nothing), *contribution_objects(nothing))] == [0] * 4
