@@ -1,6 +1,6 @@
-"""An ES module that scores rows by itself: `predict_proba(row)` returns {label: probability}; browsers and Node run it.
+"""An ES module that scores rows by itself, in browsers and Node: `predict_proba(row)` returns {label: probability}.
 
-The module is run by Node, where that is at hand, before it is kept: `run`.
+Before the module is written it is run by Node, if Node is installed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import ProgramTarget, answers, data_text, decides, text_of
+from bncli.files.exports.programs import ProgramTarget, data_text, decides, literal, run_program
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
     from bncli.engine.prediction.portable import PortableScorer
-
 
 _PROGRAM = """\
 // P({class_name} | row) by the model {name}: written by bncli, needs no library.
@@ -129,8 +128,6 @@ for (const one of MODEL.inputs) {{
 }}
 const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.map(prepared) }}));
 """
-
-
 _CALIBRATE = "  totals = calibrated(totals, scores);\n"
 _POWERS = """\
 /** Shares in proportion to exp(scale * ln P + shift). */
@@ -186,53 +183,6 @@ export function decide(row) {
 """
 
 
-def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of the module."""
-    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
-    usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
-    tables = {"data": data_text(scorer, target), "entries": "table.entries", "unpacked": ""}
-    return _PROGRAM.format(usage=usage, decide=decide, **tables, **_calibrating(scorer), **plain)
-
-
-def _calibrating(scorer: PortableScorer) -> dict[str, str]:
-    """Return the parts of the program that apply a map of the probabilities."""
-    known = scorer.calibration
-    if known is None:
-        return {"kind": "const", "calibrate": "", "calibration": ""}
-    return {"kind": "let", "calibrate": _CALIBRATE, "calibration": _POWERS if known.powers else _LINES}
-
-
-def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of a module that only predicts, whose tables take seven or eight letters an entry.
-
-    An entry is a whole number of 40 bits, or of 48, in base64, times a step of its row of scores: it is off by at most
-    2^-40 (2^-48) of twice the largest entry of the row, and 0 is exactly 0. 40 bits where that is less than 2e-10 over
-    all tables together.
-    """
-    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
-    together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
-    width = 5 if together * 2**-39 <= 2e-10 else 6
-    tables = {
-        "data": data_text(scorer, target, partial(_packed, width)),
-        "entries": "table.entries.map(unpacked)",
-        "unpacked": _UNPACKED.replace("WIDTH", str(width)),
-    }
-    return _PROGRAM.format(usage="", decide="", **tables, **_calibrating(scorer), **plain)
-
-
-def _packed(width: int, entries: Array) -> list[Any]:
-    """Return [step, letters] of each row of scores."""
-    import base64
-
-    found: list[Any] = []
-    for row in entries:
-        zero = 1 << (8 * width - 1)
-        step = float(abs(row).max(initial=0.0)) / (zero - 1) or 1.0
-        octets = ((row / step).round() + zero).astype(">u8").view("u1").reshape(-1, 8)[:, 8 - width :]
-        found.append([step, base64.b64encode(octets.tobytes()).decode()])
-    return found
-
-
 _UNPACKED = """\
 
 /** The numbers behind letters of base64: WIDTH bytes each, times a step. */
@@ -253,25 +203,85 @@ console.log(JSON.stringify(rows.map(%s)));
 """
 
 
+def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
+    """Return the text of the module."""
+    usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
+    return _program(
+        scorer,
+        target,
+        usage=usage,
+        decide=decide,
+        data=data_text(scorer, target),
+        entries="table.entries",
+        unpacked="",
+    )
+
+
+def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
+    """Return the text of a module without decisions whose tables take seven or eight characters per entry.
+
+    An entry is a whole number of 40 or 48 bits in base64, times a step that depends on its row of scores. Its error is
+    at most 2^-40 (2^-48) of twice the largest entry of the row, and 0 stays exactly 0. 40 bits are used if the error
+    over all tables together is then less than 2e-10.
+    """
+    together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
+    n_bytes = 5 if together * 2**-39 <= 2e-10 else 6
+    return _program(
+        scorer,
+        target,
+        usage="",
+        decide="",
+        data=data_text(scorer, target, partial(_pack_entries, n_bytes)),
+        entries="table.entries.map(unpacked)",
+        unpacked=_UNPACKED.replace("WIDTH", str(n_bytes)),
+    )
+
+
+def _program(scorer: PortableScorer, target: ProgramTarget, **parts: str) -> str:
+    known = scorer.calibration
+    calibration = "" if known is None else _POWERS if known.powers else _LINES
+    return _PROGRAM.format(
+        class_name=literal(scorer.class_name),
+        name=literal(target.name),
+        kind="const" if known is None else "let",
+        calibrate="" if known is None else _CALIBRATE,
+        calibration=calibration,
+        **parts,
+    )
+
+
+def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
+    """Return [step, base64 text] for each row of scores."""
+    import base64
+
+    packed: list[Any] = []
+    for row in entries:
+        zero = 1 << (8 * n_bytes - 1)
+        step = float(abs(row).max(initial=0.0)) / (zero - 1) or 1.0
+        octets = ((row / step).round() + zero).astype(">u8").view("u1").reshape(-1, 8)[:, 8 - n_bytes :]
+        packed.append([step, base64.b64encode(octets.tobytes()).decode()])
+    return packed
+
+
 def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """Return what the module says of the rows, by Node; None where there is none."""
+    """Return the probabilities that the module gives the rows; None without Node."""
     inner = "program.labels.map((label) => found[label])"
     return _answers(f"program.predict_proba).map((found) => {inner}", text, rows)
 
 
 def decide_javascript(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
-    """Return what the module decides for the rows, by Node; None where there is none."""
+    """Return the decisions of the module for the rows; None without Node."""
     return _answers("program.decide", text, rows)
 
 
 def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """Return that of a function of a row, by Node."""
+    """Return the value of a function of a row for every row; None without Node."""
     import shutil
 
     node = shutil.which("node")
     if node is None:
         return None
-    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER % function}, rows)
+    return run_program([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER % function}, rows)
 
 
 FORMAT = ProgramFormat(

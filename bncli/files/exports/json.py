@@ -1,4 +1,4 @@
-"""The structure file of bncli itself (`bncli.files.artifacts.structure`), whose signature is its key `format`."""
+"""The structure file of bncli itself, as `learn-structure` writes it (`bncli.files.artifacts.structure`)."""
 
 from __future__ import annotations
 

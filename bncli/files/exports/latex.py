@@ -1,7 +1,7 @@
-"""Tables for LaTeX, as the package booktabs wants them; without the package its rules are plain lines.
+"""Tables for LaTeX in the style of the package booktabs; without the package its rules become plain lines.
 
-A file of tables is a fragment: it compiles where it is pasted, or read by \\input, between \begin{document} and
-\\end{document}. Conventions: letters beyond ASCII stay as they are (UTF-8 is LaTeX's own since 2018).
+A file of tables is a fragment, to be pasted or read by \\input between \\begin{document} and \\end{document}. Letters
+beyond ASCII are written as they are, since UTF-8 is LaTeX's default encoding (since 2018).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPECIAL = {
 
 @dataclass(frozen=True)
 class LatexTable:
-    """A caption, column heads and blocks of rows, all LaTeX text; after the first `names` columns come numbers."""
+    """A caption, column headings and blocks of rows, all LaTeX text; the first `names` columns are left-aligned."""
 
     caption: str
     header: Sequence[str]
@@ -45,36 +45,32 @@ class LatexTable:
 
 def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
     """Write a file of tables."""
-    text = "\n".join([_HEAD, *map(_table, tables)])
+    text = _HEAD
+    for table in tables:
+        columns = "l" * table.names + "r" * (len(table.header) - table.names)
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            r"\footnotesize",
+            rf"\caption{{{table.caption}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _row(table.header),
+        ]
+        for block in table.blocks:
+            if block:
+                lines += [r"\midrule", *map(_row, block)]
+        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        text += "\n" + "\n".join(lines) + "\n"
     write_bytes(path, text.encode("utf-8", "replace"))
-
-
-def _table(table: LatexTable) -> str:
-    blocks = [[_row(row) for row in block] for block in table.blocks if block]
-    body = [line for block in blocks for line in (r"\midrule", *block)]
-    columns = "l" * table.names + "r" * (len(table.header) - table.names)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        r"\footnotesize",
-        rf"\caption{{{table.caption}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        _row(table.header),
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def escaped(text: str) -> str:
-    """Return a text that LaTeX prints as it is; two hyphens stay two."""
+def escape(text: str) -> str:
+    """Return LaTeX that prints the text as it is; two hyphens do not become a dash."""
     return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
 
 

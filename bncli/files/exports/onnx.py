@@ -1,7 +1,11 @@
-"""ONNX, bytes for any runtime: an input a column, shape (N, 1), outputs `label` (N,) and `probabilities` (N, K).
+"""ONNX, a graph that any ONNX runtime can score with.
 
-Numbers are doubles, NaN missing; texts are strings. `contributions`, where wanted, is (N, sets of attributes, K). The
-packages onnx, to write, and onnxruntime, to run what was written, are the extra `onnx`. See `formats.onnx_graph`.
+The graph has one input per column, of shape (N, 1), and the outputs `label` (N,) and `probabilities` (N, K). Numbers
+are doubles, with NaN for a missing value; texts are strings. With the option `contributions` it also has the output
+`contributions` of shape (N, sets of attributes, K).
+
+Writing needs the package onnx, and running what was written needs onnxruntime; both are in the extra `onnx`.
+`onnx_graph.py` makes the graph.
 """
 
 from __future__ import annotations
@@ -16,12 +20,11 @@ from bncli.files.exports.programs import ProgramTarget
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
 
-
-ROWS_AT_ONCE = 4096
+ROWS_PER_RUN = 4096
 
 
 def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """Return the bytes of the file; UsageError without the package."""
+    """Return the bytes of the file; UsageError without the package onnx, ModelError if the model uses no column."""
     try:
         importlib.import_module("onnx")
     except ImportError as error:
@@ -33,7 +36,7 @@ def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
 
 
 def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """Return what onnxruntime says of the rows; None where there is none."""
+    """Return the probabilities that onnxruntime computes for the rows; None if it is not installed."""
     try:
         import onnxruntime
     except ImportError:
@@ -43,20 +46,20 @@ def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[floa
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    probabilities = session.get_outputs()[1].name
-    found: list[list[float]] = []
-    for first in range(0, len(rows), ROWS_AT_ONCE):
-        block = rows[first : first + ROWS_AT_ONCE]
+    output = session.get_outputs()[1].name
+    probabilities: list[list[float]] = []
+    for first in range(0, len(rows), ROWS_PER_RUN):
+        block = rows[first : first + ROWS_PER_RUN]
         feed = {}
-        for one in session.get_inputs():
-            values = [row[one.name] for row in block]
-            if one.type == "tensor(string)":
+        for node in session.get_inputs():
+            values = [row[node.name] for row in block]
+            if node.type == "tensor(string)":
                 column = np.array(["" if value is None else value for value in values], object)
             else:
                 column = np.array([np.nan if value is None else value for value in values], np.float64)
-            feed[one.name] = column[:, None]
-        found += session.run([probabilities], feed)[0].tolist()
-    return found
+            feed[node.name] = column[:, None]
+        probabilities += session.run([output], feed)[0].tolist()
+    return probabilities
 
 
 FORMAT = ProgramFormat(

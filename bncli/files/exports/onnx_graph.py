@@ -1,16 +1,16 @@
-"""The graph of an ONNX file: columns become codes, codes digits, digits cells, and the entries of cells are added.
+"""The graph of an ONNX file: columns become codes, codes become digits, digits become cells, and entries are added.
 
-Nodes are few however many columns and tables there are: all numeric columns are coded by one binary search over their
-cuts, and tables are looked up in blocks of MOST_TOGETHER, over the same inputs.
+The number of nodes depends little on the number of columns and tables: all numeric columns are coded by one binary
+search over their cuts, and tables are looked up in blocks of at most MOST_TOGETHER with the same number of axes.
 
-    codes          numeric: cuts below the value, found by halving, NaN to its own; texts: a LabelEncoder each
-    digits         of every regrouped input, by one look-up
+    codes          numeric: the number of cuts below the value, by halving; texts: one LabelEncoder per column
+    digits         of every merged input, by one look-up
     cells          sum over the axes of digit * stride, one number per table
-    scores         the sum of entries by stage (`prediction.portable`)
-    probabilities  the average of softmaxes over the stages, and what a calibration makes of it
+    scores         the sum of entries per stage (`bncli.engine.prediction.portable`)
+    probabilities  the average of the softmaxes of the stages, then the calibration
 
-Names inside the graph begin with a prefix that no column's name begins with; where a column has the name of an output,
-the output has an underscore more. Opset 18 and ai.onnx.ml 3.
+Names inside the graph begin with a prefix that no column name has. If a column has the name of an output, the output
+gets an underscore. The graph uses opset 18 and ai.onnx.ml 3.
 """
 
 from __future__ import annotations
@@ -36,20 +36,64 @@ OPSET = 18
 ML_OPSET = 3
 IR_VERSION = 8
 MOST_TOGETHER = 64
-"""Tables in a block: rows times them numbers are in memory at once."""
+"""Most tables in a block, because rows times tables numbers are in memory at once."""
 LEAST_TOGETHER = 16
-"""Blocks that are larger end where the number of inputs of a table changes."""
+"""A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
-"""Columns that a product of matrices picks from."""
+"""Most columns among which a matrix product picks; it is faster than a look-up."""
 MOST_UNUSED = 4
-"""So many times as many digits as a block needs are multiplied by 0; of more, those needed are picked first."""
+"""If a block needs less than 1/MOST_UNUSED of the digits, these are picked first, and the others are not multiplied."""
 ML = "ai.onnx.ml"
-_LEAST = 1e-300
-"""Probabilities below it are taken for it where they are raised to a power."""
+_LEAST_PROBABILITY = 1e-300
+"""Smaller probabilities are replaced by this one before their logarithm is taken."""
+
+
+def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
+    """Return the model as an ONNX file; ModelError if it uses no column."""
+    if not scorer.inputs:
+        hint = "there would be no input to tell the number of rows"
+        raise ModelError("the model looks at no column: it cannot be written as ONNX", hint=hint)
+    effects = None
+    if target.options.get("contributions"):
+        assert target.effects is not None
+        effects = target.effects(apart=True)
+    graph = _Graph(scorer.inputs)
+    tables = [table.expanded() for table in scorer.tables]
+    codes = _codes(graph, scorer.inputs, target.missing)
+    digits = _Digits(graph, codes, [*tables, *(effects.tables if effects else ())])
+    probabilities = _probabilities(graph, digits, scorer)
+    label_name, probabilities_name = graph.output("label"), graph.output("probabilities")
+    best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
+    graph.node("Gather", graph.constant(list(scorer.labels), object), best, output=label_name)
+    graph.node("Identity", probabilities, output=probabilities_name)
+    outputs = [
+        helper.make_tensor_value_info(label_name, TensorProto.STRING, ["N"]),
+        helper.make_tensor_value_info(probabilities_name, TensorProto.DOUBLE, ["N", len(scorer.labels)]),
+    ]
+    # What the outputs mean: the class and its labels; for contributions the sets of attributes and the base.
+    properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
+    if effects is not None:
+        outputs.append(_contributions(graph, digits, effects, len(scorer.labels)))
+        names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _tables_by_set(effects)]
+        properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
+    inputs = []
+    for one in scorer.inputs:
+        kind = TensorProto.STRING if one.cuts is None else TensorProto.DOUBLE
+        inputs.append(helper.make_tensor_value_info(one.name, kind, ["N", 1]))
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "bncli", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="bncli",
+        producer_version=bncli.__version__,
+    )
+    helper.set_model_props(model, properties)
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 class _Graph:
-    """Nodes and constants as they come, under names of their own."""
+    """The nodes and constants of a graph over these columns, in the order in which they are added."""
 
     def __init__(self, columns: Sequence[Input]) -> None:
         self.columns = columns
@@ -59,100 +103,44 @@ class _Graph:
         while any(one.name.startswith(self._prefix) for one in columns):
             self._prefix += "_"
 
-    def inputs(self) -> list[onnx.ValueInfoProto]:
-        kinds = [TensorProto.STRING if one.cuts is None else TensorProto.DOUBLE for one in self.columns]
-        named = zip(self.columns, kinds, strict=True)
-        return [helper.make_tensor_value_info(one.name, kind, ["N", 1]) for one, kind in named]
-
     def output(self, word: str) -> str:
-        """Return the word, longer where a column has that name."""
+        """Return the name of an output: the word, with underscores if a column has that name."""
         while word in {one.name for one in self.columns}:
             word += "_"
         return word
 
     def constant(self, values: Any, kind: Any = np.int64) -> str:
+        """Add a constant and return its name."""
         name = f"{self._prefix}c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.array(values, kind), name))
         return name
 
     def node(self, operation: str, *inputs: str, output: str = "", domain: str = "", **attributes: Any) -> str:
-        """Add a node of one output, whose name it returns."""
+        """Add a node with one output and return its name."""
         name = output or f"{self._prefix}n{len(self.nodes)}"
         self.nodes.append(helper.make_node(operation, inputs, [name], domain=domain, **attributes))
         return name
 
     def split(self, joined: str, sizes: Sequence[int]) -> list[str]:
-        """Return parts along axis 1."""
+        """Split along axis 1 and return the names of the parts."""
         names = [f"{self._prefix}n{len(self.nodes)}_{i}" for i in range(len(sizes))]
         self.nodes.append(helper.make_node("Split", [joined, self.constant(sizes)], names, axis=1))
         return names
 
 
-class _Digits:
-    """(N, distinct binnings of inputs): the digits that tables know of the codes, as doubles.
-
-    Columns are picked and cells added up by products of matrices, which are exact and much faster than look-ups.
-    """
-
-    def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
-        self._graph = graph
-        axes = (axis for table in tables for axis in _axes(table))
-        self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
-        # The column of every input among the codes: numbers come first.
-        inputs = graph.columns
-        order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
-        places = [order.index(p) for p in range(len(inputs))]
-        self._name = self._picked(
-            graph.node("Cast", codes, to=TensorProto.DOUBLE), [places[p] for p, _ in self._columns] or [0], len(places)
-        )
-        if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
-            sizes = [len(digits) for _, digits in self._columns]
-            flat = graph.constant([digit for _, digits in self._columns for digit in digits], np.float64)
-            begins = graph.constant([np.cumsum([0, *sizes[:-1]])], np.float64)
-            at = graph.node("Cast", graph.node("Add", self._name, begins), to=TensorProto.INT64)
-            self._name = graph.node("Gather", flat, at)
-
-    def _picked(self, values: str, columns: Sequence[int], width: int) -> str:
-        """Return these columns of (N, width)."""
-        if width > MOST_MULTIPLIED:
-            return self._graph.node("Gather", values, self._graph.constant(columns), axis=1)
-        return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
-
-    def zeros(self) -> str:
-        """Return (N, 1)."""
-        first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
-        return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
-
-    def entries(self, tables: Sequence[PortableTable]) -> str:
-        """Return (N, tables, R): what every table says of the row."""
-        graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
-        strides = np.zeros((len(self._columns) or 1, len(tables)))
-        for t, table in enumerate(tables):
-            for i, axis in enumerate(_axes(table)):
-                strides[self._columns[axis], t] = math.prod(table.shape[i + 1 :])
-        digits, used = self._name, np.flatnonzero(strides.any(axis=1))
-        if 0 < len(used) < len(strides) / MOST_UNUSED:
-            digits, strides = graph.node("Gather", digits, graph.constant(used), axis=1), strides[used]
-        found = graph.node("MatMul", digits, graph.constant(strides, np.float64))
-        at = graph.node("Add", graph.node("Cast", found, to=TensorProto.INT64), graph.constant([begins[:-1]]))
-        values: Array = np.concatenate([table.entries for table in tables], axis=1).T
-        return graph.node("Gather", graph.constant(values, np.float64), at)
-
-
-def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """Return the model as an ONNX file; ModelError where it looks at no column."""
-    if not scorer.inputs:
-        hint = "there would be no input to tell the number of rows"
-        raise ModelError("the model looks at no column: it cannot be written as ONNX", hint=hint)
-    effects = target.effects(apart=True) if target.options.get("contributions") else None
-    graph = _Graph(scorer.inputs)
-    tables = [table.expanded() for table in scorer.tables]
-    # (N, inputs): the codes, numbers first; `_place` says where.
-    numeric = [one for one in scorer.inputs if one.cuts is not None]
-    parts = [_numeric_codes(graph, numeric)] if numeric else []
-    for one in scorer.inputs:
+def _codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str]) -> str:
+    """Return the codes of the rows, (N, inputs), those of numbers first."""
+    parts = []
+    numeric = [one for one in inputs if one.cuts is not None]
+    if numeric:
+        names = [one.name for one in numeric]
+        values = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
+        missing = graph.constant([[one.missing for one in numeric]])
+        below = _count_below(graph, values, [one.cuts or () for one in numeric])
+        parts.append(graph.node("Where", graph.node("IsNaN", values), missing, below))
+    for one in inputs:
         if one.codes is not None:
-            known = {**one.codes, **dict.fromkeys(("", *target.missing), one.missing)}
+            known = {**one.codes, **dict.fromkeys(("", *missing_texts), one.missing)}
             parts.append(
                 graph.node(
                     "LabelEncoder",
@@ -163,57 +151,21 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
                     default_int64=one.unobserved,
                 )
             )
-    digits = _Digits(graph, graph.node("Concat", *parts, axis=1), [*tables, *(effects.tables if effects else ())])
-    # The outputs `label` and `probabilities`.
-    probabilities = _probabilities(graph, digits, scorer)
-    names = graph.output("label"), graph.output("probabilities")
-    best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
-    graph.node("Gather", graph.constant(list(scorer.labels), object), best, output=names[0])
-    graph.node("Identity", probabilities, output=names[1])
-    outputs = [
-        helper.make_tensor_value_info(names[0], TensorProto.STRING, ["N"]),
-        helper.make_tensor_value_info(names[1], TensorProto.DOUBLE, ["N", len(scorer.labels)]),
-    ]
-    if effects is not None:
-        outputs.append(_contributions(graph, digits, effects, len(scorer.labels)))
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "bncli", graph.inputs(), outputs, graph.constants),
-        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="bncli",
-        producer_version=bncli.__version__,
-    )
-    # What the outputs mean: the class, its labels, and of contributions the sets of attributes and the base.
-    found = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
-    if effects is not None:
-        sets = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _sets(effects)]
-        found |= {"contributions": json.dumps(sets), "base": json.dumps(effects.constant.tolist())}
-    helper.set_model_props(model, found)
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString(deterministic=True))
+    return graph.node("Concat", *parts, axis=1)
 
 
-def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
-    """Return how many cuts lie below every value, and the code of what is missing."""
-    names = [one.name for one in inputs]
-    values = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
-    missing = graph.constant([[one.missing for one in inputs]])
-    codes = _below(graph, values, [one.cuts or () for one in inputs])
-    return graph.node("Where", graph.node("IsNaN", values), missing, codes)
+def _count_below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> str:
+    """Return how many of its cuts lie below each value, by halving all columns at once.
 
-
-def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> str:
-    """Return how many cuts lie below every value, by halving all columns at once.
-
-    Their cuts are filled up with infinity.
+    The cuts of all columns are padded with infinity to the same number, 2^halvings - 1.
     """
     halvings = max(len(cuts).bit_length() for cuts in all_cuts)
     size = (1 << halvings) - 1
-    cuts = [[*cuts, *[math.inf] * (size - len(cuts))] for cuts in all_cuts]
-    begins = graph.constant([[p * size for p in range(len(cuts))]])
+    padded = [[*cuts, *[math.inf] * (size - len(cuts))] for cuts in all_cuts]
+    begins = graph.constant([[p * size for p in range(len(padded))]])
     place = begins
     if size:
-        flat = graph.constant(np.array(cuts).ravel(), np.float64)
+        flat = graph.constant(np.array(padded).ravel(), np.float64)
     for halving in reversed(range(halvings)):
         step = 1 << halving
         at = graph.node("Add", place, graph.constant(step - 1))
@@ -223,42 +175,95 @@ def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> s
     return graph.node("Sub", place, begins)
 
 
+class _Digits:
+    """The digits that tables see of the codes, as doubles: (N, distinct digit maps of inputs).
+
+    Columns are picked and cells are computed by matrix products, which are exact here and much faster than look-ups.
+    """
+
+    def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
+        self._graph = graph
+        axes = (axis for table in tables for axis in _axes(table))
+        self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
+        # The column of each input among the codes, where numbers come first.
+        inputs = graph.columns
+        order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
+        places = [order.index(p) for p, _ in self._columns] or [0]
+        doubles = graph.node("Cast", codes, to=TensorProto.DOUBLE)
+        if len(inputs) > MOST_MULTIPLIED:
+            self._name = graph.node("Gather", doubles, graph.constant(places), axis=1)
+        else:
+            picked = graph.constant(np.eye(len(inputs))[:, places], np.float64)
+            self._name = graph.node("MatMul", doubles, picked)
+        if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
+            sizes = [len(digits) for _, digits in self._columns]
+            flat = graph.constant([digit for _, digits in self._columns for digit in digits], np.float64)
+            begins = graph.constant([np.cumsum([0, *sizes[:-1]])], np.float64)
+            at = graph.node("Cast", graph.node("Add", self._name, begins), to=TensorProto.INT64)
+            self._name = graph.node("Gather", flat, at)
+
+    def zeros(self) -> str:
+        """Return zeros of shape (N, 1)."""
+        first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
+        return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
+
+    def entries(self, tables: Sequence[PortableTable]) -> str:
+        """Return the entries of every table for every row, (N, tables, R)."""
+        graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
+        strides = np.zeros((len(self._columns) or 1, len(tables)))
+        for t, table in enumerate(tables):
+            for i, axis in enumerate(_axes(table)):
+                strides[self._columns[axis], t] = math.prod(table.shape[i + 1 :])
+        digits, used = self._name, np.flatnonzero(strides.any(axis=1))
+        if 0 < len(used) < len(strides) / MOST_UNUSED:
+            digits, strides = graph.node("Gather", digits, graph.constant(used), axis=1), strides[used]
+        cells = graph.node("MatMul", digits, graph.constant(strides, np.float64))
+        at = graph.node("Add", graph.node("Cast", cells, to=TensorProto.INT64), graph.constant([begins[:-1]]))
+        values: Array = np.concatenate([table.entries for table in tables], axis=1).T
+        return graph.node("Gather", graph.constant(values, np.float64), at)
+
+
+def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the input of each axis, and the digit of each of its codes."""
+    return zip(table.inputs, table.digits, strict=True)
+
+
 def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
-    """Return (N, K)."""
-    n_stages, two = len(scorer.stages), len(scorer.labels) == 2
+    """Return the probabilities, (N, K)."""
+    n_stages, n_labels = len(scorer.stages), len(scorer.labels)
     joined = graph.node("Concat", *_scores(graph, digits, scorer), axis=1)
-    scores = graph.node("Reshape", joined, graph.constant([-1, n_stages, 1 if two else len(scorer.labels)]))
-    if two:
-        nothing = graph.node("Mul", scores, graph.constant(0.0, np.float64))
-        scores = graph.node("Concat", nothing, scores, axis=2)
-    found = scorer.calibration
-    if found is not None and found.powers and n_stages == 1:
+    scores = graph.node("Reshape", joined, graph.constant([-1, n_stages, 1 if n_labels == 2 else n_labels]))
+    if n_labels == 2:
+        first = graph.node("Mul", scores, graph.constant(0.0, np.float64))
+        scores = graph.node("Concat", first, scores, axis=2)
+    calibration = scorer.calibration
+    if calibration is not None and calibration.powers and n_stages == 1:
         logs = graph.node("LogSoftmax", graph.node("Squeeze", scores, graph.constant([1])), axis=1)
-        return _powers(graph, logs, found)
+        return _apply_powers(graph, logs, calibration)
     weights = np.array([stage.weight for stage in scorer.stages])
     shares = graph.node("Softmax", scores, axis=2)
     weighted = graph.node("Mul", shares, graph.constant((weights / weights.sum())[:, None], np.float64))
     average = graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
-    if found is None:
+    if calibration is None:
         return average
-    if not found.powers:
-        return _lines(graph, average, found, len(scorer.labels))
-    positive = graph.node("Max", average, graph.constant(_LEAST, np.float64))
-    return _powers(graph, graph.node("Log", positive), found)
+    if not calibration.powers:
+        return _apply_lines(graph, average, calibration, n_labels)
+    positive = graph.node("Max", average, graph.constant(_LEAST_PROBABILITY, np.float64))
+    return _apply_powers(graph, graph.node("Log", positive), calibration)
 
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
-    """Return (N, R) of every stage."""
-    owners = [
+    """Return the scores of every stage, (N, R) each."""
+    owned = [
         (s, table.expanded())
         for s, stage in enumerate(scorer.stages)
         for table in sorted(stage.tables, key=lambda table: len(table.inputs))
     ]
     parts: list[list[str]] = [[] for _ in scorer.stages]
-    for block in _blocks(owners):
-        found = digits.entries([table for _, table in block])
-        runs = [(s, len(list(group))) for s, group in groupby(s for s, _ in block)]
-        pieces = [found] if len(runs) == 1 else graph.split(found, [n for _, n in runs])
+    for block in _blocks(owned):
+        entries = digits.entries([table for _, table in block])
+        runs = [(s, len(list(run))) for s, run in groupby(s for s, _ in block)]
+        pieces = [entries] if len(runs) == 1 else graph.split(entries, [n for _, n in runs])
         for (s, _), piece in zip(runs, pieces, strict=True):
             parts[s].append(graph.node("ReduceSum", piece, graph.constant([1]), keepdims=0))
     scores: list[str] = []
@@ -268,50 +273,50 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
     return scores
 
 
-def _blocks(owners: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
-    """Run of tables that are looked up at once."""
+def _blocks(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
+    """Return runs of tables that are looked up together, each table with the number of its owner."""
     blocks: list[list[tuple[int, PortableTable]]] = []
-    for one in owners:
-        if not blocks or len(blocks[-1]) == MOST_TOGETHER or _ends(blocks[-1], one):
+    for pair in owned:
+        block = blocks[-1] if blocks else []
+        is_new_size = bool(block) and len(block[-1][1].inputs) != len(pair[1].inputs)
+        if not block or len(block) == MOST_TOGETHER or (len(block) >= LEAST_TOGETHER and is_new_size):
             blocks.append([])
-        blocks[-1].append(one)
+        blocks[-1].append(pair)
     return blocks
 
 
-def _ends(block: Sequence[tuple[int, PortableTable]], new: tuple[int, PortableTable]) -> bool:
-    return len(block) >= LEAST_TOGETHER and len(block[-1][1].inputs) != len(new[1].inputs)
-
-
-def _powers(graph: _Graph, logs: str, found: PortableMap) -> str:
-    """Of ln P, (N, K)."""
-    scales, shifts = (graph.constant([part], np.float64) for part in found.powers)
+def _apply_powers(graph: _Graph, logs: str, calibration: PortableMap) -> str:
+    """Return the calibrated probabilities, softmax(scale * ln P + shift), of ln P of shape (N, K)."""
+    scales, shifts = (graph.constant([part], np.float64) for part in calibration.powers)
     return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
 
 
-def _lines(graph: _Graph, shares: str, found: PortableMap, n_labels: int) -> str:
-    """Of P, (N, K); of two labels the second has a line."""
+def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_labels: int) -> str:
+    """Return the probabilities (N, K) calibrated by lines; with two labels there is one line, for the second."""
     if n_labels == 2:
-        shares = graph.node("Gather", shares, graph.constant([1]), axis=1)
-    begins = np.cumsum([0, *(len(line.levels) for line in found.lines[:-1])])
-    at = graph.node("Add", _below(graph, shares, [line.ends for line in found.lines]), graph.constant([begins]))
+        probabilities = graph.node("Gather", probabilities, graph.constant([1]), axis=1)
+    lines = calibration.lines
+    begins = np.cumsum([0, *(len(line.levels) for line in lines[:-1])])
+    segment = _count_below(graph, probabilities, [line.ends for line in lines])
+    at = graph.node("Add", segment, graph.constant([begins]))
     starts, levels, slopes = (
         graph.node("Gather", graph.constant(np.concatenate(parts), np.float64), at)
-        for parts in zip(*(line[1:] for line in found.lines), strict=True)
+        for parts in zip(*((line.starts, line.levels, line.slopes) for line in lines), strict=True)
     )
-    rise = graph.node("Mul", slopes, graph.node("Sub", shares, starts))
+    rise = graph.node("Mul", slopes, graph.node("Sub", probabilities, starts))
     values = graph.node("Add", levels, rise)
     if n_labels == 2:
         first = graph.node("Sub", graph.constant(1.0, np.float64), values)
         return graph.node("Concat", first, values, axis=1)
-    whole = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
-    return graph.node("Div", values, whole)
+    total = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
+    return graph.node("Div", values, total)
 
 
 def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
-    """Return the output `contributions`, by set of attributes and label."""
-    name, sets, found = graph.output("contributions"), _sets(effects), []
-    for n_tables, alike in groupby(sets, key=len):
-        owned = [(s, table) for s, tables in enumerate(alike) for table in tables]
+    """Add the output `contributions`, (N, sets of attributes, K), and return its description."""
+    name, by_set, parts = graph.output("contributions"), _tables_by_set(effects), []
+    for n_tables, sets in groupby(by_set, key=len):
+        owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
         most = max(1, MOST_TOGETHER // n_tables) * n_tables
         blocks = _blocks(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
         for block in blocks:
@@ -319,16 +324,11 @@ def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_l
             if n_tables > 1:
                 shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
                 values = graph.node("ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0)
-            found.append(values)
-    graph.node("Concat", *found, axis=1, output=name)
-    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(sets), n_labels])
+            parts.append(values)
+    graph.node("Concat", *parts, axis=1, output=name)
+    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels])
 
 
-def _sets(effects: PortableEffects) -> list[list[PortableTable]]:
-    """Return the tables of every set of attributes, sets of one table first."""
-    return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda one: one.inputs)), key=len)
-
-
-def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Input and their digits."""
-    return zip(table.inputs, table.digits, strict=True)
+def _tables_by_set(effects: PortableEffects) -> list[list[PortableTable]]:
+    """Return the tables of every set of attributes, sets with few tables first."""
+    return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda table: table.inputs)), key=len)

@@ -1,23 +1,21 @@
-"""What programs written from a model have in common: their data, as a text that is Python and JavaScript alike.
+"""What exported programs have in common: their data, as a text that is valid both in Python and in JavaScript.
 
-    {"class": NAME, "labels": [...],
+    {"class": NAME, "labels": [...], "missing_texts": [...], "missing_numbers": [...],
      "inputs": [{"name": ..., "cuts": [...] or "codes": [[text, code], ...], "missing": code, "frequencies": [...]}],
      "stages": [{"weight": w, "anew": 0 or 1, "shift": [...],
                  "tables": [{"inputs": [p, ...], "digits": [[digit of every code], ...], "shape": [...],
                              "averaged": [0 or 1, ...] or [], "entries": [[number of every cell], ...]}]}]}
 
-with a list of `entries` a score row, of a calibrated model one of
+`entries` has one list per score. A calibrated model also has one of
 
     "calibration": {"powers": [[scale of every label], [shift]]} or {"lines": [[ends, starts, levels, slopes], ...]}
 
-and where the program decides
+and a program that decides has those keys of the rule that it needs:
 
     "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
 
-with what the rule has of them.
-
-See `bncli.engine.prediction.portable` for what the parts mean. Numbers are written so that they read back as they were;
-characters that are not seen are escaped.
+`bncli.engine.prediction.portable` explains the parts. Numbers are written so that they read back exactly, and invisible
+characters are escaped.
 """
 
 from __future__ import annotations
@@ -32,116 +30,98 @@ from bncli.errors import BncliError
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
     from bncli.engine.model import DecisionRule
-    from bncli.engine.prediction.portable import PortableMap, PortableScorer, PortableTable
+    from bncli.engine.prediction.portable import PortableScorer
     from bncli.engine.prediction.portable_effects import PortableEffects
 
-
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-
-
-_SECONDS = 3600
-"""That a program may take for the rows that it is tried on."""
-
-
-def _unknown_effects() -> PortableEffects:
-    raise TypeError("the target knows no effects")
+_MOST_SECONDS = 3600
+"""How long a program may take for the rows that it is verified with."""
 
 
 class ProgramTarget(NamedTuple):
-    """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
+    """What a program is written for; a format ignores what does not concern it.
 
-    missing: in place of a text; missing_numbers: in place of a number. `effects` finds those of the model over the
-    inputs of the program. `rule`: how it decides, None: it does not. What does not concern a format is ignored by it.
+    name: a name for the program. missing, missing_numbers: texts that mean a missing value, for texts and for numbers.
+    options: the options of the format. effects: computes the effects of the model over the inputs of the program. rule:
+    how the program decides, None if it gives probabilities only.
     """
 
     name: str
     missing: tuple[str, ...] = ()
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
-    effects: Callable[..., PortableEffects] = _unknown_effects
+    effects: Callable[..., PortableEffects] | None = None
     rule: DecisionRule | None = None
 
 
-def listed(entries: Array) -> list[Any]:
-    """Return the entries of a table as numbers."""
-    found: list[Any] = entries.tolist()
-    return found
-
-
-def data_text(scorer: PortableScorer, target: ProgramTarget, written: Callable[[Array], list[Any]] = listed) -> str:
-    """Return the data, a line per table, whose entries are `written` in this form."""
-    inputs = ",\n".join("    " + text_of(one) for one in _inputs(scorer))
-    stages = ",\n".join(_stage_text(scorer, s, written) for s in range(len(scorer.stages)))
+def data_text(
+    scorer: PortableScorer, target: ProgramTarget, pack_entries: Callable[[Array], list[Any]] | None = None
+) -> str:
+    """Return the data with one line per table; `pack_entries` encodes the entries of a table, by default as numbers."""
+    inputs = []
+    for one in scorer.inputs:
+        coding = {"cuts": list(one.cuts or ())} if one.codes is None else {"codes": list(one.codes.items())}
+        inputs.append({"name": one.name, **coding, "missing": one.missing, "frequencies": list(one.frequencies)})
+    stages = []
+    for stage in scorer.stages:
+        tables = [
+            {
+                "inputs": list(table.inputs),
+                "digits": [list(map(int, digits)) for digits in table.digits],
+                "shape": list(table.shape),
+                "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
+                "entries": table.entries.tolist() if pack_entries is None else pack_entries(table.entries),
+            }
+            for table in stage.tables
+        ]
+        head = f'"weight": {literal(stage.weight)}, "anew": {int(stage.anew)}, "shift": {literal(stage.shift.tolist())}'
+        table_lines = ",\n".join("      " + literal(table) for table in tables)
+        stages.append(f'    {{{head}, "tables": [\n{table_lines}\n    ]}}')
+    input_lines = ",\n".join("    " + literal(one) for one in inputs)
+    stage_lines = ",\n".join(stages)
     fields = [
-        f'  "class": {text_of(scorer.class_name)}',
-        f'  "labels": {text_of(list(scorer.labels))}',
-        f'  "missing_texts": {text_of(list(target.missing))}',
-        f'  "missing_numbers": {text_of(list(target.missing_numbers))}',
-        f'  "inputs": [\n{inputs}\n  ]',
-        f'  "stages": [\n{stages}\n  ]',
-        *([] if scorer.calibration is None else [f'  "calibration": {text_of(_calibration(scorer.calibration))}']),
-        *([] if target.rule is None else [f'  "decisions": {text_of(_decisions(target.rule))}']),
+        f'  "class": {literal(scorer.class_name)}',
+        f'  "labels": {literal(list(scorer.labels))}',
+        f'  "missing_texts": {literal(list(target.missing))}',
+        f'  "missing_numbers": {literal(list(target.missing_numbers))}',
+        f'  "inputs": [\n{input_lines}\n  ]',
+        f'  "stages": [\n{stage_lines}\n  ]',
     ]
+    if (calibration := scorer.calibration) is not None:
+        is_powers = bool(calibration.powers)
+        maps = {"powers": calibration.powers} if is_powers else {"lines": calibration.lines}
+        fields.append(f'  "calibration": {literal(maps)}')
+    if (rule := target.rule) is not None:
+        decisions = {
+            "costs": None if rule.costs is None else [list(row) for row in rule.costs],
+            "threshold": None if rule.threshold is None else rule.threshold.value,
+            "abstain_below": rule.abstain_below,
+        }
+        present = {key: value for key, value in decisions.items() if value is not None}
+        fields.append(f'  "decisions": {literal(present)}')
     return "{\n" + ",\n".join(fields) + "\n}"
 
 
-def _calibration(found: PortableMap) -> dict[str, Any]:
-    return {"powers": found.powers} if found.powers else {"lines": found.lines}
-
-
 def decides(text: str) -> bool:
-    """Return whether a program with such data decides."""
+    """Return whether the data in a program contain a decision rule."""
     return '\n  "decisions": ' in text
 
 
-def _decisions(rule: DecisionRule) -> dict[str, Any]:
-    known = {
-        "costs": None if rule.costs is None else [list(row) for row in rule.costs],
-        "threshold": None if rule.threshold is None else rule.threshold.value,
-        "abstain_below": rule.abstain_below,
-    }
-    return {key: value for key, value in known.items() if value is not None}
-
-
-def text_of(value: Any) -> str:
-    """Return JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
-    import json
+def literal(value: Any) -> str:
+    """Return a literal of JSON, Python and JavaScript; `value` must not contain None, True or False."""
+    import json  # imported here, because help and the recognition of files do not need it
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def _inputs(scorer: PortableScorer) -> list[dict[str, Any]]:
-    found = []
-    for one in scorer.inputs:
-        known = {"cuts": list(one.cuts or ())} if one.codes is None else {"codes": list(one.codes.items())}
-        found.append({"name": one.name, **known, "missing": one.missing, "frequencies": list(one.frequencies)})
-    return found
+def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[Any]:
+    """Run a program that reads rows as JSON from the standard input, and return the JSON that it prints.
 
-
-def _stage_text(scorer: PortableScorer, number: int, written: Callable[[Array], list[Any]]) -> str:
-    stage = scorer.stages[number]
-    tables = ",\n".join("      " + text_of(_table(table, written)) for table in stage.tables)
-    head = f'"weight": {text_of(stage.weight)}, "anew": {int(stage.anew)}, "shift": {text_of(stage.shift.tolist())}'
-    return f'    {{{head}, "tables": [\n{tables}\n    ]}}'
-
-
-def _table(table: PortableTable, written: Callable[[Array], list[Any]]) -> dict[str, Any]:
-    return {
-        "inputs": list(table.inputs),
-        "digits": [list(map(int, digits)) for digits in table.digits],
-        "shape": list(table.shape),
-        "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
-        "entries": written(table.entries),
-    }
-
-
-def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[Any]:
-    """Return the JSON output of a program that reads rows from stdin, run in a folder with these files.
-
-    In `command` a word `{}` stands for the folder.
+    The files are written to a temporary folder, for which `{}` stands in the command. Raises BncliError if the program
+    fails.
     """
     import json
     import subprocess
@@ -154,12 +134,12 @@ def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[st
         words = [word.replace("{}", folder) for word in command]
         try:
             done = subprocess.run(
-                words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+                words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_MOST_SECONDS
             )
-            found: list[Any] = json.loads(done.stdout)
+            answers: list[Any] = json.loads(done.stdout)
         except (subprocess.SubprocessError, OSError, ValueError) as error:
-            said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-            reason = next((line for line in reversed(said) if "Error" in line), said[-1] if said else "no answer")
+            lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+            reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no answer")
             what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
             raise BncliError(what, hint="another version of it may do") from error
-    return found
+    return answers

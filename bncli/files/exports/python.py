@@ -1,6 +1,6 @@
-"""A Python module that scores rows by itself: `predict_proba(row) -> {label: probability}`, no package needed.
+"""A Python module that scores rows without any package: `predict_proba(row)` returns {label: probability}.
 
-The module is run, in a process of its own, before it is kept: `run`.
+Before the module is written it is run in a process of its own.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import ProgramTarget, answers, data_text, decides, text_of
+from bncli.files.exports.programs import ProgramTarget, data_text, decides, literal, run_program
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
-
 
 _PROGRAM = '''\
 """P({class_name} | row) by the model {name}: written by bncli, needs nothing but Python.
@@ -117,8 +116,6 @@ for _one in MODEL["inputs"]:
         _one["codes"] = dict(_one["codes"])
 _STAGES = [dict(stage, tables=[_prepared(table) for table in stage["tables"]]) for stage in MODEL["stages"]]
 '''
-
-
 _CALIBRATE = "    totals = _calibrated(totals, scores)\n"
 _POWERS = '''\
 def _calibrated(totals, scores):
@@ -169,18 +166,26 @@ def decide(row):
 
 def write_python(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the module."""
-    plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
-    known, parts = scorer.calibration, {"functions": "exp", "calibrate": "", "calibration": ""}
-    if known is not None:
-        parts["calibrate"], parts["calibration"] = _CALIBRATE, _POWERS if known.powers else _LINES
-        parts["functions"] = "exp, log" if known.powers else "exp"
-    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **parts, **plain)
+    functions, calibrate, calibration = "exp", "", ""
+    if (known := scorer.calibration) is not None:
+        calibrate, calibration = _CALIBRATE, _POWERS if known.powers else _LINES
+        functions = "exp, log" if known.powers else "exp"
+    return _PROGRAM.format(
+        class_name=_docstring_text(scorer.class_name),
+        name=_docstring_text(target.name),
+        data=data_text(scorer, target),
+        usage=usage,
+        decide=decide,
+        functions=functions,
+        calibrate=calibrate,
+        calibration=calibration,
+    )
 
 
-def _comment(text: str) -> str:
-    """Return a name as it may stand in a docstring."""
-    return text_of(text).replace('\\"', "'").replace("\\", "/")
+def _docstring_text(name: str) -> str:
+    """Return a name in quotes that cannot end the docstring around it."""
+    return literal(name).replace('\\"', "'").replace("\\", "/")
 
 
 _RUNNER = """\
@@ -193,18 +198,19 @@ print(json.dumps([{answer} for row in rows]))
 
 
 def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """Return what the module says of the rows, in an interpreter that sees no package."""
+    """Return the probabilities that the module gives the rows, in an interpreter without any package."""
     return _answers("list(program.predict_proba(row).values())", text, rows)
 
 
 def decide_python(text: str, rows: list[dict[str, Any]]) -> list[str | None]:
-    """Return what the module decides for the rows."""
+    """Return the decisions of the module for the rows."""
     return _answers("program.decide(row)", text, rows)
 
 
 def _answers(answer: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
+    """Return the value of the expression `answer` for every row."""
     command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(answer=answer), "{}"]
-    return answers(command, {"program.py": text}, rows)
+    return run_program(command, {"program.py": text}, rows)
 
 
 FORMAT = ProgramFormat(

@@ -1,15 +1,16 @@
-"""A scorecard: points for every value of every attribute, of pairs and of larger sets, as CSV or JSON.
+"""A scorecard: points for every value of every attribute, and of pairs and larger sets of attributes, as CSV or JSON.
 
     score = sum of the points of one row of every table
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
-    factor = pdo / ln 2, offset = base - factor ln odds: `base` points are odds of `odds` to 1, `pdo` more double them
+    factor = pdo / ln 2, offset = base - factor ln odds: `base` points mean odds of `odds` to 1, `pdo` more double them
 
-The tables are the purified effects (`bncli.engine.explanation`), so that pairs say only what their attributes alone
-cannot. An attribute has offset/n of the n attributes besides, and its part of the base rate.
+The tables are the purified effects of the model (`bncli.engine.prediction.portable_effects`), so a pair has only the
+points that its two attributes alone cannot give. Each of the n single attributes also has offset/n and its share of the
+base rate.
 
-A value is written as it is, or in double quotes as in JSON where it could be taken for something else; values that
-count alike are joined by ` | `, those of several attributes by ` & `; numbers are intervals, `(1.5, 2.5]` with 2.5 but
-without 1.5; `(missing)` and `(unseen)` are rows as any. `formats.scorecard_reading` reads it.
+A value is written as it is, or in double quotes as in JSON if it could be misunderstood. Values with equal points are
+joined by ` | `, the values of several attributes by ` & `. Numbers are intervals: `(1.5, 2.5]` contains 2.5 but not
+1.5. `(missing)` and `(unseen)` have rows like any other value.
 """
 
 from __future__ import annotations
@@ -19,46 +20,41 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import ModelError
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import ProgramTarget, text_of
+from bncli.files.exports.programs import ProgramTarget, literal
 
 if TYPE_CHECKING:
-    from bncli.engine.prediction.portable import Input, PortableScorer, PortableTable
-
+    from bncli.engine.prediction.portable import Input, PortableScorer
 
 MISSING, UNSEEN = "(missing)", "(unseen)"
 PROBABILITY = "(probability)"
-"""Stands for an attribute in the last row of a CSV file, whose value is the formula. Names that begin so are quoted."""
+"""The attribute of the last row of a CSV file, whose value is the formula. Names that begin with `(` are quoted."""
 MOST_ROWS = 100_000
 PDO, BASE, ODDS = 20.0, 600.0, 50.0
-_MISLEADING = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
+_AMBIGUOUS = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
 
 
 class _Row(NamedTuple):
-    """A value, or one of every attribute of a set, and its points."""
+    """One value per attribute of a set, its points, and how many points it is below the best row of the table."""
 
     values: tuple[str, ...]
     points: float
+    below_best: float
 
 
 class _Table(NamedTuple):
     """The rows of a set of attributes."""
 
     attributes: tuple[str, ...]
-    rows: tuple[_Row, ...]
-
-    @property
-    def best(self) -> float:
-        """Most points that a row has."""
-        return max(row.points for row in self.rows)
+    rows: list[_Row]
 
 
 class _Scale(NamedTuple):
-    """What turns log-odds into points; digits None: as they are."""
+    """How log-odds become points; `digits` is the number of decimals, None for all."""
 
     pdo: float
     base: float
@@ -73,13 +69,16 @@ class _Scale(NamedTuple):
     def offset(self) -> float:
         return self.base - self.factor * math.log(self.odds)
 
-    def rounded(self, points: float) -> float:
-        """So many digits behind the point; never -0."""
+    def round(self, points: float) -> float:
+        # + 0 turns -0 into 0.
         return points if self.digits is None else round(points, self.digits or None) + 0
 
 
 def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the card, as JSON where the options say `json`; ModelError where there can be none."""
+    """Return the scorecard as CSV, or as JSON if the option `json` is set.
+
+    Raises ModelError if the model has not two classes, uses no column, has a calibration map, or needs too many rows.
+    """
     if len(scorer.labels) != 2:
         what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
         raise ModelError(what, hint="--to onnx and --to python take any number of classes")
@@ -88,14 +87,16 @@ def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
     if scorer.calibration is not None:
         what = "the model is calibrated by a map of its probabilities, which no points add up to"
         raise ModelError(what, hint="calibrate it by --method temperature, or export the model that was calibrated")
-    chosen = target.options
-    scale = _Scale(chosen.get("pdo", PDO), chosen.get("base", BASE), chosen.get("odds", ODDS), chosen.get("digits", 0))
-    tables = list(_tables(scorer, target, scale))
-    return _json_text(scorer, target, scale, tables) if chosen.get("json") else _csv_text(scorer, scale, tables)
+    options = target.options
+    digits = options.get("digits", 0)
+    scale = _Scale(options.get("pdo", PDO), options.get("base", BASE), options.get("odds", ODDS), digits)
+    tables = _tables(scorer, target, scale)
+    return _json_text(scorer, target, scale, tables) if options.get("json") else _csv_text(scorer, scale, tables)
 
 
-def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> Iterator[_Table]:
-    """Larger sets that give no points are left out."""
+def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> list[_Table]:
+    """Return the tables of points, without sets of several attributes that give no points."""
+    assert target.effects is not None
     effects = target.effects()
     n_rows = sum(table.entries.shape[1] for table in effects.tables)
     if n_rows > MOST_ROWS:
@@ -104,63 +105,64 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> Ite
         )
         hint = f"at most {MOST_ROWS:,} are written: learn with fewer parents, or with --structure interactions"
         raise ModelError(what, hint=hint)
-    alone = sum(len(table.inputs) == 1 for table in effects.tables)
-    share = (scale.offset + scale.factor * float(effects.constant[1])) / alone
+    n_single = sum(len(table.inputs) == 1 for table in effects.tables)
+    share = (scale.offset + scale.factor * float(effects.constant[1])) / n_single
+    tables = []
     for table in effects.tables:
-        extra = share if len(table.inputs) == 1 else 0.0
-        points = [scale.rounded(extra + scale.factor * w) for w in table.entries[1].tolist()]
-        if len(table.inputs) == 1 or any(points):
-            yield _table(scorer, table, points)
+        is_single = len(table.inputs) == 1
+        extra = share if is_single else 0.0
+        points = [scale.round(extra + scale.factor * w) for w in table.entries[1].tolist()]
+        if not is_single and not any(points):
+            continue
+        inputs = [scorer.inputs[p] for p in table.inputs]
+        axes = [_value_texts(one, digits, n) for one, digits, n in zip(inputs, table.digits, table.shape, strict=True)]
+        # Cells that no row of values leads to have an empty text.
+        cells = [pair for pair in zip(itertools.product(*axes), points, strict=True) if all(pair[0])]
+        best = max(own for _, own in cells)
+        rows = [_Row(values, own, scale.round(best - own)) for values, own in cells]
+        tables.append(_Table(tuple(one.name for one in inputs), rows))
+    return tables
 
 
-def _table(scorer: PortableScorer, table: PortableTable, points: list[float]) -> _Table:
-    """Return the cells to which some row of values leads."""
-    inputs = [scorer.inputs[p] for p in table.inputs]
-    axes = [_words(one, digits, n) for one, digits, n in zip(inputs, table.digits, table.shape, strict=True)]
-    cells = zip(itertools.product(*axes), points, strict=True)
-    return _Table(tuple(one.name for one in inputs), tuple(_Row(words, own) for words, own in cells if all(words)))
-
-
-def _words(one: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
-    """Return what every digit stands for; empty where nothing leads to it."""
+def _value_texts(one: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
+    """Return the values of an input that each digit stands for; empty if there are none."""
     members: list[list[str]] = [[] for _ in range(n_digits)]
     if one.cuts is not None:
         ends = [-math.inf, *one.cuts, math.inf]
-        for digit, alike in itertools.groupby(range(len(one.cuts) + 1), key=lambda code: digits[code]):
-            first, *_, last = [*alike] * 2
+        for digit, codes in itertools.groupby(range(len(one.cuts) + 1), key=lambda code: digits[code]):
+            first, *_, last = [*codes] * 2
             high = ends[last + 1]
             members[digit].append(f"({ends[first]!r}, {high!r}{')' if high == math.inf else ']'}")
     for text, code in (one.codes or {}).items():
-        members[digits[code]].append(plain(text))
+        members[digits[code]].append(quote_if_ambiguous(text))
     members[digits[one.missing]].append(MISSING)
     if one.codes is not None:
         members[digits[one.unobserved]].append(UNSEEN)
-    return [" | ".join(found) for found in members]
+    return [" | ".join(texts) for texts in members]
 
 
-def plain(text: str) -> str:
-    """Return the text, in quotes where it could be taken for something else."""
-    return text_of(text) if _MISLEADING.search(text) or not text.isprintable() else text
+def quote_if_ambiguous(text: str) -> str:
+    """Return a name or a value in double quotes if it could be misunderstood, else as it is."""
+    return literal(text) if _AMBIGUOUS.search(text) or not text.isprintable() else text
 
 
 def _csv_text(scorer: PortableScorer, scale: _Scale, tables: list[_Table]) -> str:
-    """Return a heading, a line per row, and a last line without points that says what the score means."""
-    label, name = text_of(scorer.labels[1]), text_of(scorer.class_name)
+    """Return a header, one line per row, and a last line without points that has the formula of the probability."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(("attribute", "value", "points", "below_best"))
     for table in tables:
-        attribute = " & ".join(map(plain, table.attributes))
+        attribute = " & ".join(map(quote_if_ambiguous, table.attributes))
         for row in table.rows:
-            below = scale.rounded(table.best - row.points)
-            writer.writerow((attribute, " & ".join(row.values), repr(row.points), repr(below)))
-    formula = f"P({name} = {label}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))"
+            writer.writerow((attribute, " & ".join(row.values), repr(row.points), repr(row.below_best)))
+    event = f"{literal(scorer.class_name)} = {literal(scorer.labels[1])}"
+    formula = f"P({event}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))"
     writer.writerow((PROBABILITY, formula, "", ""))
     return lines.getvalue()
 
 
 def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Return the same as an object, a line per row."""
+    """Return the same content as a JSON object, with one line per row."""
     head = {
         "format": "bncli-scorecard",
         "version": 1,
@@ -175,26 +177,115 @@ def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tab
         "offset": scale.offset,
         "factor": scale.factor,
     }
-    parts = [f"  {text_of(key)}: {text_of(value)}" for key, value in head.items()]
-    shown = ",\n".join(_json_table(table, scale) for table in tables)
-    return "{\n" + ",\n".join([*parts, f'  "tables": [\n{shown}\n  ]']) + "\n}\n"
+    parts = [f"  {literal(key)}: {literal(value)}" for key, value in head.items()]
+    table_texts = []
+    for table in tables:
+        rows = ",\n".join(f"      {literal(row._asdict())}" for row in table.rows)
+        table_texts.append(f'    {{"attributes": {literal(table.attributes)}, "rows": [\n{rows}\n    ]}}')
+    joined = ",\n".join(table_texts)
+    return "{\n" + ",\n".join([*parts, f'  "tables": [\n{joined}\n  ]']) + "\n}\n"
 
 
-def _json_table(table: _Table, scale: _Scale) -> str:
-    rows: list[dict[str, Any]] = [
-        {"values": row.values, "points": row.points, "below_best": scale.rounded(table.best - row.points)}
-        for row in table.rows
-    ]
-    listed = ",\n".join(f"      {text_of(row)}" for row in rows)
-    return f'    {{"attributes": {text_of(table.attributes)}, "rows": [\n{listed}\n    ]}}'
+class _Axis:
+    """The values of one attribute of a table, numbered in the order in which the scorecard lists them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._texts: dict[str, int] = {}
+        self._special: dict[str, int] = {}
+        self._intervals: dict[float, int] = {}
+        self._ends: list[float] = []
+
+    def add(self, members: list[str]) -> int:
+        """Return the number of these joined values; a new one if they were not listed before."""
+        key = " | ".join(members)
+        if key in self._numbers:
+            return self._numbers[key]
+        number = self._numbers[key] = len(self._numbers)
+        for member in members:
+            interval = re.fullmatch(r"\((\S+), (\S+)[\])]", member)
+            if interval is not None:
+                self._intervals[float(interval[2])] = number
+                self._ends = sorted(self._intervals)
+            elif member.startswith("("):
+                self._special[member] = number
+            else:
+                self._texts[unquote(member)] = number
+        return number
+
+    def find(self, value: float | str | None) -> int:
+        """Return the number of the listed values that a value of a row belongs to."""
+        if value is None:
+            return self._special[MISSING]
+        if isinstance(value, str):
+            return self._texts[value] if value in self._texts else self._special[UNSEEN]
+        return self._intervals[self._ends[bisect_left(self._ends, value)]]
 
 
-def _run(text: Any, rows: list[dict[str, Any]]) -> list[list[float]]:
-    from bncli.files.exports.scorecard_reading import run_scorecard
+def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
+    """Return P of both labels for every row, from the text of the scorecard alone; None is a missing value.
 
-    return run_scorecard(text, rows)
+    The text is read as a person would read it, to verify what `write_scorecard` wrote.
+    """
+    import json
+
+    listed: list[tuple[tuple[str, ...], list[list[str]], float]] = []
+    if text.startswith("{"):
+        card = json.loads(text)
+        offset, factor = card["offset"], card["factor"]
+        for table in card["tables"]:
+            for row in table["rows"]:
+                values = [split_values(value)[0] for value in row["values"]]
+                listed.append((tuple(table["attributes"]), values, float(row["points"])))
+    else:
+        *lines, last = csv.DictReader(text.splitlines(keepends=True))
+        formula = re.search(r"exp\(-\(score - (\S+)\) / (\S+)\)\)$", last["value"])
+        if formula is None:
+            raise ValueError("the last row is no formula")
+        offset, factor = float(formula[1]), float(formula[2])
+        for line in lines:
+            attributes = tuple(unquote(name) for (name,) in split_values(line["attribute"]))
+            listed.append((attributes, split_values(line["value"]), float(line["points"])))
+    tables: dict[tuple[str, ...], tuple[list[_Axis], dict[tuple[int, ...], float]]] = {}
+    for attributes, values, own in listed:
+        axes, points = tables.setdefault(attributes, ([_Axis() for _ in attributes], {}))
+        points[tuple(axis.add(members) for axis, members in zip(axes, values, strict=True))] = own
+    probabilities = []
+    for row in rows:
+        score = 0.0
+        for attributes, (axes, points) in tables.items():
+            score += points[tuple(axis.find(row[name]) for axis, name in zip(axes, attributes, strict=True))]
+        log_odds = (score - offset) / factor
+        odds_against = math.exp(-abs(log_odds))
+        pair = [odds_against / (1 + odds_against), 1 / (1 + odds_against)]
+        probabilities.append(pair if log_odds >= 0 else pair[::-1])
+    return probabilities
+
+
+def split_values(text: str) -> list[list[str]]:
+    """Return the joined values of each attribute in a text such as `a | b & c`, still in quotes if they have any."""
+    axes: list[list[str]] = [[]]
+    for match in re.finditer(r'("(?:[^"\\]|\\.)*"|.*?)( \| | & |\Z)', text, re.DOTALL):
+        axes[-1].append(match[1])
+        if not match[2]:
+            break
+        if match[2] == " & ":
+            axes.append([])
+    return axes
+
+
+def unquote(text: str) -> str:
+    """Return the name or value that `quote_if_ambiguous` wrote."""
+    import json
+
+    return str(json.loads(text)) if text.startswith('"') else text
 
 
 FORMAT = ProgramFormat(
-    "scorecard", "points for every value, of two classes: CSV or JSON", (".csv",), write_scorecard, _run, rounds=True
+    "scorecard",
+    "points for every value, of two classes: CSV or JSON",
+    (".csv",),
+    write_scorecard,
+    run_scorecard,
+    rounds=True,
 )

@@ -1,18 +1,20 @@
-"""A structure by column names as JSON, the same in structure files, models and reports.
+"""A structure as JSON, with column names; the same in structure files, models and reports.
 
-A graph has the key `parents`: every column with the list of those it depends on. A list of regions has the key
-`regions`: attributes that are looked up together with the class, in the order in which a search added them.
+A graph has the key `parents`: for each column the list of columns that it depends on. In a structure file it may have
+`arcs`: `cv` if the structure was learned without a method being named, so that `fit` lets held-out rows choose among
+its arcs; `all`, or no such key, to keep all arcs.
 
-- `df`, `log_likelihood` and `log_posterior` have one number more than there are regions, for step 0, the class alone;
-  `map_step` is the number of regions of the best model. A log posterior of null is minus infinity.
-- `bootstrap_log_loss`, as long as these, is there where it was asked for.
-- `bins` is there where regions see attributes more coarsely than they were cut: the most intervals that an attribute
-  has in regions of 1, 2, 3, ... attributes, the last for larger ones (null: as cut).
-- `cuts` is there in place of `bins` where regions have cuts of their own: for each region an object with the cuts of
-  its numeric columns, a subset of those in the cuts file (a column that is left out: all).
-- `arcs` is `cv` in the file of a graph that was learnt without a word for its method: `fit` then lets held-out rows
-  choose among its arcs, as it does without a structure; `all`, or no such key: it keeps them.
-- `gains` has the candidate gain of each region when it was chosen, in nats, where the search reports it.
+A list of regions has the key `regions`: sets of attributes that are looked up together with the class, in the order in
+which a search added them. Its optional keys:
+
+- `df`, `log_likelihood`, `log_posterior`: one number per step. The first step is the class alone, so there is one step
+  more than regions. A log posterior of null is minus infinity. `map_step` is the number of regions of the best model.
+- `bootstrap_log_loss`, one number per step, if it was computed.
+- `gains`: the candidate gain of each region when it was chosen, in nats, if the search reports it.
+- `bins`, if regions see attributes in coarser intervals than the cuts: the most intervals of an attribute in regions of
+  1, 2, 3, ... attributes, the last number for all larger ones (null: as cut).
+- `cuts`, in place of `bins`, if regions have cuts of their own: per region an object with the cuts of its numeric
+  columns, a subset of those in the cuts file (all of them for a column that is left out).
 """
 
 from __future__ import annotations
@@ -30,8 +32,13 @@ from bncli.files.documents import Node, dump_json, parse_json
 
 VERSION = 1
 ARCS = ("cv", "all")
-_STEPS = ("df", "log_likelihood", "log_posterior", "map_step")
-_CHECK = "bootstrap_log_loss"
+_TRACE_KEYS = ("df", "log_likelihood", "log_posterior", "map_step")
+_BOOTSTRAP = "bootstrap_log_loss"
+
+
+def dump_structure(structure: NamedStructure) -> str:
+    """Return the text of the structure file."""
+    return dump_json(structure_json(structure))
 
 
 def structure_json(structure: NamedStructure) -> dict[str, Any]:
@@ -40,13 +47,8 @@ def structure_json(structure: NamedStructure) -> dict[str, Any]:
     return {"format": "bncli-structure", "version": VERSION, **graph_json(structure), **arcs}
 
 
-def dump_structure(structure: NamedStructure) -> str:
-    """Return the text of the structure file."""
-    return dump_json(structure_json(structure))
-
-
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
-    """Class, method, options, and the parents of every column or the regions with what a search says of them."""
+    """Return the class, the method and its options, and the content."""
     return {
         "class": structure.class_name,
         "method": structure.method,
@@ -56,119 +58,108 @@ def graph_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def content_json(structure: NamedStructure) -> dict[str, Any]:
-    """Return the parents, or the regions and what a search says of them."""
+    """Return the parents, or the regions with their optional keys."""
     if isinstance(structure, NamedDag):
         return {"parents": {child: list(parents) for child, parents in structure.parents.items()}}
-    regions = {"regions": [list(region) for region in structure.regions]}
-    bins = {"bins": list(structure.bins)} if structure.bins else {}
-    gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
-    named = zip(structure.regions, structure.cuts, strict=False)
-    cuts = {"cuts": [_cuts_json(*one) for one in named]} if structure.cuts else {}
-    return regions | bins | cuts | gains | ({} if structure.trace is None else _search_json(structure.trace))
-
-
-def _cuts_json(region: tuple[str, ...], cuts: tuple[tuple[float, ...] | None, ...]) -> dict[str, list[float]]:
-    pairs = zip(region, cuts, strict=True)
-    return {name: [float(cut) for cut in listed] for name, listed in pairs if listed is not None}
-
-
-def _search_json(trace: SearchTrace) -> dict[str, Any]:
-    checked = {_CHECK: [float(value) for value in trace.bootstrap_log_loss]} if trace.bootstrap_log_loss else {}
-    return {
-        "df": [int(df) for df in trace.df],
-        "log_likelihood": [float(value) for value in trace.log_likelihood],
-        "log_posterior": [posterior_json(value) for value in trace.log_posterior],
-        "map_step": int(trace.map_step),
-        **checked,
-    }
+    content: dict[str, Any] = {"regions": [list(region) for region in structure.regions]}
+    if structure.bins:
+        content["bins"] = list(structure.bins)
+    if structure.cuts:
+        content["cuts"] = [
+            {name: [float(cut) for cut in cuts] for name, cuts in zip(region, listed, strict=True) if cuts is not None}
+            for region, listed in zip(structure.regions, structure.cuts, strict=False)
+        ]
+    if structure.gains:
+        content["gains"] = [float(gain) for gain in structure.gains]
+    if (trace := structure.trace) is not None:
+        content["df"] = [int(df) for df in trace.df]
+        content["log_likelihood"] = [float(value) for value in trace.log_likelihood]
+        content["log_posterior"] = [posterior_json(value) for value in trace.log_posterior]
+        content["map_step"] = int(trace.map_step)
+        if trace.bootstrap_log_loss:
+            content[_BOOTSTRAP] = [float(value) for value in trace.bootstrap_log_loss]
+    return content
 
 
 def posterior_json(value: float) -> float | None:
-    """Return the value for JSON, which has no infinity: None for a model that the prior forbids."""
+    """Return a log posterior for JSON, which has no infinity: None if the prior excludes the model."""
     return None if value == -math.inf else float(value)
 
 
 def parse_structure(data: bytes, path: str) -> NamedStructure:
-    """Return the structure in the text of the structure file."""
+    """Return the structure in the content of a structure file; BncliError if it is not valid."""
     document = parse_json(data, path)
     document.check_format("structure", VERSION)
-    found = read_graph(document, besides=("format", "version"), also=("arcs",))
+    structure = read_graph(document, file_keys=("format", "version"), graph_keys=("arcs",))
     arcs = document.members().get("arcs")
-    if arcs is None or not isinstance(found, NamedDag):
-        return found
+    if arcs is None or not isinstance(structure, NamedDag):
+        return structure
     if arcs.value not in ARCS:
         arcs.fail(f"'arcs' is {arcs.value!r}", hint=f"it should be one of {', '.join(ARCS)}")
-    return replace(found, arcs=arcs.text())
+    return replace(structure, arcs=arcs.text())
 
 
-def read_graph(node: Node, besides: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> NamedStructure:
-    """Return the structure in an object that has the keys above and those `besides`.
+def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[str, ...] = ()) -> NamedStructure:
+    """Return the structure described by an object, in which method and options are optional.
 
-    Method and options may be left out; a graph may have the keys of `also`.
+    file_keys: further keys that the object has. graph_keys: further keys that a graph may have.
     """
     members = node.members()
     content = "regions" if "regions" in members else "parents"
     if "regions" in members and "parents" in members:
-        node.fail(
-            "the structure has both 'parents' and 'regions'", hint="a structure is either a graph or a list of regions"
-        )
-    optional = ("bins", "cuts", "gains", *_STEPS, _CHECK) if content == "regions" else also
-    fields = node.fields((*besides, "class", content), ("method", "options", *optional))
+        hint = "a structure is either a graph or a list of regions"
+        node.fail("the structure has both 'parents' and 'regions'", hint=hint)
+    optional = ("bins", "cuts", "gains", *_TRACE_KEYS, _BOOTSTRAP) if content == "regions" else graph_keys
+    fields = node.fields((*file_keys, "class", content), ("method", "options", *optional))
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
-    options = fields["options"].members() if "options" in fields else {}
-    scalars = {name: option.scalar() for name, option in options.items()}
-    make: Callable[..., NamedStructure]
-    if content == "parents":
-        make = partial(NamedDag, class_name, _read_parents(fields["parents"]))
+    given = fields["options"].members() if "options" in fields else {}
+    options = {name: option.scalar() for name, option in given.items()}
+    build: Callable[..., NamedStructure]
+    if content == "regions":
+        build = partial(NamedRegions, class_name, **_read_regions(node, fields))
     else:
-        bins = (
-            tuple(None if item.value is None else item.integer() for item in fields["bins"].items())
-            if "bins" in fields
-            else ()
-        )
-        gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
-        found = (
-            tuple(tuple(item.text() for item in names.items()) for names in fields["regions"].items()),
-            _read_search(node, fields),
-        )
-        cuts = _read_cuts(fields["cuts"], found[0]) if "cuts" in fields else ()
-        make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains, cuts=cuts)
+        items = fields["parents"].members().items()
+        build = partial(NamedDag, class_name, {child: tuple(n.text() for n in names.items()) for child, names in items})
     try:
-        return make(method=method, options=scalars)
+        return build(method=method, options=options)
     except BncliError as error:
         node.fail(error.what, hint=error.hint)
 
 
-def _read_parents(node: Node) -> dict[str, tuple[str, ...]]:
-    return {child: tuple(item.text() for item in names.items()) for child, names in node.members().items()}
+def _read_regions(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
+    """Return the regions, their trace and their optional keys as arguments of NamedRegions."""
+    bins: tuple[int | None, ...] = ()
+    if "bins" in fields:
+        bins = tuple(None if item.value is None else item.integer() for item in fields["bins"].items())
+    gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
+    regions = tuple(tuple(item.text() for item in names.items()) for names in fields["regions"].items())
+    trace = _read_trace(node, fields)
+    cuts = []
+    if "cuts" in fields:
+        items = fields["cuts"].items()
+        if len(items) != len(regions):
+            what = f"{len(items)} entries for {len(regions)} regions"
+            fields["cuts"].fail(what, hint="give an object for each region")
+        for item, region in zip(items, regions, strict=True):
+            columns = item.fields((), region)
+            by_name = {name: tuple(cut.number() for cut in listed.items()) for name, listed in columns.items()}
+            cuts.append(tuple(by_name.get(name) for name in region))
+    return {"regions": regions, "trace": trace, "bins": bins, "gains": gains, "cuts": tuple(cuts)}
 
 
-def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
-    """Return what a search says of the steps: all of it or nothing."""
-    missing = [key for key in _STEPS if key not in fields]
-    if len(missing) == len(_STEPS) and _CHECK not in fields:
+def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
+    """Return the statistics of the steps of a search; the object has all of their keys or none."""
+    missing = [key for key in _TRACE_KEYS if key not in fields]
+    if len(missing) == len(_TRACE_KEYS) and _BOOTSTRAP not in fields:
         return None
     if missing:
-        node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_STEPS)}, or none of them")
-    df, log_likelihood, log_posterior, map_step = (fields[key] for key in _STEPS)
+        node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_TRACE_KEYS)}, or none of them")
+    df, log_likelihood, log_posterior, map_step = (fields[key] for key in _TRACE_KEYS)
     return SearchTrace(
         tuple(item.integer(0) for item in df.items()),
         tuple(item.number() for item in log_likelihood.items()),
         tuple(-math.inf if item.value is None else item.number() for item in log_posterior.items()),
         map_step.integer(),
-        tuple(item.number() for item in fields[_CHECK].items()) if _CHECK in fields else (),
+        tuple(item.number() for item in fields[_BOOTSTRAP].items()) if _BOOTSTRAP in fields else (),
     )
-
-
-def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[tuple[float, ...] | None, ...], ...]:
-    """For each region the cuts of its columns, None for those that the object leaves out."""
-    items = node.items()
-    if len(items) != len(regions):
-        node.fail(f"{len(items)} entries for {len(regions)} regions", hint="give an object for each region")
-    found = []
-    for item, region in zip(items, regions, strict=True):
-        fields = item.fields((), region)
-        cuts = {name: tuple(one.number() for one in listed.items()) for name, listed in fields.items()}
-        found.append(tuple(cuts.get(name) for name in region))
-    return tuple(found)

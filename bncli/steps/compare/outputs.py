@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from bncli.engine.evaluation.significance import win_draw_loss
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
-from bncli.files.exports.latex import LatexTable, bold, escaped, italic, write_tables
+from bncli.files.exports.latex import LatexTable, bold, escape, italic, write_tables
 from bncli.files.paths import refuse_ending
 from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots
 from bncli.files.pictures.drawing import Drawing
@@ -112,18 +112,18 @@ def _figures(report: CompareReport, metric: str) -> LatexTable:
     learners = report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
     rows = [
-        [escaped(data), *(_cell(report.figure(data, name, metric), metric, spread) for name in learners)]
+        [escape(data), *(_cell(report.figure(data, name, metric), metric, spread) for name in learners)]
         for data in report.trial.data
     ]
     what = "Mean and standard deviation" if spread else "Mean"
-    caption = f"{what} of the {escaped(metric_text(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best"
+    caption = f"{what} of the {escape(metric_text(metric))}, {escape(str(report.trial.protocol))}. Bold: the best"
     if metric not in COSTS:
         caption += "; italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)"
     caption += "."
     below = [row for where, summary in _summaries(report, metric) for row in _below(report, where, summary)]
     summary = report.summaries.get(metric)
     caption += _friedman(summary) if summary else ""
-    return LatexTable(caption, ["", *map(escaped, learners)], [rows, below])
+    return LatexTable(caption, ["", *map(escape, learners)], [rows, below])
 
 
 def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
@@ -147,7 +147,7 @@ def _number(value: float | None, digits: int = 4) -> str:
 def _summaries(report: CompareReport, metric: str) -> list[tuple[str, Summary]]:
     """Over all data sets, where that is told, then over each group; with where it is over."""
     found = [("", report.summaries.get(metric)), *((one.name, one.summaries.get(metric)) for one in report.groups)]
-    return [(f", {escaped(name)}" if name else "", summary) for name, summary in found if summary is not None]
+    return [(f", {escape(name)}" if name else "", summary) for name, summary in found if summary is not None]
 
 
 def _below(report: CompareReport, where: str, summary: Summary) -> list[list[str]]:
@@ -157,7 +157,7 @@ def _below(report: CompareReport, where: str, summary: Summary) -> list[list[str
     pairs = [summary.against(name, report.baseline) for name in learners]
     counts = [f"{pair.wins}/{pair.draws}/{pair.losses}" if pair else "" for pair in pairs]
     ratios = [f"{pair.ratio:.3f}" if pair and pair.ratio is not None else "" for pair in pairs]
-    against = f"against {escaped(report.baseline)}"
+    against = f"against {escape(report.baseline)}"
     rows = [["average rank", *ranks], [f"W/D/L {against}", *counts], [f"ratio {against}", *ratios]]
     return [[head + where, *cells] for head, *cells in rows]
 
@@ -189,7 +189,7 @@ def _p(p: float) -> str:
 def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
     n = len(summary.sets)
     sets = f"{n} data set{'' if n == 1 else 's'}"
-    over = f"All pairs of learners by {escaped(metric_text(metric))} over {sets}{where}: wins, draws and"
+    over = f"All pairs of learners by {escape(metric_text(metric))} over {sets}{where}: wins, draws and"
     if summary.friedman is None:
         rows = [[*_first_cells(pair), _number(pair.ratio, 3)] for pair in summary.pairs]
         caption = f"{over} losses of the first, and the geometric mean of ratios."
@@ -203,7 +203,7 @@ def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
 
 
 def _first_cells(pair: LearnerPair) -> list[str]:
-    return [escaped(pair.first), escaped(pair.second), f"{pair.wins}/{pair.draws}/{pair.losses}"]
+    return [escape(pair.first), escape(pair.second), f"{pair.wins}/{pair.draws}/{pair.losses}"]
 
 
 def _pair(pair: LearnerPair) -> list[str]:
@@ -215,13 +215,13 @@ def _pair(pair: LearnerPair) -> list[str]:
 def _seconds(report: CompareReport) -> LatexTable:
     rows = [
         [
-            escaped(name),
+            escape(name),
             *(_number(seconds, 3) for seconds in pace.seconds.values()),
             *(_number(ratio, 2) for ratio in pace.ratio.values()),
         ]
         for name, pace in report.paces.items()
     ]
-    against = escaped(report.baseline)
+    against = escape(report.baseline)
     caption = f"Processor seconds a fold, means over the data sets, and geometric means of ratios to {against}."
     return LatexTable(caption, ["", "fit", "score", "ratio, fit", "ratio, score"], [rows])
 

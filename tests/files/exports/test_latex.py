@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.exports.latex import LatexTable, bold, escaped, italic, write_tables
+from bncli.files.exports.latex import LatexTable, bold, escape, italic, write_tables
 
 
 def printed(text: str) -> str:
-    """What LaTeX makes of text that `escaped` wrote."""
+    """What LaTeX makes of text that `escape` wrote."""
     words = {"textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">"}
     words |= {"textbar": "|", "textasciigrave": "`"}
     text = re.sub(r"\\([a-z]+)\{\}", lambda found: f"\0{ord(words[found[1]])}\0", text)
@@ -24,13 +24,13 @@ def printed(text: str) -> str:
 
 @given(st.text(st.sampled_from('ab-_{}\\&%$#~^<>|`[]*" é'), max_size=12))
 def test_names_print_as_they_are(text: str) -> None:
-    assert printed(escaped(text)) == text
-    assert "--" not in escaped(text)
-    assert not escaped(text).startswith(("[", "*"))
+    assert printed(escape(text)) == text
+    assert "--" not in escape(text)
+    assert not escape(text).startswith(("[", "*"))
 
 
 def test_control_characters_do_not_get_through() -> None:
-    assert escaped("a\nb\x1b") == "a?b?"
+    assert escape("a\nb\x1b") == "a?b?"
 
 
 def test_a_file_of_tables(tmp_path: Path) -> None:

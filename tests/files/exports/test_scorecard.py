@@ -17,8 +17,13 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.portable import portable, probe_rows
 from bncli.engine.prediction.portable_effects import portable_effects
 from bncli.errors import ModelError
-from bncli.files.exports.scorecard import plain, write_scorecard
-from bncli.files.exports.scorecard_reading import _axes, _text, run_scorecard
+from bncli.files.exports.scorecard import (
+    quote_if_ambiguous,
+    run_scorecard,
+    split_values,
+    unquote,
+    write_scorecard,
+)
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.strategies import models, regrouped_models
 
@@ -86,8 +91,8 @@ def test_the_rows_as_a_spreadsheet_sees_them(model: Model) -> None:
 
 @given(st.lists(st.lists(st.text('ab |&(),"#\\\n\u2028', max_size=6), min_size=1, max_size=3), min_size=1, max_size=3))
 def test_any_text_is_read_back(axes: list[list[str]]) -> None:
-    written = " & ".join(" | ".join(map(plain, members)) for members in axes)
-    assert [[_text(word) for word in members] for members in _axes(written)] == axes
+    written = " & ".join(" | ".join(map(quote_if_ambiguous, members)) for members in axes)
+    assert [[unquote(word) for word in members] for members in split_values(written)] == axes
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])

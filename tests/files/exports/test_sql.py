@@ -65,7 +65,7 @@ def test_a_long_run_of_sqlite_ends_when_it_is_asked_to() -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
-            sql.run_sql(f"{sql.BEGINNING}{header}\nCREATE VIEW v AS {endless};", [{"x": 1.0}])
+            sql.run_sql(f"{sql.HEADER_PREFIX}{header}\nCREATE VIEW v AS {endless};", [{"x": 1.0}])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -278,10 +278,10 @@ def test_a_server_of_postgres_goes_away() -> None:
         pytest.raises(BncliError, match=r'PostgreSQL refuses .*syntax error at or near "SELEC"'),
         sql_databases.postgres_server(folder) as psql,
     ):
-        sql_databases._engine_message(psql, "SELEC 1")
+        sql_databases.run_psql(psql, "SELEC 1")
 
 
 def test_the_greatest_of_many_takes_no_function_of_too_many_arguments() -> None:
     with closing(sqlite3.connect(":memory:")) as base:
         terms = [str(i) for i in range(1001)]
-        assert base.execute(f"SELECT {SQLITE.most(terms)}").fetchone() == (1000,)
+        assert base.execute(f"SELECT {SQLITE.greatest(terms)}").fetchone() == (1000,)
