@@ -1,8 +1,8 @@
-"""JSON files of the project's own: strict reading that says which key is at fault, and a layout that people can read.
+"""JSON files of bncli: strict reading with errors that name the key, and a layout that people can read.
 
-Reading is stricter than JSON: a key given twice, NaN, a number that overflows, half a surrogate pair, a key that nobody
-reads (most often a slip of the pen) are errors. A file says what it is in `format` and `version`; a newer version is
-refused before anything else in it is looked at.
+Reading is stricter than JSON itself. It is an error if a key is repeated in an object, if a key is unknown (most often
+a misspelling), if a number is NaN or overflows, and if a text holds half of a surrogate pair. Every file states its
+`format` and `version`; a newer version is refused before anything else in the file is checked.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from bncli.errors import BncliError
 
 MAX_INTEGER = 2**63 - 1
-_MOST_DIGITS = 4000
-"""Python turns no more than 4,300 into a number."""
+_MAX_DIGITS = 4000
+"""Digits of an integer; Python refuses to convert more than 4,300."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A JSON value that knows where it stands, so that whatever is wrong with it can be said in one line."""
+    """A JSON value with its place in the document, for error messages.
+
+    source: the file. key: the place in it, such as `structure.arcs[3]`. kind: the class of the errors.
+    """
 
     value: Any
     source: str
@@ -36,10 +39,16 @@ class Node:
         """Return the values of an object by key."""
         if not isinstance(self.value, dict):
             self.fail(f"expected an object, found {_describe(self.value)}")
-        return {key: self._inner(value, _join(self.key, key)) for key, value in self.value.items()}
+        members = {}
+        for key, value in self.value.items():
+            place = f"{self.key}[{json.dumps(key)}]"
+            if key.isidentifier():
+                place = f"{self.key}.{key}" if self.key else key
+            members[key] = replace(self, value=value, key=place)
+        return members
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Node]:
-        """Return the values of an object that has all `required` keys, perhaps `optional` ones, and no others."""
+        """Return the values of an object that must have all `required` keys and no key besides the `optional` ones."""
         members = self.members()
         required = list(required)
         known = [*required, *optional]
@@ -55,7 +64,7 @@ class Node:
         """Return the elements of a list."""
         if not isinstance(self.value, list):
             self.fail(f"expected a list, found {_describe(self.value)}")
-        return [self._inner(value, f"{self.key}[{i}]") for i, value in enumerate(self.value)]
+        return [replace(self, value=value, key=f"{self.key}[{i}]") for i, value in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -63,7 +72,7 @@ class Node:
         return self.value
 
     def texts(self) -> tuple[str, ...]:
-        """Return a list of texts, each of them once."""
+        """Return a list of distinct texts."""
         texts: dict[str, None] = {}
         for item in self.items():
             if item.text() in texts:
@@ -77,7 +86,8 @@ class Node:
         return self.value
 
     def integer(self, low: int = -MAX_INTEGER) -> int:
-        # In Python true and false are numbers too; in JSON they are not.
+        """Return an integer of at least `low`."""
+        # In Python true and false are integers, in JSON they are not.
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self.fail(f"expected a whole number, found {_describe(self.value)}")
         if not low <= self.value <= MAX_INTEGER:
@@ -85,19 +95,19 @@ class Node:
         return self.value
 
     def number(self) -> float:
-        """Return a finite number; a whole one becomes a float."""
+        """Return a finite number as a float."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail(f"expected a number, found {_describe(self.value)}")
         try:
             number = float(self.value)
-        except OverflowError:  # JSON's integers have no end, floats have
+        except OverflowError:  # JSON does not limit integers
             number = math.inf
         if not math.isfinite(number):
             self.fail("the number is too large")
         return number
 
     def scalar(self) -> int | float | str | bool:
-        """Return a text, a truth value or a finite number, as it stands."""
+        """Return a text, a truth value or a finite number with the type that it has in the file."""
         if isinstance(self.value, float):
             return self.number()
         if isinstance(self.value, int) and not isinstance(self.value, bool):
@@ -105,10 +115,10 @@ class Node:
         return self.flag() if isinstance(self.value, bool) else self.text()
 
     def check_format(self, name: str, version: int) -> None:
-        """Refuse what is not a `name` of at most this version."""
+        """Raise an error unless the document is a bncli file of the format `name`, of at most this version."""
         members = self.members()
-        found = members["format"].value if "format" in members else None
-        if found != f"bncli-{name}":
+        stated = members["format"].value if "format" in members else None
+        if stated != f"bncli-{name}":
             self.fail(f"not a bncli {name} file", hint=f'it should hold "format": "bncli-{name}"')
         if "version" not in members:
             self.fail("the key 'version' is missing")
@@ -116,27 +126,26 @@ class Node:
             what = f"the file was written by a newer bncli (format version {members['version'].value})"
             self.fail(what, hint=f"upgrade bncli: this one reads versions up to {version}")
 
-    def _inner(self, value: Any, key: str) -> Node:
-        return Node(value, self.source, key, self.kind)
-
 
 class _TooLongError(ValueError):
-    """A number that is JSON, but more than anything here could mean."""
+    """A number with more than _MAX_DIGITS digits."""
 
 
 def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
-    """Return the JSON document in `data`."""
+    """Return the JSON document in `data`; raise an error of class `kind` that names `source` if it is not valid."""
     text = decode_utf8(data, source, kind)
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
-        if b"\\u" in data:  # only an escape can hold half a surrogate pair, and no file or terminal takes one
+        value = json.loads(
+            text, object_pairs_hook=_object_of_pairs, parse_constant=_refuse_constant, parse_int=_parse_integer
+        )
+        if b"\\u" in data:  # only an escape can hold half a surrogate pair, which no file or terminal accepts
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise kind("a text holds half of a surrogate pair", where=source) from error
     except json.JSONDecodeError as error:
         place = f"{source}, line {error.lineno}, column {error.colno}"
         raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
-    except RecursionError as error:  # brackets by the thousand: the parser of the standard library calls itself
+    except RecursionError as error:  # the parser of the standard library recurses for every bracket
         raise kind("not valid JSON for this reader: nested too deeply", where=source) from error
     except _TooLongError as error:
         raise kind(str(error), where=source, hint="is it damaged?") from error
@@ -145,29 +154,29 @@ def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) ->
     return Node(value, source, "", kind)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {json.dumps(twice)} is given twice in one object")
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object with these members; raise ValueError if a key is repeated."""
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            raise ValueError(f"the key {json.dumps(key)} is given twice in one object")
+        members[key] = value
     return members
 
 
-def _no_constant(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _integer(digits: str) -> int:
-    """As JSON writes one; Python refuses more digits than that with advice for those who write programs."""
+def _parse_integer(digits: str) -> int:
     n_digits = len(digits.removeprefix("-"))
-    if n_digits > _MOST_DIGITS:
+    if n_digits > _MAX_DIGITS:  # Python's own message for more digits addresses programmers
         raise _TooLongError(f"the file holds a number of {n_digits} digits")
     return int(digits)
 
 
 def decode_utf8(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
-    """Return the text in `data`, UTF-8 with or without a byte-order mark."""
+    """Return the text in `data`, which is UTF-8 with or without a byte-order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -176,30 +185,28 @@ def decode_utf8(data: bytes, source: str, kind: type[BncliError] = BncliError) -
 
 
 def dump_json(members: Mapping[str, Any]) -> str:
-    """Return a JSON object as text: a member a line; in a member that holds lists or objects, an element a line."""
-    lines = [f"  {_compact(key)}: {_lay_out(value)}" for key, value in members.items()]
+    """Return a JSON object as text, with one line per member.
+
+    A member that contains lists or objects has one line per element.
+    """
+    lines = []
+    for key, value in members.items():
+        text = _to_json(value)
+        if isinstance(value, Mapping) and any(isinstance(inner, list | tuple) for inner in value.values()):
+            inner_lines = [f"    {_to_json(name)}: {_to_json(inner)}" for name, inner in value.items()]
+            text = "{\n" + ",\n".join(inner_lines) + "\n  }"
+        elif isinstance(value, list | tuple) and any(isinstance(inner, Mapping | list | tuple) for inner in value):
+            text = "[\n" + ",\n".join(f"    {_to_json(inner)}" for inner in value) + "\n  ]"
+        lines.append(f"  {_to_json(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _compact(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _lay_out(value: Any) -> str:
-    if isinstance(value, Mapping) and any(isinstance(v, list | tuple) for v in value.values()):
-        lines = [f"    {_compact(key)}: {_compact(inner)}" for key, inner in value.items()]
-        return "{\n" + ",\n".join(lines) + "\n  }"
-    if isinstance(value, list | tuple) and any(isinstance(v, Mapping | list | tuple) for v in value):
-        return "[\n" + ",\n".join(f"    {_compact(inner)}" for inner in value) + "\n  ]"
-    return _compact(value)
-
-
-def _join(key: str, member: str) -> str:
-    plain = member.isidentifier()
-    return f"{key}.{member}" if key and plain else member if plain else f"{key}[{json.dumps(member)}]"
-
-
 def _describe(value: object) -> str:
+    """Return the value itself if it is null, true or false, else the kind of value."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     words = {dict: "an object", list: "a list", str: "a text"}

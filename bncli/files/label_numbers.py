@@ -1,7 +1,8 @@
-"""A number for each label of the class, from a file: CSV of two columns (`label,weight`), or a JSON object.
+"""Files with a number for each label, and tables of misclassification costs.
 
-Conventions: a first line whose second field is no number is a heading; blank lines are skipped. A text that names no
-file is what it says, `label=number,...`.
+A file of label numbers is a CSV file with two columns (`label,weight`) or a JSON object. If the second field of the
+first line is not a number, that line is a header. Blank lines are skipped. Options that take such a file also take the
+numbers themselves, `label=number,...`: a value that is not the path of a file is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -12,95 +13,94 @@ from typing import Any
 
 from bncli.catalogue.option_kinds import format_label_numbers, parse_decimal
 from bncli.errors import BncliError
-from bncli.files.documents import Node, decode_utf8, parse_json
+from bncli.files.documents import decode_utf8, parse_json
 from bncli.files.paths import cannot_read
 
-_MOST_BYTES = 1 << 24
-
-
-def read_label_numbers(path: str) -> dict[str, float]:
-    """Return the numbers by label; BncliError with the line for what is no such file."""
-    text = small_text(path)
-    if text.lstrip().startswith("{"):
-        return _from_json(parse_json(text.encode(), path))
-    rows = csv_rows(text, path)
-    if rows and len(rows[0][1]) == 2 and parse_decimal(rows[0][1][1]) is None:
-        del rows[0]
-    found: dict[str, float] = {}
-    for line, fields in rows:
-        number = parse_decimal(fields[1]) if len(fields) == 2 else None
-        if number is None:
-            what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
-            raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
-        if fields[0] in found:
-            raise BncliError(f"the label {fields[0]!r} stands there twice", where=f"{path}, line {line}")
-        found[fields[0]] = number
-    if not found:
-        raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
-    return found
-
-
-def _from_json(document: Node) -> dict[str, float]:
-    found = {label: node.number() for label, node in document.members().items()}
-    if not found:
-        document.fail("there is no label with a number")
-    return found
+_MAX_BYTES = 1 << 24
 
 
 def resolve_label_numbers(value: Any) -> Any:
-    """Return what was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
+    """Return the numbers in the file `value` as `label=number,...`, or `value` itself if it is not a path."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     return format_label_numbers(read_label_numbers(os.fspath(value)))
 
 
+def read_label_numbers(path: str) -> dict[str, float]:
+    """Return the numbers by label; raise BncliError with the line if the file has another content."""
+    text = _read_text(path)
+    if text.lstrip().startswith("{"):
+        document = parse_json(text.encode(), path)
+        numbers = {label: node.number() for label, node in document.members().items()}
+        if not numbers:
+            document.fail("there is no label with a number")
+        return numbers
+    rows = _csv_rows(text, path)
+    if rows and len(rows[0][1]) == 2 and parse_decimal(rows[0][1][1]) is None:
+        del rows[0]
+    numbers = {}
+    for line, fields in rows:
+        number = parse_decimal(fields[1]) if len(fields) == 2 else None
+        if number is None:
+            what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
+            raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
+        if fields[0] in numbers:
+            raise BncliError(f"the label {fields[0]!r} stands there twice", where=f"{path}, line {line}")
+        numbers[fields[0]] = number
+    if not numbers:
+        raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
+    return numbers
+
+
 def resolve_costs(value: Any) -> Any:
-    """Return what was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
+    """Return the costs in the file `value` as `true:decision=cost,...`, or `value` itself if it is not a path.
+
+    The file is a CSV table: a header with the decisions, then one line per true label with the cost of each decision.
+    The field above the labels may be absent, as R writes it. An empty field is allowed only for a correct decision,
+    which then costs nothing.
+    """
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
-    # A heading with the decisions, then a line a true label; an empty field is a cost only of a right decision.
-    #
-    # The field above the labels may be anything, or (R writes so) not be there.
     path = os.fspath(value)
-    rows = csv_rows(small_text(path), path)
+    rows = _csv_rows(_read_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
         what = "this is no table of costs"
         hint = "commas between fields; a first line with the decisions, then a line a true label"
         raise BncliError(what, where=path, hint=hint)
-    heading = rows[0][1]
-    decisions = heading if all(len(fields) == len(heading) + 1 for _, fields in rows[1:]) else heading[1:]
-    found: dict[str, float] = {}
-    for line, (true, *costs) in rows[1:]:
+    header = rows[0][1]
+    decisions = header if all(len(fields) == len(header) + 1 for _, fields in rows[1:]) else header[1:]
+    costs: dict[str, float] = {}
+    for line, (true, *fields) in rows[1:]:
         where = f"{path}, line {line}"
-        if len(costs) != len(decisions):
-            what = f"{len(costs)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
+        if len(fields) != len(decisions):
+            what = f"{len(fields)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
             raise BncliError(what, where=where, hint="a line holds a true label, then a cost for each decision")
-        for decision, text in zip(decisions, costs, strict=True):
+        for decision, text in zip(decisions, fields, strict=True):
             cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:
-                said = f"costs {text!r}" if text else "has no cost"
-                what = f"deciding {decision!r} where {true!r} is true {said}"
+                problem = f"costs {text!r}" if text else "has no cost"
+                what = f"deciding {decision!r} where {true!r} is true {problem}"
                 raise BncliError(what, where=where, hint="a cost is a number of at least 0")
-            if f"{true}:{decision}" in found:
+            if f"{true}:{decision}" in costs:
                 raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
-            found[f"{true}:{decision}"] = cost
-    return format_label_numbers(found)
+            costs[f"{true}:{decision}"] = cost
+    return format_label_numbers(costs)
 
 
-def small_text(path: str) -> str:
-    """Return the text of a file that people write by hand."""
+def _read_text(path: str) -> str:
+    """Return the text of a small file."""
     try:
         with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise cannot_read(path, error) from error
-    if len(content) > _MOST_BYTES:
-        raise BncliError(f"the file has more than {_MOST_BYTES:,} bytes: it is no such list", where=path)
+    if len(content) > _MAX_BYTES:
+        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes: it is no such list", where=path)
     return decode_utf8(content, path)
 
 
-def csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
-    """Return the lines that are not blank, with their numbers, as fields without blanks around them."""
+def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
+    """Return the number and the stripped fields of each line that is not blank."""
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]

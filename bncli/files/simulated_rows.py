@@ -1,8 +1,8 @@
-"""Tables of rows to a file or to stdout, as CSV or Parquet, a block of rows at a time; any bncli reads them back.
+"""Write tables of simulated rows as CSV or Parquet, block by block, to a file or to the standard output.
 
-Attributes come in their order, then the class. A number has the shortest text that reads back as the same float64; a
-missing value is an empty field, in Parquet a null. Conventions: without a word about the format, the file's extension
-decides. Parquet gathers rows into groups of at least 2^17, or fewer where they are wide.
+Attributes come in their order, then the class. A number is written as the shortest text that reads back as the same
+float64. A missing value is an empty field in CSV and a null in Parquet. If no format is named, the extension of the
+file decides. Parquet row groups hold at least 2^17 rows, or fewer if the rows are wide.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -26,59 +26,71 @@ from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")
 UNSUPPORTED_ENDINGS = (".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".xlsx")
-"""Endings of tables in formats that rows are not written in."""
+"""File name endings of table formats that are not written."""
 SUPPORTED_FORMATS = "rows are written as CSV or Parquet (.parquet)"
 _ROWS_PER_GROUP = 1 << 17
 _VALUES_PER_GROUP = 1 << 23
 
 
-class RowFile(Protocol):
-    """Where rows go, block by block; every block has the columns and levels of the first."""
+@contextmanager
+def open_rows(output: str | None, output_format: str | None) -> Iterator[_CsvRows | _ParquetRows]:
+    """Yield an object whose `write` takes one block of rows after the other.
 
-    def write(self, columns: Columns) -> None:
-        """Write the next rows; all of them have a class."""
-
-    def finish(self) -> None:
-        """After the last block."""
-
-    def abandon(self) -> None:
-        """In place of `finish`, where something failed: no more bytes."""
+    The rows go to the file `output`, which appears only if the block succeeds, or to the standard output (None or `-`).
+    Every block must have the columns and levels of the first one.
+    """
+    path = None if output == "-" else output
+    by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
+    chosen = output_format or by_ending
+    if chosen not in FORMATS:
+        raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
+    with open_output(path) as file:
+        if chosen == "csv":
+            yield _CsvRows(file)
+            with report_write_errors():
+                file.flush()
+            return
+        rows = _ParquetRows(file)
+        try:
+            yield rows
+            with report_write_errors():
+                rows.finish()
+        except BaseException:
+            rows.abandon()
+            raise
 
 
 class _CsvRows:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._levels: dict[str, pa.Array] = {}
+        """Levels of each categorical column, quoted for CSV; empty before the first block."""
 
     def write(self, columns: Columns) -> None:
-        named = _named(columns)
-        first = not self._levels
-        if first:
+        """Write the next rows, all of which have a class."""
+        by_name = _columns_by_name(columns)
+        is_first = not self._levels
+        if is_first:
             self._levels = {
-                n: LINES.escape(pa.array(c.levels, pa.string()))
-                for n, c in named.items()
-                if isinstance(c, CategoricalColumn)
+                name: LINES.escape(pa.array(column.levels, pa.string()))
+                for name, column in by_name.items()
+                if isinstance(column, CategoricalColumn)
             }
-        fields = [self._fields(name, column) for name, column in named.items()]
+        fields = []
+        for name, column in by_name.items():
+            if isinstance(column, CategoricalColumn):
+                texts = _take_levels(self._levels[name], column)
+            else:
+                texts = _to_float64(column.values).cast(pa.string())
+                if isinstance(column.form, NumberForm) and column.form.decimal == ",":
+                    texts = LINES.escape(pc.replace_substring(texts, ".", ","))
+            fields.append(texts)
         with report_write_errors():
-            if first:
-                self._file.write(LINES.header(list(named)))
-            self._file.write(LINES.join(list(named), fields))
-            self._file.flush()  # whoever reads the pipe gets a block when it is there, and we hear when nobody does
-
-    def _fields(self, name: str, column: Column) -> pa.Array:
-        if isinstance(column, CategoricalColumn):
-            return self._levels[name].take(_indices(column))
-        texts = _numbers(column.values).cast(pa.string())
-        if isinstance(column.form, NumberForm) and column.form.decimal == ",":
-            return LINES.escape(pc.replace_substring(texts, ".", ","))
-        return texts
-
-    def finish(self) -> None:
-        self._file.flush()
-
-    def abandon(self) -> None:
-        """Nothing is held back."""
+            if is_first:
+                self._file.write(LINES.header(list(by_name)))
+            self._file.write(LINES.join(list(by_name), fields))
+            # A reader of a pipe gets every block at once, and a closed pipe is noticed at once.
+            self._file.flush()
 
 
 class _ParquetRows:
@@ -88,19 +100,27 @@ class _ParquetRows:
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, columns: Columns) -> None:
-        named = _named(columns)
-        arrays = [_array(column) for column in named.values()]
-        self._waiting.append(pa.record_batch(arrays, names=list(named)))
+        """Write the next rows, all of which have a class."""
+        by_name = _columns_by_name(columns)
+        arrays = [
+            _take_levels(pa.array(column.levels, pa.string()), column)
+            if isinstance(column, CategoricalColumn)
+            else _to_float64(column.values)
+            for column in by_name.values()
+        ]
+        self._waiting.append(pa.record_batch(arrays, names=list(by_name)))
         n_rows = sum(batch.num_rows for batch in self._waiting)
-        if n_rows >= _ROWS_PER_GROUP or n_rows * len(named) >= _VALUES_PER_GROUP:
+        if n_rows >= _ROWS_PER_GROUP or n_rows * len(by_name) >= _VALUES_PER_GROUP:
             self._write_group()
 
     def finish(self) -> None:
+        """Write the rows that are left, and the footer."""
         self._write_group()
         if self._writer is not None:
             self._writer.close()
 
     def abandon(self) -> None:
+        """Close the writer after a failure without writing anything more."""
         self._stream.abandoned = True
         if self._writer is not None:
             self._writer.close()
@@ -117,47 +137,23 @@ class _ParquetRows:
         self._waiting.clear()
 
 
-@contextmanager
-def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile]:
-    """Yield a place to write rows to: the file `output`, whole or not at all, or stdout (None or `-`)."""
-    path = None if output == "-" else output
-    by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"
-    chosen = output_format or by_ending
-    if chosen not in FORMATS:
-        raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    with open_output(path) as file:
-        rows: RowFile = _ParquetRows(file) if chosen == "parquet" else _CsvRows(file)
-        try:
-            yield rows
-            with report_write_errors():
-                rows.finish()
-        except BaseException:
-            rows.abandon()
-            raise
-
-
-def would_read_as_numbers(levels: Sequence[str]) -> bool:
-    """Return whether a column of these levels would be taken for numbers by whoever reads it."""
-    numbers, other = to_numbers(pa.array(levels, pa.string()), [])
-    return other is None and more_than_two([numbers])
-
-
-def _named(columns: Columns) -> dict[str, Column]:
+def _columns_by_name(columns: Columns) -> dict[str, Column]:
     assert columns.label is not None
     return {**columns.as_read, columns.class_name: columns.label}
 
 
-def _array(column: Column) -> pa.Array:
-    if isinstance(column, CategoricalColumn):
-        return pa.array(column.levels, pa.string()).take(_indices(column))
-    return _numbers(column.values)
+def _take_levels(levels: pa.Array, column: CategoricalColumn) -> pa.Array:
+    """Return the level of each row, null for a missing value."""
+    return levels.take(pa.array(column.codes, mask=column.codes < 0))
 
 
-def _indices(column: CategoricalColumn) -> pa.Array:
-    return pa.array(column.codes, mask=column.codes < 0)
-
-
-def _numbers(values: Any) -> pa.Array:
-    """As float64, NaN as null; + 0.0 makes -0 a 0."""
-    floats = values.astype(np.float64) + 0.0
+def _to_float64(values: Any) -> pa.Array:
+    """Return the numbers as float64 with nulls for NaN."""
+    floats = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     return pa.array(floats, mask=np.isnan(floats))
+
+
+def would_read_as_numbers(levels: Sequence[str]) -> bool:
+    """Return whether a reader of tables would take a column of these levels for numbers."""
+    numbers, non_numeric = to_numbers(pa.array(levels, pa.string()), [])
+    return non_numeric is None and more_than_two([numbers])

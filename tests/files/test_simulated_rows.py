@@ -1,4 +1,4 @@
-"""Tables of rows in both formats, read back as a program would; hostile places."""
+"""Simulated rows written as CSV and Parquet and read back; outputs that fail."""
 
 from __future__ import annotations
 
