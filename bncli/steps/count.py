@@ -20,10 +20,10 @@ from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.counts import counts_summary, write_counts
 from bncli.files.paths import check_data, check_outputs, default_output_path
-from bncli.files.reading.column_builder import sorted_texts
 from bncli.files.reading.column_roles import is_codes_table
-from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, CodesFileBatches
+from bncli.files.reading.rows_by_cuts import CodedBatch, CodedBatches, CodesFileBatches
 from bncli.files.reading.source import Source
+from bncli.files.reading.values import sort_levels
 from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.steps.supplied_files import SuppliedFiles, explain_class_origin
 from bncli.watch import Note, Run, Stage
@@ -107,7 +107,7 @@ def _count_batches(
             break
     in_order = tuple(sorted(parts.values(), key=lambda part: (part.fingerprint, part.n_rows)))
     total = replace(total, missing_tokens=batches.missing_tokens, parts=in_order)
-    return relabelled(total, sorted_texts(batches.labels))
+    return relabelled(total, sort_levels(batches.labels))
 
 
 def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:

@@ -14,10 +14,11 @@ import numpy as np
 
 from bncli.engine.data.number_formats import NumberForm
 from bncli.files.paths import check_outputs
-from bncli.files.reading.column_assembly import are_measured, are_too_many_labels
 from bncli.files.reading.column_roles import (
     DeclaredRoles,
-    looks_like_data,
+    are_too_many_labels,
+    look_like_data,
+    look_measured,
     read_schema_file,
     split_names,
     write_schema_file,
@@ -142,10 +143,10 @@ def _describe(name: str, summary: TableSummary, of_class: ClassCounts | None, so
         if report.type == "constant":
             return replace(report, use=False, reason=f"the class, but {report.reason}")
         if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
-            measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
+            measured = "; it looks like a number" if look_measured(of_class.labels, summary.n_rows) else ""
             return replace(report, use=True, reason=f"the class ({why}){measured}")
         found = summary.columns[report.name]
-        numeric = found.plain or isinstance(found.finding.form, NumberForm)
+        numeric = found.is_plain or isinstance(found.decision.form, NumberForm)
         what = (
             "numbers, not classes"
             if numeric
@@ -175,7 +176,7 @@ def recommend(
 ) -> tuple[list[str], str]:
     """Return notes, and the `fit` line with the typed options and those that this table needs."""
     notes: list[str] = []
-    if looks_like_data(summary.names):
+    if look_like_data(summary.names):
         notes.append("the column names are numbers: is the header missing? --names a,b,c gives one")
     candidates = _candidates(summary, columns)
     proposed = candidates[0] if candidates else None
@@ -189,8 +190,8 @@ def recommend(
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
     # The usual marks of missing values that keep a column from being numbers or dates.
-    findings = [column.finding for name, column in summary.columns.items() if name != summary.class_name]
-    marks = list(dict.fromkeys(mark for finding in findings if finding.meant for mark in finding.marks))
+    decisions = [column.decision for name, column in summary.columns.items() if name != summary.class_name]
+    marks = list(dict.fromkeys(mark for decision in decisions if decision.without_marks for mark in decision.marks))
     if marks:
         notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
     flags = _reading_flags(source)
@@ -268,9 +269,9 @@ def schema_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> Declare
             continue
         left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
         found = summary.columns[column.name]
-        if column.name in summary.ignored or (left_out and not found.finding.meant):
+        if column.name in summary.ignored or (left_out and not found.decision.without_marks):
             lists["ignore"].append(column.name)
-        elif not found.finding.meant and found.finding.form is None:
+        elif not found.decision.without_marks and found.decision.form is None:
             lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
     return DeclaredRoles(None, class_name, summary.roles.weights, **roles)

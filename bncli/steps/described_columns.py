@@ -126,7 +126,7 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Discr
     weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
     if not summary.counted.exact:  # what is learnt must pay on what was kept
         weights *= table.sum() / weights.sum()
-    columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
+    columns = {name: column.take(value) for name, column in summary.decision.attributes.items()}
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
     data = learn_dataset(cells, group_levels=_default_rule() if summary.counted.exact else "off")
     return {
@@ -199,7 +199,7 @@ def _numbers(name: str, summary: ColumnSummary) -> ColumnReport:
     present = ~np.isnan(values)
     median = weighted_median(values[present], (rows * scale)[present])
     low, high = (None if math.isnan(value) else value for value in (summary.low, summary.high))
-    form = summary.finding.form
+    form = summary.decision.form
     shown = [date_text(v, form) if isinstance(form, DateForm) and v is not None else v for v in (low, median, high)]
     kind = "date" if summary.is_date else "numeric"
     missing = int(rows[~present].sum())
@@ -233,16 +233,17 @@ def _verdict(
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
     # What `fit` would say of the column.
-    finding = summary.finding
-    notes = [_without_name(note, report.name) for note in finding.notes if not note.startswith(_ABOUT_MARKS)]
-    if finding.meant:
-        marks = ", ".join(finding.marks)
-        notes.append(f"but for {marks} they would be {finding.meant}" if finding.attributes else f"marks: {marks}")
+    decision = summary.decision
+    notes = [_without_name(note, report.name) for note in decision.notes if not note.startswith(_ABOUT_MARKS)]
+    if decision.without_marks:
+        marks = ", ".join(decision.marks)
+        would_be = f"but for {marks} they would be {decision.without_marks}"
+        notes.append(would_be if decision.attributes else f"marks: {marks}")
     if report.type == "constant":
         tells = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"
         return {"use": tells, "reason": f"{what}{', or missing' if tells else ''}"}
-    if not summary.finding.attributes:
+    if not summary.decision.attributes:
         kind = "date" if report.type == "date" else "identifier"
         return {"type": kind, "use": False, "reason": "; ".join(notes)}
     tells = learnt is None or any(found.attribute.informative for found in learnt.values())

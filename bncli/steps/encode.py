@@ -17,8 +17,8 @@ from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sam
 from bncli.files.paths import check_outputs, default_output_path, refuse_ending
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, find_inputs
 from bncli.files.reading.column_roles import is_codes_table, read_schema_file
+from bncli.files.reading.rows_by_cuts import SampledTable
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import SampledTable
 from bncli.recipe import Recipe
 from bncli.steps.cluster.tasks import reading
 from bncli.steps.run import Stopwatch

@@ -23,7 +23,7 @@ from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summ
 from bncli.files.artifacts.predictors import trials_json
 from bncli.files.artifacts.provenance import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.paths import check_data, check_outputs, default_output_path
-from bncli.files.reading.column_assembly import check_labels, warn_about_numeric_labels
+from bncli.files.reading.column_roles import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import refuse_on_cluster, rows_on_cluster

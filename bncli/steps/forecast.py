@@ -16,9 +16,9 @@ import numpy as np
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.files.artifacts.codes import CodesHeader, read_codes
 from bncli.files.reading.column_roles import assign_roles, is_codes_table
-from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TableHead, read_head
+from bncli.files.reading.training_rows import BUDGET, SAMPLE_ROWS
 from bncli.recipe import Recipe
 from bncli.steps.supplied_files import SuppliedFiles
 
@@ -80,19 +80,19 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
     if coded is not None:
         sizes = {name: n for name, _, n in coded.columns}
     names = [a.name for a in cuts.attributes] if cuts is not None else list(roles.attributes if roles else ())
-    values = head.rows * len(names) * VALUE_BYTES
+    values = head.n_rows * len(names) * VALUE_BYTES
     rounds = 0 if coded is not None else 2 if values > BUDGET else 1
     return Forecast(
         {key: value for key, value in recipe.as_dict().items() if value is not None},
         cuts.class_name if cuts is not None else str(roles.class_name if roles else ""),
-        head.rows,
+        head.n_rows,
         head.exact,
         len(names),
         _tables(names, recipe, supplied, sizes),
         head.n_bytes,
         rounds,
-        expected_memory(head.rows, len(names), values, rounds, recipe),
-        expected_seconds(head.rows, len(names), rounds, recipe),
+        expected_memory(head.n_rows, len(names), values, rounds, recipe),
+        expected_seconds(head.n_rows, len(names), rounds, recipe),
     )
 
 

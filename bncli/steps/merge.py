@@ -11,7 +11,7 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.counts import counts_summary, read_counts, tables_json, write_counts
 from bncli.files.artifacts.cuts import attribute_json
 from bncli.files.paths import check_outputs
-from bncli.files.reading.column_builder import sorted_texts
+from bncli.files.reading.values import sort_levels
 from bncli.watch import Note, Progress, Run
 
 
@@ -63,7 +63,7 @@ def merge(
                 raise BncliError(what, where=path, hint=hint)
             file_of_part |= {part.fingerprint: path for part in other.parts}
         labels_of_files += [set(other.labels)] if other.n_rows else []
-        total = added([total, other], sorted_texts({*total.labels, *other.labels}), decay)
+        total = added([total, other], sort_levels({*total.labels, *other.labels}), decay)
     # A typing error in one file makes a class of its own, so a note lists the classes that are not in every file.
     everywhere = set(total.labels).intersection(*labels_of_files)
     rare = [label for label in total.labels if label not in everywhere]

@@ -20,8 +20,8 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.artifacts.structure import read_structure
+from bncli.files.reading.rows_by_cuts import SampledTable, read_table
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import SampledTable, read_table
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import kind_of
 from bncli.steps.run import with_memory_limit
@@ -101,7 +101,7 @@ class SuppliedFiles(SuppliedParts):
             path, class_name = self.cuts_path, self.cuts.class_name
         run = run._replace(memory=with_memory_limit(run).memory)
         with explain_class_origin(path, class_name):
-            return read_table(replace(source, class_name=class_name), given=self.cuts, seed=recipe.seed or 0, run=run)
+            return read_table(replace(source, class_name=class_name), cuts=self.cuts, seed=recipe.seed or 0, run=run)
 
 
 @contextmanager

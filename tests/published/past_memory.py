@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from bncli.files.reading.sampling import BUDGET
+from bncli.files.reading.training_rows import BUDGET
 from bncli.recipe import Recipe
 from bncli.steps.forecast import BASE_BYTES, VALUE_BYTES, expected_memory, expected_seconds
 from tests.published.pages import read_csv, table, write_csv

@@ -22,6 +22,7 @@ from bncli.files.reading import column_summaries as summary
 from bncli.files.reading.source import Source
 from bncli.steps.describe import DescribeReport, describe
 from bncli.steps.described_columns import ColumnReport, weighted_median
+from tests.batches import blocks_of
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 
@@ -234,7 +235,8 @@ def test_beyond_the_cap_figures_are_near_and_said_to_be_estimates(
 def test_blocks_and_threads_change_nothing(size: int, tmp_path: Path) -> None:
     source = Source((str(SAMPLE / "wine_holes.csv"),))
     first = summary.summarise_table(source)
-    other = summary.summarise_table(source, threads=2, block_size=size)
+    with blocks_of(size):
+        other = summary.summarise_table(source, threads=2)
     for name, found in first.columns.items():
         again = other.columns[name]
         assert found.digest == again.digest

@@ -21,10 +21,10 @@ VALUES = (ROWS[1] - ROWS[0]) * COLUMNS * 4 / 1e6
 CHILD = """
 import sys
 from pathlib import Path
-from bncli.files.reading import sampling
+from bncli.files.reading import training_rows
 budget, *sys.argv = sys.argv[1:]
 if budget:
-    sampling.BUDGET, sampling.SAMPLE_ROWS = int(budget), 1 << 16
+    training_rows.BUDGET, training_rows.SAMPLE_ROWS = int(budget), 1 << 16
 from bncli.__main__ import main
 try:
     main()

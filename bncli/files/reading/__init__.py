@@ -1,15 +1,17 @@
-"""Tables, from bytes to `Columns`. Each step uses only modules above it in this list.
+"""Tables, from bytes to `Columns`. Each module uses only modules above it in this list.
 
-source              what to read: paths, and what the user says about missing values, dates and bad rows
-byte_streams        find the files, decompress them, decode their text
-csv_text            cut text into blocks of whole rows; the header; malformed rows
-numbers, dates, values   what a text means: decimal marks, percentages, dates, missing values
+source              what to read and how, and the row blocks in which tables are read
+byte_streams        the files of a table, decompressed and decoded
+numbers, dates      numbers and dates written as text
+values              texts to numbers, dates, levels and codes; values that do not fit
+csv_text            text files: header, blocks of whole rows, malformed rows
+arrow_files         Parquet and Arrow files: the same row blocks from record batches
+table               several files as one table; blocks are parsed on several threads, in order
+column_roles        which column is the class, which are attributes, which holds the row weights
 column_builder      one column while its rows arrive block by block and its type is still open
-arrow_files         the same blocks out of Parquet and Arrow files
-column_roles        which column is the class, which are attributes, which weigh the rows
-table               several files as one table of parsed blocks; blocks are parsed on several threads, in order
-column_meaning      columns that are dates, percentages, identifiers or leaks, and the notes about them
-training_rows       a table to learn from: two rounds where it does not fit into memory, types found over all rows
-rows_by_schema      rows to test or to score, read and encoded as a model's schema says
+column_meaning      columns that are dates, percentages, identifiers or codes, and the notes about them
+training_rows       a table to learn from, with types found over all rows; a sample if it does not fit in memory
+rows_by_schema      rows to test or to score, encoded as a model's schema says
+rows_by_cuts        rows to count, and the second pass over a table that does not fit in memory, encoded by given cuts
 column_summaries    the counts behind `bncli describe`
 """

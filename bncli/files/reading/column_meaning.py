@@ -1,27 +1,24 @@
-"""What becomes of each column of a table to learn from, found over all rows: numbers, parts of dates, names, nothing.
+"""What each column of a training table becomes: numbers, parts of dates, names, or nothing to learn from.
 
-A column that nobody has named is left out where more than half of its rows, and more than 20, have a value of their
-own. All that is guessed is told.
+Every guess is reported in a note, one note for each kind of guess.
 
-Columns of text that a few values keep from being numbers or dates, and marks that usually mean a missing value.
-
-They stay what they are, for that is what the file says; the user is told what else they might be. Conventions: at least
-90 % of the different values, and at least 20 of them, must be numbers or dates.
-
-Whether a column of text holds dates, or numbers in a national form: what every one of its values agrees on.
-
-Conventions: more than two different values are needed, as for numbers; dates with day, month and year in three numbers
-are day first if every value can be read so, whatever parts the numbers, else month first; one column has one shape of
-dates, the zone and the time of the day apart, unless the user names the order of day and month.
-
-What is said of the columns of a table to learn from: a note for each kind of guess, however many columns.
+- Text is recognised as dates, or as numbers in a national form, if all of its values agree on one form. More than two
+  distinct values are needed, as for plain numbers. Dates of three numbers with the year last are day first if all
+  values can be read so, else month first. All dates of a column must have the same shape, except for the time of day
+  and the zone, unless the user states the order of day and month.
+- Numbers with a few words among them ("k.A.", "<5") are numbers, and the words are missing values.
+- Text that is nearly numbers or dates stays text, and the note names an exception. At least 90 % of the distinct
+  values, and at least 20, must be numbers or dates. The same holds for marks that usually mean a missing value ("-").
+- A column whose type the user does not state is left out if more than half of its rows, and more than 20, have
+  distinct texts.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,500 +28,164 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Column, NumericColumn
 from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form, NumberForm
-from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.kernels.arrays import Mask
 from bncli.errors import BncliError
-from bncli.files.reading.column_builder import ColumnBuilder, distinct_levels, more_than_two, suspected_numbers
+from bncli.files.reading.column_builder import MOSTLY, CodedTexts, ColumnBuilder, more_than_two
 from bncli.files.reading.column_roles import ColumnRoles, missing_column, split_names
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import (
     find_form,
+    fits_by_form,
     fitting_forms,
     has_leading_zeros,
     look_like_codes,
-    nearest_fit,
     to_numbers,
 )
 from bncli.files.reading.source import MissingTokens, Source, ValueKind
 from bncli.files.reading.table import Table
-from bncli.files.reading.values import parts_of_dates, read_distinct
+from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_form
 from bncli.watch import Note, Watch
 
-_LEAST_SHARE = 0.9
-_LEAST_NUMBER = 20
-_NEAR_MISSES_N_TRIED = 64
-_N_SHOWN = 40
 MARKS = (
     *("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"),
     *("-", "--", "---", "."),
 )
-"""Other than the usual words for no value, which are often one: none, unknown."""
-
-
-class SuspectedFormat(NamedTuple):
-    """What the values of a column nearly are, and the note about it (empty: there is nothing to say)."""
-
-    why: str
-    note: str = ""
-
-
+"""Texts that usually mean a missing value. Words such as "none" and "unknown" may be values, so they are not here."""
+MOST_WORDS = 3
+"""Distinct texts among numbers that are taken for words of missing values."""
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
-_RECOGNITION_N_TRIED = 64
+_MIN_NEAR_MISSES = 20
+_MIN_SHORT_DATES = 6
+"""Distinct dates with years of two digits; fewer may be any numbers with dots."""
+_MIN_IDENTIFIER_LEVELS = 20
+_IDENTIFIER_SHARE = 0.9
+_WORDS_OF_FREE_TEXT = 4
+_MAX_CODES = 10
+_N_SAMPLED, _N_SAMPLED_INTEGERS = 64, 4096
+_N_SHOWN, _N_NAMED = 40, 20
 _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
     "dmy": ("day", "month", "year"),
     "mdy": ("month", "day", "year"),
     "ymd": ("year", "month", "day"),
     "yymd": ("year", "month", "day"),
 }
-MOST_WORDS = 3
-"""Different texts among numbers that are taken for words of missing values."""
-_FEWEST_SHORT_DATES = 6
-"""Different dates with years of two digits: fewer may be any numbers with dots."""
 
 
 class RecognizedFormat(NamedTuple):
-    """The form of a column's values, in words, and the other reading that fits as well (empty: none does)."""
+    """The form of a column's values, its description, and the option for another form that fits (empty: none does)."""
 
     form: Form
-    words: str
-    instead: str = ""
-
-
-_MAX_CODES = 10
-_NOTES_N_TRIED = 4096
-_N_NAMED = 20
-
-
-class ColumnNotes:
-    """Collects what was found; `lines` says it."""
-
-    def __init__(self) -> None:
-        self.doubts: list[str] = []
-        self.codes: list[str] = []
-        """Columns of digits with leading zeros."""
-        self.padded: list[str] = []
-        """Columns of numbers, some with leading zeros."""
-        self.dates_without_parts: list[str] = []
-        self._dates: dict[str, list[str]] = {}
-        self._numbers: dict[str, list[str]] = {}
-        self._taken: list[str] = []
-        self._left_out: dict[str, list[str]] = {}
-        self._marks: dict[str, list[str]] = {}
-        self._spoilt: dict[str, list[str]] = {}
-        self._words: dict[str, list[str]] = {}
-        self._integers: list[str] = []
-
-    def look_for_codes(self, name: str, values: NDArray[Any]) -> None:
-        """Remembers a column of integers of at most 10 different values."""
-        if all(_few_integers(sample) for sample in (values[:_NOTES_N_TRIED], values)):
-            self._integers.append(name)
-
-    def mark(self, name: str, marks: Sequence[str], meant: str) -> None:
-        """Record that a column holds marks of missing values; without them it is `meant` (empty: names)."""
-        for mark in marks:
-            self._marks.setdefault(mark, []).append(name)
-        if meant:
-            self._spoilt.setdefault(meant, []).append(name)
-
-    def missing_words(self, name: str, words: Sequence[str]) -> None:
-        """Record the words of a column of numbers that are read as missing values."""
-        for word in words:
-            self._words.setdefault(word, []).append(name)
-
-    def leave_out(self, name: str, why: str) -> None:
-        self._left_out.setdefault(why, []).append(name)
-
-    def number(self, name: str, meaning: RecognizedFormat) -> None:
-        instead = f" ({meaning.instead} reads the marks the other way)" if meaning.instead else ""
-        self._numbers.setdefault(f"{meaning.words}{instead}", []).append(name)
-
-    def date(self, name: str, meaning: RecognizedFormat, parts: Sequence[str], taken: Sequence[str]) -> None:
-        """Record that a date column was expanded into these parts, and which names were already taken."""
-        assert isinstance(meaning.form, DateForm)
-        self._taken += taken
-        if not parts:
-            self.dates_without_parts.append(name)
-            return
-        instead = f"; {meaning.instead} fits too" if meaning.instead else ""
-        endings = ", ".join(part.removeprefix(name) for part in parts)
-        self._dates.setdefault(f"{endings} (read as {meaning.words}{instead})", []).append(name)
-
-    def lines(self) -> list[Note]:
-        """Return the notes, those of most columns first."""
-        found = [
-            f"left out as {why}: {_named(names)} (--categorical NAME keeps one)"
-            for why, names in self._left_out.items()
-        ]
-        if self._words:
-            places = "; ".join(f"'{_shortened(word)}' in {_named(names)}" for word, names in self._words.items())
-            found.append(f"words among numbers are read as missing: {places} (--categorical NAME keeps them as names)")
-        found += self._about_marks()
-        found += self.doubts
-        for what, names in self._dates.items():
-            column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
-            found.append(f"date {column} {_named(names)} {was} expanded into {what}")
-        if self._taken:
-            found.append(f"parts of dates left out because columns have their names: {_named(self._taken)}")
-        if self.dates_without_parts:
-            found.append(f"left out as dates that do not vary: {_named(self.dates_without_parts)}")
-        found += [f"read as numbers with {what}: {_named(names)}" for what, names in self._numbers.items()]
-        if self.codes:
-            found.append(f"read as codes because of leading zeros: {_named(self.codes)} (else --numeric NAME)")
-        if self.padded:
-            what = "read as numbers although some have leading zeros"
-            found.append(f"{what}: {_named(self.padded)} (if they are codes: --categorical NAME)")
-        if self._integers:
-            what = f"integers with at most {_MAX_CODES} different values are read as numbers"
-            found.append(f"{what}: {_named(self._integers)} (if they are codes: --categorical NAME)")
-        return [Note(line) for line in found]
-
-    def _about_marks(self) -> list[str]:
-        """Return one note for all columns, with the option that makes the marks missing."""
-        if not self._marks:
-            return []
-        places = "; ".join(f"'{mark}' in {_named(names)}" for mark, names in self._marks.items())
-        options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self._marks)
-        then = "".join(f", and {_named(names)} {what}" for what, names in self._spoilt.items())
-        return [f"values that may mean missing: {places} ({options} makes them missing{then})"]
-
-
-_MIN_IDENTIFIER_LEVELS = 20
-_UNIQUE_SHARE = 0.9
-_WORDS_OF_TEXT = 4
+    description: str
+    alternative: str = ""
 
 
 class ColumnDecision(NamedTuple):
-    """What becomes of one column: the attributes (none: it is left out), the form it was found in, what is told.
+    """What becomes of one column.
 
-    marks: its values that may mean missing ones; meant: what it is but for them, numbers or dates (empty: names).
+    attributes: empty if the column is left out. form: of its values, None if they are plain. marks: its values that
+    may mean missing. without_marks: what the column would be without these marks: numbers, dates, or empty for names.
     """
 
     attributes: dict[str, Column]
     form: Form | None
     notes: tuple[str, ...]
     marks: tuple[str, ...]
-    meant: str
-
-
-class _Finder:
-    """Takes column after column; `attributes` and `notes` are what has been found so far.
-
-    n_rows: where not all rows are at hand, how many there are, by the number of different values at hand.
-    """
-
-    def __init__(self, keep: Mask, roles: ColumnRoles, table: Table, source: Source, n_rows: int | None = None) -> None:
-        self.attributes: dict[str, Column] = {}
-        self.notes = ColumnNotes()
-        self.form: Form | None = None
-        self.marks: Sequence[str] = ()
-        self.meant = ""
-        """Of the last column taken, as the two before."""
-        self._n_rows = len(keep) if n_rows is None else n_rows
-        self._dates: set[str] = set()
-        self._keep, self._roles, self._table, self._source = keep, roles, table, source
-        self._tokens = MissingTokens.of(source.missing_tokens)
-
-    def take(self, name: str, column: ColumnBuilder) -> None:
-        form = self.form = column.want.form
-        if isinstance(form, DateForm):
-            self._take_dates(name, column.numeric().values, RecognizedFormat(form, "stored"))
-        elif column.want.kind is not ValueKind.TEXT or form is not None:
-            self._take_numbers(name, column.numeric().values, form)
-        elif name in self._roles.categorical:
-            self.attributes[name] = column.categorical()
-        else:
-            self._take_text(name, column)
-
-    def _take_numbers(self, name: str, values: NDArray[np.generic], form: Form | None) -> None:
-        self.attributes[name] = NumericColumn(values, form)
-        if name not in self._roles.numeric:
-            self.notes.look_for_codes(name, values)
-
-    def _take_text(self, name: str, column: ColumnBuilder) -> None:
-        """Dates, numbers in a national form, names, or nothing that can be learnt from."""
-        if column.leading_zeros and column.non_numeric is None:
-            self._take_codes(name, column)
-            return
-        meaning = meaning_of(name, column.texts(), self._tokens, self._source, self._table.delimiter)
-        if meaning is None and self._table.delimiter is not None:
-            meaning = numbers_with_words(column, self._tokens, self._source, self._table.delimiter)
-        if meaning is None:
-            if column.difference is not None and not column.leading_zeros:
-                raise column.difference
-            levels = distinct_levels(column.texts(), self._tokens.text)
-            self._keep_names(name, column, self._doubt(name, column, levels))
-            return
-        form = self.form = meaning.form
-
-        def read(texts: pa.Array) -> Array:
-            return read_distinct(form, texts, self._tokens.number)[0]
-
-        values = column.numeric(read).values
-        if isinstance(form, DateForm):
-            self._take_dates(name, values, meaning)
-        else:
-            self.notes.missing_words(name, form.words)
-            if meaning.words:
-                self.notes.number(name, meaning)
-            self._take_numbers(name, values, form)
-
-    def _take_codes(self, name: str, column: ColumnBuilder) -> None:
-        """Numbers with leading zeros: codes or, if they do not look so, numbers after all."""
-        texts, counts = column.count(self._tokens.number)
-        is_number = more_than_two([to_numbers(texts, ())[0]])
-        if not is_number or look_like_codes(texts, counts):
-            self.notes.codes += [name] if is_number else []
-            self._keep_names(name, column, "")
-        else:
-            self.notes.padded.append(name)
-            self._take_numbers(name, column.numeric().values, None)
-
-    def _keep_names(self, name: str, column: ColumnBuilder, why: str) -> None:
-        """Name, unless most rows have their own; `why` says why that may be so, if anything is known."""
-        levels = distinct_levels(column.texts(), self._tokens.text)
-        if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > self._n_rows:
-            self.notes.leave_out(name, why or _nature(*column.count(self._tokens.text)))
-        else:
-            self.attributes[name] = column.categorical()
-
-    def _doubt(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
-        """Return what the column might have been meant to be, which is noted; empty if it is just names."""
-        self.marks = marks = marks_among(levels)
-        if marks:
-            rest = distinct_levels(levels, [*self._tokens.number, *marks])
-            self.meant = meant = self._meant(name, rest)
-            self.notes.mark(name, marks, meant)
-            if meant:
-                return f"{meant} but for marks of missing values"
-        doubts = suspected_numbers(name, column.non_numeric, column.blocks, self._tokens)
-        self.notes.doubts += doubts
-        if doubts:
-            return "numbers but for a few values"
-        present = distinct_levels(levels, self._tokens.number)
-        miss = near_miss(name, present, text_file=self._table.delimiter is not None, dates=self._source.dates)
-        self.notes.doubts += [miss.note] if miss and miss.note else []
-        return miss.why if miss else ""
-
-    def _meant(self, name: str, rest: pa.Array) -> str:
-        """Return what the values besides marks of missing ones are."""
-        delimiter = self._table.delimiter
-        if delimiter is not None and plain_numbers(rest):
-            return "numbers"
-        meaning = meaning_of(name, rest, self._tokens, self._source, delimiter)
-        return "" if meaning is None else "dates" if isinstance(meaning.form, DateForm) else "numbers"
-
-    def _take_dates(self, name: str, seconds: NDArray[np.generic], meaning: RecognizedFormat) -> None:
-        assert isinstance(meaning.form, DateForm)
-        found = parts_of_dates(np.asarray(seconds, np.float64), meaning.form, self._keep)
-        self._dates.add(name)
-        wanted = {part: c for part, c in found.items() if part not in self._roles.ignored_parts}
-        taken = [part for part in wanted if part in self._table.names]
-        self.attributes |= {part: c for part, c in wanted.items() if part not in taken}
-        self.notes.date(name, meaning, [part for part in wanted if part not in taken], taken)
-
-    def check_ignored(self, where: str) -> None:
-        """Raise BncliError for a part of dates that is ignored or declared numeric in a column without dates."""
-        said = self._roles.ignored_parts | self._roles.numeric
-        for name in sorted(said.difference(self._table.names)):
-            if name.rpartition(".")[0] not in self._dates | {*split_names(self._source.ignore, self._table.names)}:
-                raise missing_column(name, self._table.names, where)
-
-    def told(self, where: str, watch: Watch) -> dict[str, Column]:
-        """Return the attributes; an error if there is none."""
-        lines = self.notes.lines()
-        if not self.attributes:
-            what = "there is no attribute left: all columns but the class look like identifiers"
-            if self.notes.dates_without_parts:
-                what = "there is no attribute left: identifiers, and dates that do not vary"
-            raise BncliError(
-                what, where=where, hint="; ".join((*self.notes.doubts[:1], "--categorical NAME keeps one"))
-            )
-        for line in lines:
-            watch(line)
-        return self.attributes
-
-
-def numbers_with_words(
-    column: ColumnBuilder, tokens: MissingTokens, source: Source, delimiter: str
-) -> RecognizedFormat | None:
-    """Return the form of a column of numbers in which a few words stand, such as "k.A." or "<5"; None if it is none.
-
-    Conventions: at most three different words, in at most 10 % of the rows with a value; more than two different
-    numbers, which are no codes with leading zeros. A number or a date written in another way than the rest is no word.
-    """
-    start = distinct_levels(column.texts().slice(0, _RECOGNITION_N_TRIED), tokens.number)
-    if not any(int((~fits).sum()) <= MOST_WORDS for fits in _numbers_among(start, source)):
-        return None  # most columns of text end here
-    texts, counts = column.count(tokens.number)
-    for fits in _numbers_among(texts, source):
-        n_words = int((~fits).sum())
-        if not 0 < n_words <= MOST_WORDS or counts[fits].sum() < _LEAST_SHARE * counts.sum():
-            continue
-        words, numbers = texts.filter(pa.array(~fits)), texts.filter(pa.array(fits))
-        if not _are_words(words) or (has_leading_zeros(numbers) and look_like_codes(numbers, counts[fits])):
-            return None
-        is_plain = to_numbers(numbers, ())[1] is None and source.decimal != ","
-        found = RecognizedFormat(NumberForm("."), "") if is_plain else _numbers(numbers, source.decimal, delimiter)
-        if found is None or not more_than_two([read_distinct(found.form, numbers, ())[0]]):
-            continue
-        assert isinstance(found.form, NumberForm)
-        return found._replace(form=replace(found.form, words=tuple(sorted(words.to_pylist()))))
-    return None
-
-
-def _numbers_among(texts: pa.Array, source: Source) -> list[Mask]:
-    """Return which texts are plain numbers, and which are numbers in a national form."""
-    plain = [] if source.decimal == "," else [~np.isnan(to_numbers(texts, ())[0])]
-    return [*plain, nearest_fit(texts)[-1][1]]
-
-
-def _are_words(texts: pa.Array) -> bool:
-    """Return whether none of the texts is a number or a date in any form, beside any sign."""
-    if any(to_seconds(texts, order)[1].any() for order in DATE_ORDERS):
-        return False
-    return not any(nearest_fit(texts.slice(i, 1))[-1][1].any() for i in range(len(texts)))
-
-
-def marks_among(levels: pa.Array) -> list[str]:
-    """Return the values that usually mean a missing one; a hyphen beside a plus is a sign."""
-    found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
-    signs = bool(found) and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py()
-    return [mark for mark in found if not (signs and not mark.strip("-"))]
-
-
-def plain_numbers(levels: pa.Array) -> bool:
-    """Return whether the values would make a column of numbers."""
-    numbers, wrong = to_numbers(levels, ())
-    return wrong is None and more_than_two([numbers])
-
-
-def near_miss(name: str, levels: pa.Array, *, text_file: bool, dates: str) -> SuspectedFormat | None:
-    """Return what the values, different ones and none missing, nearly are; None if they are just text."""
-    if len(levels) < _LEAST_NUMBER:
-        return None
-    for sample in (levels.slice(0, _NEAR_MISSES_N_TRIED), levels):
-        fits = [("dates", to_seconds(sample, order)[1]) for order in DATE_ORDERS]
-        fits += nearest_fit(sample) if text_file else []
-        what, fitting = max(fits, key=lambda fit: int(fit[1].sum()))
-        if fitting.mean() < (_LEAST_SHARE if sample is levels else 0.5) or fitting.sum() < _LEAST_NUMBER:
-            return None
-    others = levels.filter(pa.array(~fitting))
-    if len(others):
-        other = _shortened(others[0].as_py())
-        note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
-        return SuspectedFormat(f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing")
-    return _whole_miss(name, what, levels.to_pylist(), dates)
-
-
-def _whole_miss(name: str, what: str, texts: Sequence[str], dates: str) -> SuspectedFormat:
-    """Return why a column all of whose values are dates, or numbers, was not taken for such."""
-    if what != "dates":
-        note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
-        return SuspectedFormat("numbers with contradictory marks", note)
-    if dates == "off":
-        return SuspectedFormat("dates (--dates off)")
-    first = shape_of(texts[0])
-    other = next((text for text in texts if shape_of(text) != first), texts[-1])
-    note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
-    return SuspectedFormat("dates in several forms", note)
-
-
-def meaning_of(
-    name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
-) -> RecognizedFormat | None:
-    """Return what the texts of a column, each of them once, are; None if they are just text.
-
-    `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
-    """
-    first = distinct_levels(texts.slice(0, _RECOGNITION_N_TRIED), tokens.number)
-    if len(first) <= 2 and len(texts) <= _RECOGNITION_N_TRIED:
-        return None
-    if not pc.all(pc.match_substring_regex(first, "[0-9]")).as_py():
-        # no form of a number or a date goes without a digit, and most columns of text end here
-        return None
-    numbers = delimiter is not None and bool(fitting_forms(first, source.decimal))
-    if not numbers and not _fitting_orders(first, source.dates):
-        return None
-    present = distinct_levels(texts, tokens.number)
-    found = _numbers(present, source.decimal, delimiter) if numbers and delimiter is not None else None
-    found = found or _dates(name, present, source.dates)
-    if found is None or not more_than_two([read_distinct(found.form, present, ())[0]]):
-        return None
-    return found
-
-
-def _fitting_orders(texts: pa.Array, asked: str) -> list[DateOrder]:
-    if not len(texts) or asked == "off":
-        return []
-    return [order for order in _orders(texts, asked) if to_seconds(texts, order)[1].all()]
-
-
-def _orders(texts: pa.Array, asked: str) -> tuple[DateOrder, ...]:
-    """Return the orders that may be, the likelier first."""
-    shape = shape_of(texts[0].as_py())
-    if shape == "time":
-        return ("time",)
-    if asked != "auto":
-        return ("dmy",) if asked == "dmy" else ("mdy",)
-    if shape is None or not are_of_shape(texts, shape):
-        return ()
-    if shape == "two-digit year":
-        return ("dmy", "mdy", "yymd")
-    return ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
-
-
-def _numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:
-    found = find_form(texts, decimal, delimiter)
-    if found is None:
-        return None
-    form = found.form
-    mark = {".": "point", ",": "comma"}[form.decimal]
-    other = {".": ",", ",": "."}[form.decimal]
-    words = f"a decimal {mark}" + (f" and the sign {form.affix}" if form.affix else "")
-    return RecognizedFormat(form, words, f"--decimal {other}" if found.either else "")
-
-
-def _dates(name: str, texts: pa.Array, asked: str) -> RecognizedFormat | None:
-    orders = _fitting_orders(texts, asked)
-    if not orders:
-        return None
-    if asked == "auto" and len(texts) < _FEWEST_SHORT_DATES and shape_of(texts[0].as_py()) == "two-digit year":
-        return None
-    instead = f"--dates {orders[1]}" if "mdy" in orders[1:] else ""
-    return RecognizedFormat(DateForm(name, "days", orders[0]), _in_words(texts, orders[0]), instead)
-
-
-def _in_words(texts: pa.Array, order: DateOrder) -> str:
-    """Return how the dates are written: day.month.year and time."""
-    if order == "time":
-        return "times of the day"
-    first = texts[0].as_py()
-    shape = shape_of(first)
-    mark = next((c for c in first if not c.isdigit()), "")
-    clock = " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
-    years = ", years 1970 to 2069" if shape == "two-digit year" else ""
-    words = "with names of months" if "name" in str(shape) else mark.join(_PARTS_IN_ORDER[order])
-    return f"{words}{clock}{years}"
+    without_marks: str
 
 
 def find_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
 ) -> dict[str, Column]:
-    """Return the attributes by name, in the table's order; `keep` marks the rows that count."""
-    finder = _Finder(keep, roles, table, source)
+    """Return the attributes by name, in the order of the table; `keep` is a mask of the usable rows."""
+    interpreter = _ColumnInterpreter(keep, roles, table, source)
     for name in roles.attributes:
-        finder.take(name, columns[name])
-    finder.check_ignored(table.name)
-    return finder.told(table.name, watch)
+        interpreter.take(name, columns[name])
+    # A part that the user ignores or declares numeric must come from a column of dates.
+    date_columns = interpreter.date_columns | {*split_names(source.ignore, table.names)}
+    for name in sorted((roles.ignored_parts | roles.numeric).difference(table.names)):
+        if name.rpartition(".")[0] not in date_columns:
+            raise missing_column(name, table.names, table.name)
+    notes = interpreter.notes
+    if not interpreter.attributes:
+        what = "there is no attribute left: all columns but the class look like identifiers"
+        if notes.constant_dates:
+            what = "there is no attribute left: identifiers, and dates that do not vary"
+        hint = "; ".join((*notes.near_misses[:1], "--categorical NAME keeps one"))
+        raise BncliError(what, where=table.name, hint=hint)
+    for line in notes.lines():
+        watch(Note(line))
+    return interpreter.attributes
 
 
-def find_one(
-    name: str, column: ColumnBuilder, n_shown: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
+def decide_column(
+    name: str, column: ColumnBuilder, n_present: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
 ) -> ColumnDecision:
-    """As `find_attributes` for a single column, of which `n_shown` of about `n_rows` rows are at hand."""
-    finder = _Finder(np.ones(n_shown, np.bool_), roles, table, source, n_rows)
-    finder.take(name, column)
-    notes = tuple(note.text for note in finder.notes.lines())
-    return ColumnDecision(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
+    """Return what `find_attributes` would make of a single column, of which `n_present` of `n_rows` rows are here."""
+    interpreter = _ColumnInterpreter(np.ones(n_present, np.bool_), roles, table, source, n_rows)
+    interpreter.take(name, column)
+    return ColumnDecision(
+        interpreter.attributes,
+        interpreter.form,
+        tuple(interpreter.notes.lines()),
+        tuple(interpreter.marks),
+        interpreter.without_marks,
+    )
+
+
+def _by_reason() -> dict[str, list[str]]:
+    return defaultdict(list)
+
+
+@dataclass
+class _ColumnNotes:
+    """The guesses about columns: for each kind of guess its columns, by their description if there are several."""
+
+    left_out: dict[str, list[str]] = field(default_factory=_by_reason)
+    words: dict[str, list[str]] = field(default_factory=_by_reason)
+    marks: dict[str, list[str]] = field(default_factory=_by_reason)
+    without_marks: dict[str, list[str]] = field(default_factory=_by_reason)
+    near_misses: list[str] = field(default_factory=list)
+    """Whole sentences, one per column."""
+    dates: dict[str, list[str]] = field(default_factory=_by_reason)
+    taken_parts: list[str] = field(default_factory=list)
+    constant_dates: list[str] = field(default_factory=list)
+    numbers: dict[str, list[str]] = field(default_factory=_by_reason)
+    codes: list[str] = field(default_factory=list)
+    padded: list[str] = field(default_factory=list)
+    """Columns of numbers, some with leading zeros."""
+    few_integers: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Return the notes, the kinds that concern most columns first."""
+        lines = [
+            f"left out as {why}: {_named(names)} (--categorical NAME keeps one)" for why, names in self.left_out.items()
+        ]
+        if self.words:
+            places = "; ".join(f"'{_shortened(word)}' in {_named(names)}" for word, names in self.words.items())
+            lines.append(f"words among numbers are read as missing: {places} (--categorical NAME keeps them as names)")
+        if self.marks:
+            places = "; ".join(f"'{mark}' in {_named(names)}" for mark, names in self.marks.items())
+            options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
+            then = "".join(f", and {_named(names)} {what}" for what, names in self.without_marks.items())
+            lines.append(f"values that may mean missing: {places} ({options} makes them missing{then})")
+        lines += self.near_misses
+        for what, names in self.dates.items():
+            column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
+            lines.append(f"date {column} {_named(names)} {was} expanded into {what}")
+        if self.taken_parts:
+            lines.append(f"parts of dates left out because columns have their names: {_named(self.taken_parts)}")
+        if self.constant_dates:
+            lines.append(f"left out as dates that do not vary: {_named(self.constant_dates)}")
+        lines += [f"read as numbers with {what}: {_named(names)}" for what, names in self.numbers.items()]
+        if self.codes:
+            lines.append(f"read as codes because of leading zeros: {_named(self.codes)} (else --numeric NAME)")
+        if self.padded:
+            what = "read as numbers although some have leading zeros"
+            lines.append(f"{what}: {_named(self.padded)} (if they are codes: --categorical NAME)")
+        if self.few_integers:
+            what = f"integers with at most {_MAX_CODES} different values are read as numbers"
+            lines.append(f"{what}: {_named(self.few_integers)} (if they are codes: --categorical NAME)")
+        return lines
 
 
 def _named(names: Sequence[str]) -> str:
@@ -536,20 +197,335 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
 
 
-def _few_integers(values: NDArray[Any]) -> bool:
+class _ColumnInterpreter:
+    """Takes one column after the other, and collects attributes and notes.
+
+    keep: mask of the usable rows. n_rows: rows of the table, if only a part of them is here.
+    """
+
+    def __init__(self, keep: Mask, roles: ColumnRoles, table: Table, source: Source, n_rows: int | None = None) -> None:
+        self.attributes: dict[str, Column] = {}
+        self.notes = _ColumnNotes()
+        self.date_columns: set[str] = set()
+        self.form: Form | None = None
+        """Of the last column, as are `marks` and `without_marks` of `ColumnDecision`."""
+        self.marks: Sequence[str] = ()
+        self.without_marks = ""
+        self._n_rows = len(keep) if n_rows is None else n_rows
+        self._keep, self._roles, self._table, self._source = keep, roles, table, source
+        self._tokens = MissingTokens.of(source.missing_tokens)
+
+    def take(self, name: str, column: ColumnBuilder) -> None:
+        form = self.form = column.request.form
+        if isinstance(form, DateForm):
+            self._add_dates(name, column.numeric().values, RecognizedFormat(form, "stored"))
+        elif column.request.kind is not ValueKind.TEXT or form is not None:
+            self._add_numbers(name, column.numeric().values, form)
+        elif name in self._roles.categorical:
+            self.attributes[name] = column.categorical()
+        elif column.has_leading_zeros and column.non_numeric is None:
+            texts, counts = column.count(self._tokens.number)
+            is_number = more_than_two([to_numbers(texts, ())[0]])
+            if is_number and not look_like_codes(texts, counts):
+                self.notes.padded.append(name)
+                self._add_numbers(name, column.numeric().values, None)
+            else:
+                self.notes.codes += [name] if is_number else []
+                self._add_names(name, column, explain=False)
+        else:
+            self._take_text(name, column)
+
+    def _take_text(self, name: str, column: ColumnBuilder) -> None:
+        """Add a column of text as dates, as numbers in a national form or with words, or as names."""
+        delimiter = self._table.delimiter
+        recognized = recognize_format(name, column.texts(), self._tokens, self._source, delimiter)
+        if recognized is None and delimiter is not None:
+            recognized = recognize_numbers_with_words(column, self._tokens, self._source, delimiter)
+        if recognized is None:
+            if column.difference is not None and not column.has_leading_zeros:
+                raise column.difference
+            self._add_names(name, column, explain=True)
+            return
+        form = self.form = recognized.form
+        values = column.numeric(form).values
+        if isinstance(form, DateForm):
+            self._add_dates(name, values, recognized)
+            return
+        for word in form.words:
+            self.notes.words[word].append(name)
+        if recognized.description:
+            other = recognized.alternative
+            instead = f" ({other} reads the marks the other way)" if other else ""
+            self.notes.numbers[f"{recognized.description}{instead}"].append(name)
+        self._add_numbers(name, values, form)
+
+    def _add_numbers(self, name: str, values: NDArray[np.generic], form: Form | None) -> None:
+        self.attributes[name] = NumericColumn(values, form)
+        # A short sample decides most columns.
+        samples = (values[:_N_SAMPLED_INTEGERS], values)
+        if name not in self._roles.numeric and all(_are_few_integers(sample) for sample in samples):
+            self.notes.few_integers.append(name)
+
+    def _add_dates(self, name: str, seconds: NDArray[np.generic], recognized: RecognizedFormat) -> None:
+        assert isinstance(recognized.form, DateForm)
+        self.date_columns.add(name)
+        parts = expand_dates(np.asarray(seconds, np.float64), recognized.form, self._keep)
+        parts = {part: column for part, column in parts.items() if part not in self._roles.ignored_parts}
+        self.notes.taken_parts += [part for part in parts if part in self._table.names]
+        parts = {part: column for part, column in parts.items() if part not in self._table.names}
+        self.attributes |= parts
+        if not parts:
+            self.notes.constant_dates.append(name)
+            return
+        instead = f"; {recognized.alternative} fits too" if recognized.alternative else ""
+        endings = ", ".join(part.removeprefix(name) for part in parts)
+        self.notes.dates[f"{endings} (read as {recognized.description}{instead})"].append(name)
+
+    def _add_names(self, name: str, column: ColumnBuilder, *, explain: bool) -> None:
+        """Add a column of names, or leave it out if most rows have their own text.
+
+        explain: whether to note what else the column might have been meant to be.
+        """
+        levels = distinct_levels(column.texts(), self._tokens.text)
+        reason = self._explain_text(name, column, levels) if explain else ""
+        if len(levels) <= _MIN_IDENTIFIER_LEVELS or 2 * len(levels) <= self._n_rows:
+            self.attributes[name] = column.categorical()
+            return
+        if not reason:
+            texts, counts = column.count(self._tokens.text)
+            blanks = pc.count_substring(texts, " ").to_numpy(zero_copy_only=False)
+            if blanks.mean() >= _WORDS_OF_FREE_TEXT - 1:
+                reason = "free text"
+            elif len(texts) >= _IDENTIFIER_SHARE * counts.sum():
+                reason = "identifiers"
+            else:
+                reason = "names of too many values"
+        self.notes.left_out[reason].append(name)
+
+    def _explain_text(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
+        """Note what a column of text is except for a few values, and return it; return "" if it is just names."""
+        marks = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
+        if marks and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py():
+            marks = [mark for mark in marks if mark.strip("-")]  # beside a plus, a hyphen is a minus
+        self.marks, self.without_marks = marks, ""
+        if marks:
+            others = distinct_levels(levels, [*self._tokens.number, *marks])
+            if self._table.delimiter is not None and are_plain_numbers(others):
+                self.without_marks = "numbers"
+            else:
+                recognized = recognize_format(name, others, self._tokens, self._source, self._table.delimiter)
+                if recognized is not None:
+                    self.without_marks = "dates" if isinstance(recognized.form, DateForm) else "numbers"
+            for mark in marks:
+                self.notes.marks[mark].append(name)
+            if self.without_marks:
+                self.notes.without_marks[self.without_marks].append(name)
+                return f"{self.without_marks} but for marks of missing values"
+        note = _note_about_exception(name, column, self._tokens)
+        if note:
+            self.notes.near_misses.append(note)
+            return "numbers but for a few values"
+        present = distinct_levels(levels, self._tokens.number)
+        is_text_file = self._table.delimiter is not None
+        reason, note = _near_miss(name, present, is_text_file=is_text_file, dates=self._source.dates)
+        self.notes.near_misses += [note] if note else []
+        return reason
+
+
+def are_plain_numbers(levels: pa.Array) -> bool:
+    """Return whether the distinct values would make a column of numbers."""
+    numbers, wrong = to_numbers(levels, ())
+    return wrong is None and more_than_two([numbers])
+
+
+def _are_few_integers(values: NDArray[Any]) -> bool:
+    """Return whether the values are integers with at most _MAX_CODES distinct ones."""
     if values.dtype.kind == "f":
         values = values[~np.isnan(values)]
         if (values != np.floor(values)).any():
             return False
-    elif values.dtype.itemsize <= 2 and len(values):
+    elif values.dtype.itemsize <= 2 and len(values):  # counting is faster than sorting
         shifted = values.astype(np.int64) - int(values.min())
         return bool(np.count_nonzero(np.bincount(shifted)) <= _MAX_CODES)
     return len(np.unique(values)) <= _MAX_CODES
 
 
-def _nature(texts: pa.Array, counts: NDArray[np.int64]) -> str:
-    """Return what a column of so many different values is: nearly each row its own, long texts, or just many names."""
-    words = pc.count_substring(texts, " ").to_numpy(zero_copy_only=False)
-    if words.mean() >= _WORDS_OF_TEXT - 1:
-        return "free text"
-    return "identifiers" if len(texts) >= _UNIQUE_SHARE * counts.sum() else "names of too many values"
+def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingTokens) -> str:
+    """Return a note if a column of text consists of numbers except for a few values, else an empty text.
+
+    A single `1.2x` among thousands of numbers is most often a typing error.
+    """
+    if column.non_numeric is None:
+        return ""
+    blocks = [block for block in column.blocks if isinstance(block, CodedTexts)]
+    most_others = (1 - MOSTLY) * sum(len(block.codes) for block in blocks) + 1
+    masks: dict[int, tuple[Mask, Mask]] = {}
+    n_numbers = n_present = 0
+    for block in blocks:
+        key = id(block.texts)
+        if key not in masks:
+            numbers, wrong = to_numbers(block.texts, tokens.number)
+            is_number = ~np.isnan(numbers)
+            masks[key] = is_number, is_number if wrong is None else is_number | wrong
+        is_number, is_present = masks[key]
+        counts = np.bincount(block.codes, minlength=len(block.texts))
+        n_numbers += int(counts[is_number].sum())
+        n_present += int(counts[is_present].sum())
+        if n_present - n_numbers > most_others:  # too few numbers, whatever follows
+            break
+    if n_numbers < max(_MIN_NEAR_MISSES, MOSTLY * n_present):
+        return ""
+    text = _shortened(column.non_numeric.text)
+    place = f" ({column.non_numeric.where})" if column.non_numeric.where else ""
+    what = f"column '{name}': {n_numbers} of {n_present} values are numbers, but '{text}'{place} is not"
+    ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
+    return f"{what}; {ways}"
+
+
+def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str]:
+    """Return what distinct values nearly are, and a note about it; both are empty if the values are just text.
+
+    dates: as of `Source`.
+    """
+    if len(levels) < _MIN_NEAR_MISSES:
+        return "", ""
+    for sample in (levels.slice(0, _N_SAMPLED), levels):
+        fits = [("dates", to_seconds(sample, order)[1]) for order in DATE_ORDERS]
+        fits += fits_by_form(sample) if is_text_file else []
+        what, fitting = max(fits, key=lambda fit: int(fit[1].sum()))
+        if fitting.mean() < (MOSTLY if sample is levels else 0.5) or fitting.sum() < _MIN_NEAR_MISSES:
+            return "", ""
+    others = levels.filter(pa.array(~fitting))
+    if len(others):
+        other = _shortened(others[0].as_py())
+        note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
+        return f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing"
+    # All values are dates, or all are numbers, but they do not agree on one form.
+    if what != "dates":
+        note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
+        return "numbers with contradictory marks", note
+    if dates == "off":
+        return "dates (--dates off)", ""
+    texts = levels.to_pylist()
+    shape = shape_of(texts[0])
+    other = next((text for text in texts if shape_of(text) != shape), texts[-1])
+    note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
+    return "dates in several forms", note
+
+
+def recognize_numbers_with_words(
+    column: ColumnBuilder, tokens: MissingTokens, source: Source, delimiter: str
+) -> RecognizedFormat | None:
+    """Return the form of a column of numbers that contains a few words, such as "k.A." or "<5", or None.
+
+    Conventions: at most three distinct words, in at most 10 % of the rows with a value; more than two distinct numbers,
+    which are not codes with leading zeros. A number or a date in another form than the rest is not a word.
+    """
+    sample = distinct_levels(column.texts().slice(0, _N_SAMPLED), tokens.number)
+    if not any(int((~fits).sum()) <= MOST_WORDS for fits in _masks_of_numbers(sample, source)):
+        return None  # most columns of text end here
+    texts, counts = column.count(tokens.number)
+    for fits in _masks_of_numbers(texts, source):
+        n_words = int((~fits).sum())
+        if not 0 < n_words <= MOST_WORDS or counts[fits].sum() < MOSTLY * counts.sum():
+            continue
+        words, numbers = texts.filter(pa.array(~fits)), texts.filter(pa.array(fits))
+        if any(to_seconds(words, order)[1].any() for order in DATE_ORDERS):
+            return None
+        # One by one, since the first currency or percent sign in a column counts for all of its values.
+        if any(fits_by_form(words.slice(i, 1))[-1][1].any() for i in range(n_words)):
+            return None
+        if has_leading_zeros(numbers) and look_like_codes(numbers, counts[fits]):
+            return None
+        is_plain = to_numbers(numbers, ())[1] is None and source.decimal != ","
+        found = (
+            RecognizedFormat(NumberForm("."), "")
+            if is_plain
+            else _recognize_numbers(numbers, source.decimal, delimiter)
+        )
+        if found is None or not more_than_two([parse_in_form(found.form, numbers, ())[0]]):
+            continue
+        assert isinstance(found.form, NumberForm)
+        return found._replace(form=replace(found.form, words=tuple(sorted(words.to_pylist()))))
+    return None
+
+
+def _masks_of_numbers(texts: pa.Array, source: Source) -> list[Mask]:
+    """Return which texts are plain numbers (unless the decimal mark is a comma), and which are in a national form."""
+    plain = [] if source.decimal == "," else [~np.isnan(to_numbers(texts, ())[0])]
+    return [*plain, fits_by_form(texts)[-1][1]]
+
+
+def recognize_format(
+    name: str, texts: pa.Array, tokens: MissingTokens, source: Source, delimiter: str | None
+) -> RecognizedFormat | None:
+    """Return the form of dates, or of numbers in a national form, that all distinct texts have; None for plain text.
+
+    delimiter: separates the fields of the file; None for a columnar file, whose texts are not numbers.
+    """
+    sample = distinct_levels(texts.slice(0, _N_SAMPLED), tokens.number)
+    if len(sample) <= 2 and len(texts) <= _N_SAMPLED:
+        return None
+    if not pc.all(pc.match_substring_regex(sample, "[0-9]")).as_py():
+        # Numbers and dates have digits in every form, and most columns of text end here.
+        return None
+    may_be_numbers = delimiter is not None and bool(fitting_forms(sample, source.decimal))
+    if not may_be_numbers and not _fitting_orders(sample, source.dates):
+        return None
+    present = distinct_levels(texts, tokens.number)
+    found = None
+    if may_be_numbers and delimiter is not None:
+        found = _recognize_numbers(present, source.decimal, delimiter)
+    found = found or _recognize_dates(name, present, source.dates)
+    if found is None or not more_than_two([parse_in_form(found.form, present, ())[0]]):
+        return None
+    return found
+
+
+def _recognize_numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:
+    found = find_form(texts, decimal, delimiter)
+    if found is None:
+        return None
+    form, is_ambiguous = found
+    mark, other = {".": ("point", ","), ",": ("comma", ".")}[form.decimal]
+    description = f"a decimal {mark}" + (f" and the sign {form.affix}" if form.affix else "")
+    return RecognizedFormat(form, description, f"--decimal {other}" if is_ambiguous else "")
+
+
+def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat | None:
+    orders = _fitting_orders(texts, dates)
+    if not orders:
+        return None
+    first = texts[0].as_py()
+    shape = shape_of(first)
+    if dates == "auto" and len(texts) < _MIN_SHORT_DATES and shape == "two-digit year":
+        return None
+    order = orders[0]
+    if order == "time":
+        description = "times of the day"
+    else:
+        mark = next((c for c in first if not c.isdigit()), "")
+        description = "with names of months" if "name" in str(shape) else mark.join(_PARTS_IN_ORDER[order])
+        description += " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
+        description += ", years 1970 to 2069" if shape == "two-digit year" else ""
+    alternative = f"--dates {orders[1]}" if "mdy" in orders[1:] else ""
+    return RecognizedFormat(DateForm(name, "days", order), description, alternative)
+
+
+def _fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
+    """Return the orders of day, month and year in which all texts are dates, the more likely order first."""
+    if not len(texts) or dates == "off":
+        return []
+    shape = shape_of(texts[0].as_py())
+    orders: tuple[DateOrder, ...]
+    if shape == "time":
+        orders = ("time",)
+    elif dates != "auto":
+        orders = ("dmy",) if dates == "dmy" else ("mdy",)
+    elif shape is None or not are_of_shape(texts, shape):
+        return []
+    elif shape == "two-digit year":
+        orders = ("dmy", "mdy", "yymd")
+    else:
+        orders = ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
+    return [order for order in orders if to_seconds(texts, order)[1].all()]

@@ -1,28 +1,20 @@
-"""What is in a table, column by column, from one pass over its rows in bounded memory.
+"""The counts behind `bncli describe`: every column of a table in one pass, in bounded memory.
 
-Types are found by the rules of learning (`growing`, `assembly`), fed with the distinct values of every row block; each
-column is a `Tally` of its values against the class. Two columns are the same where the sums of the hashes of
-(row, value) are: of 64 bits, so a mistake has the odds of 2^-64 a pair.
+Types are found by the rules of learning (`column_builder`, `column_meaning`). These see the distinct values of every
+row block, and at the end the kept values as often as they occur. The values of each column are counted against the
+class. Columns of text files are read as text, since their type may still change; numbers of columnar files are read as
+numbers. Two columns are reported as equal if the sums of the hashes of (row, value) are equal: with 64 bits the
+probability of an error is 2^-64 per pair. A class with more than 256 labels is not used as a class: then only the
+values themselves are counted.
 
-Conventions: of text files every column is read as text, since its type may still change; of columnar files numbers are
-read as such. A class of more than 256 labels is no class: then only the values themselves are counted.
+Counting in bounded memory. Up to a cap all distinct values have exact counts. Beyond it a value is kept only if its
+hash, which spreads evenly over 64 bits, begins with as many zero bits as the `level` of the column says; the level
+rises by one whenever too many values remain. A value that is kept at the end has been kept since its first row, so its
+counts are exact, and it stands for 2^level values: sums over the kept values times 2^level are unbiased estimates. The
+values that were most frequent when the cap was reached, and tokens of missing values, are always kept and stand for
+themselves, so that frequent and missing values stay exact.
 
-The values of one column counted against the class, in bounded memory, while its rows come by once.
-
-Up to a cap every distinct value has its exact counts. Beyond it a value stays only if its hash, a fixed function of the
-value that spreads evenly over 64 bits, begins with as many zero bits as the column's `level` says; the level rises by
-one whenever too many values stay. A value that stays at the end has stayed from its first row on, so its counts are
-exact, and each stands for 2^level values: sums over values times 2^level are unbiased estimates. The values that were
-most frequent when the cap was reached, and those named in `always`, are kept whatever their hash, and stand for
-themselves, so that what is common and what is missing stay exact.
-
-Cost: O(1) a row; memory O(cap x classes), and as much again for rows that wait to be counted in.
-
-One column of a table that is described, while its rows come by once: its values counted, its type at the end.
-
-The type is found by the rules of learning (`growing`, `findings`). They see the distinct values of every row block, and
-at the end the kept values as often as they occur; what a date or a number in a national form would be is also asked of
-the values that were not kept.
+Cost: O(1) per row; memory O(cap x classes), and as much again for rows that wait to be merged.
 """
 
 from __future__ import annotations
@@ -30,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,413 +31,53 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
 from bncli.engine.data.number_formats import DateForm, Form, NumberForm
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBuilder, SignedCodes
+from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBuilder
 from bncli.files.reading.column_meaning import (
     MARKS,
     MOST_WORDS,
     ColumnDecision,
-    RecognizedFormat,
-    find_one,
-    meaning_of,
-    plain_numbers,
+    are_plain_numbers,
+    decide_column,
+    recognize_format,
 )
-from bncli.files.reading.column_roles import ColumnRoles, roles_of
-from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows
+from bncli.files.reading.column_roles import ColumnRoles, assign_roles
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import BLANKS, BadRow, MissingTokens, Source, ValueKind, Values, is_text
-from bncli.files.reading.table import RawBlock, Table, in_order, parse
-from bncli.files.reading.training_rows import start_columns
-from bncli.files.reading.values import read_distinct
+from bncli.files.reading.source import (
+    BLANKS,
+    ColumnRequest,
+    MissingTokens,
+    RowBlock,
+    Source,
+    ValueKind,
+    Values,
+    is_text,
+)
+from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
+from bncli.files.reading.training_rows import mix_bits, start_columns
+from bncli.files.reading.values import SignedCodes, parse_in_form
 from bncli.watch import Watch, silent
 
 Hashes = NDArray[np.uint64]
-_BASE, _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
-_LEAST_WAITING = 1024
-
-
-@dataclass(frozen=True)
-class ColumnBudget:
-    """What a column may keep: table cells (values x classes), distinct values, bytes of text."""
-
-    cells: int
-    values: int
-    text: int
-
-
-@dataclass(frozen=True)
-class ValueCounts:
-    """Distinct values in the order of their first rows, their counts, and how many values each stands for.
-
-    rows (n,): number of rows with the value. by_class (n, K): their weight in each class. scale (n,): 1 where counts
-    are exact for all values, else a power of two for the sampled ones.
-    """
-
-    values: pa.Array
-    rows: Array
-    by_class: Array
-    scale: Array
-
-    @property
-    def exact(self) -> bool:
-        return not (self.scale > 1).any()
-
-    def take(self, which: Mask) -> ValueCounts:
-        return ValueCounts(
-            self.values.filter(pa.array(which)), self.rows[which], self.by_class[which], self.scale[which]
-        )
-
-
-class ColumnCounts:
-    """Counts so far. `low`, `high`: among the numbers that were not kept (NaN: there are none)."""
-
-    def __init__(self, kind: pa.DataType, budget: ColumnBudget, always: Sequence[str]) -> None:
-        self._budget = budget
-        self._always = pa.array(always if kind == pa.string() else [np.nan], kind)
-        self._values = pa.array([], kind)
-        self._table = np.zeros((0, 1))
-        self._common = np.zeros(0, np.bool_)
-        self._level = 0
-        self._waiting: list[tuple[pa.Array, Array]] = []
-        self._n_waiting = self._waiting_text = 0
-        self.dropped: list[pa.Array] = []
-        """Values that were not kept, since the caller last emptied the list."""
-
-    def add(self, values: pa.Array, hashes: Hashes, table: Array) -> None:
-        """Count in distinct values; table[i] is the rows of value i, then their weight in each class."""
-        if self._level:
-            keep = self._stays(values, hashes)
-            self._drop(values, ~keep)
-            values, table = values.filter(pa.array(keep)), table[keep]
-        self._waiting.append((values, table))
-        self._n_waiting += len(values)
-        self._waiting_text += values.nbytes
-        if self._n_waiting > max(_LEAST_WAITING, len(self._values)) or self._waiting_text > self._budget.text:
-            self._count_in()
-
-    def finish(self, n_classes: int) -> ValueCounts:
-        self._count_in()
-        self._widen(1 + n_classes)
-        scale = np.where(self._common, 1.0, 2.0**self._level)
-        return ValueCounts(self._values, self._table[:, 0], self._table[:, 1:], scale)
-
-    def forget_classes(self) -> None:
-        """Goes on with one class in place of all."""
-        self._count_in()
-        self._table = np.column_stack([self._table[:, 0], self._table[:, 1:].sum(axis=1)])
-
-    def _count_in(self) -> None:
-        width = max([self._table.shape[1], *(table.shape[1] for _, table in self._waiting)])
-        self._widen(width)
-        merged = pa.concat_arrays([self._values, *(values for values, _ in self._waiting)]).dictionary_encode()
-        codes, first = merged.indices.to_numpy(), len(self._values)
-        n = len(merged.dictionary)
-        total = np.zeros((n, width))
-        total[: len(self._table)] = self._table
-        for _, table in self._waiting:
-            total[codes[first : first + len(table)], : table.shape[1]] += table
-            first += len(table)
-        self._values, self._table = merged.dictionary, total
-        self._common = np.append(self._common, self._is_named(self._values.slice(len(self._common))))
-        self._waiting, self._n_waiting, self._waiting_text = [], 0, 0
-        self._shrink()
-
-    def _widen(self, width: int) -> None:
-        lacking = width - self._table.shape[1]
-        if lacking > 0:
-            self._table = np.pad(self._table, ((0, 0), (0, lacking)))
-
-    def _is_named(self, values: pa.Array) -> Mask:
-        found: Mask = pc.is_in(values, value_set=self._always).to_numpy(zero_copy_only=False)
-        return found
-
-    def _shrink(self) -> None:
-        """Raise the level until what is kept fits."""
-        while self._is_over():
-            if not self._level:
-                self._common |= self._most_frequent()
-            self._level += 1
-            keep = self._common | _begins_with_zeros(hashes_of(self._values), self._level)
-            if keep.all() and self._level > 60:
-                return
-            self._drop(self._values, ~keep)
-            self._values = self._values.filter(pa.array(keep))
-            self._table, self._common = self._table[keep], self._common[keep]
-
-    def _is_over(self) -> bool:
-        n, width = self._table.shape
-        return n > self._budget.values or n * width > self._budget.cells or self._values.nbytes > self._budget.text
-
-    def _most_frequent(self) -> Mask:
-        """Of the values seen more than once, up to an eighth of all that may be kept, in cells and in bytes."""
-        rows = self._table[:, 0]
-        order = np.argsort(-rows, kind="stable")
-        order = order[rows[order] > 1][: min(self._budget.values, self._budget.cells // self._table.shape[1]) // 8]
-        if self._values.type == pa.string():
-            sizes = pc.binary_length(self._values).to_numpy(zero_copy_only=False)[order]
-            order = order[np.cumsum(sizes) <= self._budget.text // 8]
-        common = np.zeros(len(rows), np.bool_)
-        common[order] = True
-        return common
-
-    def _stays(self, values: pa.Array, hashes: Hashes) -> Mask:
-        common = self._values.filter(pa.array(self._common))
-        known: Mask = pc.is_in(values, value_set=common).to_numpy(zero_copy_only=False)
-        return known | self._is_named(values) | _begins_with_zeros(hashes, self._level)
-
-    def _drop(self, values: pa.Array, gone: Mask) -> None:
-        if gone.any():
-            self.dropped.append(values.filter(pa.array(gone)))
-
-
-_MOST_SHOWN = 10**6
-_N_TRIED = 64
-_MOST_WITNESSES = 256
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """A column as learning would read it, its kept values once each.
-
-    counted: the values as they were, and their counts by class. column: what each of them is, of a date its seconds.
-    low, high: of all its numbers or seconds, NaN where there are none. finding: what becomes of it as an attribute.
-    example: a value that is present, "" if there is none. digest: equal for columns that are the same in every row.
-    """
-
-    counted: ValueCounts
-    column: Column
-    low: float
-    high: float
-    finding: ColumnDecision
-    example: str
-    digest: int
-    plain: bool
-    """Whether it is the class, and all its texts are plain numbers."""
-
-    @property
-    def is_date(self) -> bool:
-        """Whether all its values are dates or times of the day."""
-        return isinstance(self.finding.form, DateForm)
-
-    @property
-    def n_distinct(self) -> int:
-        """How many different values there are that are present, about."""
-        if isinstance(self.column, CategoricalColumn):
-            present, n_kept = self.column.codes >= 0, len(self.column.levels)
-        else:
-            present = ~np.isnan(self.column.values)
-            n_kept = len(np.unique(self.column.values[present]))
-        return n_kept if self.counted.exact else round(float(self.counted.scale[present].sum()))
-
-
-@dataclass(frozen=True)
-class DistinctValues:
-    """The distinct values of a column in a row block, blanks around them stripped; the value of every row."""
-
-    values: pa.Array
-    hashes: Hashes
-    codes: SignedCodes
-
-
-@dataclass(frozen=True)
-class BlockRows:
-    """Of a row block: the class, the weight and the place of each row."""
-
-    labels: NDArray[np.int64]
-    n_labels: int
-    weights: Array | None
-    places: Hashes
-    locate: Callable[[int], str]
-
-    def table(self, encoded: DistinctValues) -> Array:
-        """Of each distinct value the rows of positive weight, and their weight in each class."""
-        n = len(encoded.values)
-        codes, labels, weights = encoded.codes, self.labels, self.weights
-        if weights is not None:
-            codes, labels, weights = codes[weights > 0], labels[weights > 0], weights[weights > 0]
-        cells = codes.astype(np.int64) * self.n_labels + labels
-        by_class = np.bincount(cells, weights, n * self.n_labels).reshape(n, self.n_labels)
-        return np.column_stack([np.bincount(codes, minlength=n), by_class])
-
-
-class ColumnReader:
-    """One column while its rows come by."""
-
-    def __init__(
-        self,
-        growing: ColumnBuilder,
-        tokens: MissingTokens,
-        budget: ColumnBudget,
-        find: Callable[..., ColumnDecision],
-        meaning: Callable[..., RecognizedFormat | None],
-    ) -> None:
-        self.want = growing.want
-        self.tokens = tokens
-        self._growing = growing
-        self._find, self._meaning = find, meaning
-        self._is_text = self.want.kind is ValueKind.TEXT and self.want.form is None
-        always = (*tokens.number, *MARKS)
-        self.tally = ColumnCounts(pa.string() if self._is_text else pa.float64(), budget, always)
-        self._low, self._high = np.inf, -np.inf
-        self._form: Form | None = None
-        self._witnesses: pa.Array = EMPTY
-        """Texts that were not kept, and are not in the form that the column was taken to have."""
-        self._example: str | None = None
-        self._digest = 0
-
-    def take(self, encoded: DistinctValues, rows: BlockRows) -> None:
-        self._digest += int((encoded.hashes[encoded.codes] * rows.places).sum(dtype=np.uint64))
-        if self._is_text:
-            self._growing.add(CodedTexts(encoded.codes, encoded.values), rows.locate)
-            self._growing.blocks.clear()
-        if self._example is None:
-            first = _present(encoded.values, self.tokens.number).slice(0, 1)
-            self._example = next(iter(self._texts(first).to_pylist()), None)
-        table = rows.table(encoded)
-        used = table[:, 0] > 0
-        if not used.all():
-            encoded = DistinctValues(encoded.values.filter(pa.array(used)), encoded.hashes[used], encoded.codes)
-        self.tally.add(encoded.values, encoded.hashes, table[used])
-        for values in self.tally.dropped:
-            self._let_go(values)
-        self.tally.dropped.clear()
-
-    def _let_go(self, values: pa.Array) -> None:
-        """Record the extremes among values that are not counted, and those that are not in the column's form."""
-        if self._growing.want.kind is not ValueKind.TEXT or not self._is_text:
-            self._note_extremes(
-                to_numbers(values, self.tokens.number)[0] if self._is_text else np.asarray(values.to_numpy())
-            )
-            return
-        if self._form is None:
-            self._form = self._form_of(values)
-        if self._form is None:
-            self._witness(values)
-            return
-        numbers, wrong = read_distinct(self._form, values, self.tokens.number)
-        if wrong is not None:
-            others = values.filter(pa.array(wrong))
-            self._witness(others)
-            known = self._form.words if isinstance(self._form, NumberForm) else ()
-            if isinstance(self._form, NumberForm) and len(known) + len(others) <= MOST_WORDS:
-                self._form = replace(self._form, words=(*known, *others.to_pylist()))
-            else:
-                self._form = None
-                self._low, self._high = np.inf, -np.inf
-                return
-        self._note_extremes(numbers)
-
-    def _form_of(self, values: pa.Array) -> Form | None:
-        """Return the form of the first values, or else of the last."""
-        for part in (values.slice(0, _N_TRIED), values.slice(max(len(values) - _N_TRIED, 0))):
-            meaning = self._meaning(self.want.name, part)
-            if meaning is not None:
-                return meaning.form
-            if plain_numbers(part):
-                return NumberForm(".")
-        return None
-
-    def _witness(self, values: pa.Array) -> None:
-        """Keep a few texts for the rules of learning to see at the end."""
-        self._witnesses = pa.concat_arrays([self._witnesses, values]).slice(0, _MOST_WITNESSES)
-
-    def _note_extremes(self, numbers: Array) -> None:
-        if not np.isnan(numbers).all():
-            self._low = min(self._low, float(np.nanmin(numbers)))
-            self._high = max(self._high, float(np.nanmax(numbers)))
-
-    def finish(self, n_rows: int, n_classes: int, *, is_class: bool) -> ColumnSummary:
-        counted = self.tally.finish(n_classes)
-        for values in self.tally.dropped:
-            self._let_go(values)
-        finding, column = self._found(counted, n_rows, is_class=is_class)
-        if self._is_text and _without_words(finding.form) != _without_words(
-            self._form
-        ):  # the extremes so far were read in another way
-            self._low, self._high = np.inf, -np.inf
-        if isinstance(column, NumericColumn):
-            self._note_extremes(column.values.astype(np.float64))
-        known = self._low <= self._high and isinstance(column, NumericColumn)
-        texts = self._texts(counted.values)
-        return ColumnSummary(
-            replace(counted, values=texts),
-            column,
-            self._low if known else np.nan,
-            self._high if known else np.nan,
-            finding,
-            self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
-            self._digest % (1 << 64),
-            is_class and plain_numbers(_present(texts, self.tokens.number)),
-        )
-
-    def _found(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
-        """Return what learning makes of the column, and what each kept value is."""
-        n = len(counted.values)
-        # How often each value is shown to the rules of learning: as often as it occurs, in tables of a million rows.
-        times: NDArray[np.int64] = np.maximum(counted.rows / max(counted.rows.sum() / _MOST_SHOWN, 1.0), 1.0).astype(
-            np.int64
-        )
-        codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
-        values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
-        self._put(values, codes)
-        shown = round(n_rows * n / max(float(counted.scale.sum()), 1.0))
-        finding = self._find(self.want.name, self._growing, len(codes), shown)
-        first = np.cumsum(times) - times
-        attributes = {name: column.take(first) for name, column in finding.attributes.items()}
-        finding = finding._replace(attributes=attributes)
-        if isinstance(finding.form, DateForm) and not is_class:
-            if not self._is_text:
-                return finding, NumericColumn(counted.values.to_numpy())
-            return finding, NumericColumn(read_distinct(finding.form, counted.values, self.tokens.number)[0])
-        if self.want.name in attributes and not is_class:
-            return finding, attributes[self.want.name]
-        self._put(values, codes)
-        return finding, self._growing.categorical().take(first)
-
-    def _put(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
-        """Store the values as the rows of the column, in the type that all rows agreed on."""
-        coded = CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]
-        self._growing.blocks = [coded]
-        for i in self._growing.settle():
-            self._growing.blocks[i] = CodedTexts(codes, self._texts(values))
-
-    def _texts(self, values: pa.Array) -> pa.Array:
-        """Return the values as text: numbers and dates of a columnar file as that would write them."""
-        if self._is_text:
-            return values
-        present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
-        if self.want.form is not None:
-            present = present.cast(pa.int64()).cast(pa.timestamp("s"))
-        elif self.want.kind is ValueKind.INTEGER:
-            present = present.cast(pa.int64())
-        return present.cast(pa.string()).fill_null("")
-
-    def label(self, labels: pa.Array, *, as_text: bool) -> CategoricalColumn:
-        """Return what each of the class's texts is read as."""
-        self._growing.blocks = [CodedTexts(np.arange(len(labels)), labels)]
-        return self._growing.label(as_text=as_text)
-
-
-def _without_words(form: Form | None) -> Form | None:
-    """Return how the numbers themselves are written; None if plainly."""
-    if not isinstance(form, NumberForm):
-        return form
-    return None if (form.decimal, form.affix) == (".", "") else replace(form, words=())
-
-
 MAX_LABELS = 256
 MAX_VALUES = 1 << 14
-"""Distinct values of a column up to which all is exact, in a table of up to 128 columns and a class of few labels."""
-_CELLS, _TEXT = 1 << 24, 1 << 27
-"""Table cells, and bytes of text, that all columns may keep together."""
-_LEAST_CELLS, _LEAST_TEXT = 1 << 11, 1 << 12
+"""Distinct values of a column up to which its counts are exact, if there are at most 128 columns and few labels."""
+_MAX_CELLS, _MAX_TEXT = 1 << 24, 1 << 27
+"""Counts (values x classes), and bytes of text, of all columns together."""
+_MIN_CELLS, _MIN_TEXT = 1 << 11, 1 << 12
+"""The same for each column, however many there are."""
+_MIN_WAITING = 1024
+_MAX_SHOWN = 10**6
+_MAX_WITNESSES = 256
+_N_SAMPLED = 64
 
 
 @dataclass(frozen=True)
 class TableSummary:
-    """The columns in file order, the class among them.
+    """The columns in file order, with the class among them.
 
-    labels: what each counted class is read as; None where there is no class, or one of too many labels. names: all
-    columns of the table, those of structs, lists and maps too, which are not read.
+    labels: what each counted text of the class is read as; None if there is no class or if it has too many labels.
+    names: all columns of the table, with those of structs, lists and maps, which are not read; `nested` says what
+    these hold. ignored: columns that are read and neither attributes nor class nor weights.
     """
 
     n_rows: int
@@ -460,103 +91,124 @@ class TableSummary:
 
 
 @dataclass(frozen=True)
-class _Block:
-    columns: list[DistinctValues]
-    n_rows: int
-    bad: tuple[BadRow, ...]
-    locate: Callable[[int], str]
+class ColumnSummary:
+    """A column as learning would read it, with each kept value once.
 
-
-class _Reading:
-    """The rows so far."""
-
-    def __init__(self, readers: dict[str, ColumnReader], class_name: str | None, weights: str | None) -> None:
-        self._readers = readers
-        names = list(readers)
-        self._class = None if class_name is None else names.index(class_name)
-        self._weights = None if weights is None else names.index(weights)
-        self._labels: dict[str, int] | None = {}
-        self._n_rows = 0
-
-    def take(self, block: _Block) -> None:
-        """Count in a row block."""
-        places = mixed(np.arange(self._n_rows, self._n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
-        self._n_rows += block.n_rows
-        labels = self._codes_of_labels(block)
-        weights = None
-        if self._weights is not None:
-            encoded = block.columns[self._weights]
-            weights = encoded.values.to_numpy()[encoded.codes]
-        rows = BlockRows(labels, max(len(self._labels or ()), 1), weights, places, block.locate)
-        for reader, encoded in zip(self._readers.values(), block.columns, strict=True):
-            reader.take(encoded, rows)
-
-    def _codes_of_labels(self, block: _Block) -> NDArray[np.int64]:
-        """Return the class of each row, numbered as met; all 0 without a class."""
-        if self._class is None or self._labels is None:
-            return np.zeros(block.n_rows, np.int64)
-        encoded = block.columns[self._class]
-        found = encoded.values.slice(0, MAX_LABELS + 1).to_pylist()
-        for label in found:
-            self._labels.setdefault(label, len(self._labels))
-        if len(self._labels) > MAX_LABELS:
-            self._labels = None
-            for reader in self._readers.values():
-                reader.tally.forget_classes()
-            return np.zeros(block.n_rows, np.int64)
-        numbers: NDArray[np.int64] = np.array([self._labels[label] for label in found], np.int64)[encoded.codes]
-        return numbers
-
-    def finish(self, roles: ColumnRoles, class_name: str | None, table: Table) -> TableSummary:
-        n_labels = max(len(self._labels or ()), 1)
-        columns = {
-            name: reader.finish(self._n_rows, n_labels, is_class=name == class_name)
-            for name, reader in self._readers.items()
-        }
-        labels = None
-        if class_name is not None and self._labels is not None:
-            reader = self._readers[class_name]
-            texts = pa.array(list(self._labels), pa.string())
-            labels = reader.label(texts, as_text=class_name in roles.categorical)
-        used = {*roles.attributes, roles.class_name, roles.weights}
-        ignored = frozenset(name for name in columns if name not in used)
-        nested = {name: word for name, word in table.nested.items() if name not in columns}
-        return TableSummary(self._n_rows, roles, class_name, ignored, columns, labels, table.names, nested)
-
-
-def hashes_of(values: pa.Array) -> Hashes:
-    """Return 64 bits of each value, spread evenly.
-
-    Of numbers their bits mixed, of texts a polynomial of their bytes mixed.
+    counted: the values as stored, and their counts by class. column: what each value is read as (a date as seconds).
+    low, high: over all its numbers or seconds, NaN if there are none. decision: what becomes of it as an attribute.
+    example: a value that is present, "" if there is none. digest: equal for columns that are equal in every row.
+    is_plain: whether it is the class and all its texts are plain numbers.
     """
-    if values.type != pa.string():
-        return mixed(values.to_numpy().view(np.uint64))
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
-    lengths = np.diff(offsets).astype(np.int64)
-    sums = np.zeros(len(values), np.uint64)
-    if lengths.any():
-        data = data[offsets[0] : offsets[-1]]
-        starts = offsets[:-1].astype(np.int64) - int(offsets[0])
-        place = np.arange(len(data)) - np.repeat(starts, lengths)
-        powers = np.cumprod(np.full(int(lengths.max()), _BASE))
-        present = lengths > 0
-        sums[present] = np.add.reduceat((data + np.uint64(1)) * powers[place], starts[present])
-    return mixed(sums + lengths.astype(np.uint64) * _ODD)
+
+    counted: ValueCounts
+    column: Column
+    low: float
+    high: float
+    decision: ColumnDecision
+    example: str
+    digest: int
+    is_plain: bool
+
+    @property
+    def is_date(self) -> bool:
+        """Whether all values are dates or times of the day."""
+        return isinstance(self.decision.form, DateForm)
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of distinct values that are present, estimated if the counts are not exact."""
+        if isinstance(self.column, CategoricalColumn):
+            present, n_kept = self.column.codes >= 0, len(self.column.levels)
+        else:
+            present = ~np.isnan(self.column.values)
+            n_kept = len(np.unique(self.column.values[present]))
+        return n_kept if self.counted.exact else round(float(self.counted.scale[present].sum()))
 
 
-def mixed(bits: NDArray[Any]) -> Hashes:
-    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014): a one-to-one map that spreads every bit."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    spread: Hashes = bits ^ (bits >> np.uint64(31))
-    return spread
+def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) -> TableSummary:
+    """Return the summary of a table, from one pass; the table needs no attribute and no class."""
+    with Table(source, keep=False) as table:
+        roles = assign_roles(source, table.names, table.name, nested=table.nested, need_attributes=False)
+        # A single column is described without a class, unless the user names it as the class.
+        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
+        class_name = None if alone else roles.class_name
+        not_read = table.nested.keys() - {roles.class_name, roles.weights, *roles.categorical, *roles.numeric}
+        names = [name for name in table.names if name not in not_read]
+        attributes = tuple(name for name in names if name not in (class_name, roles.weights))
+        builders = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
+        n_columns = len(table.names)
+        budget = ColumnBudget(
+            max(_MAX_CELLS // n_columns, _MIN_CELLS), MAX_VALUES, max(_MAX_TEXT // n_columns, _MIN_TEXT)
+        )
+        readers = {name: _ColumnReader(builders[name], budget, roles, table, source) for name in names}
+
+        # Labels numbered in the order of their first row; None if there are too many.
+        label_numbers: dict[str, int] | None = {}
+        n_rows = 0
+        tokens = MissingTokens.of(source.missing_tokens)
+        requests = [reader.request for reader in readers.values()]
+        with BadRows(source.on_bad_row, watch) as bad_rows:
+            tasks = (partial(_parse_distinct, raw, requests, tokens) for raw in table.raw_blocks(names, watch))
+            for block, columns in in_order(tasks, threads):
+                bad_rows.take(block.bad)
+                places = mix_bits(np.arange(n_rows, n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
+                n_rows += block.n_rows
+                labels = np.zeros(block.n_rows, np.int64)
+                if class_name is not None and label_numbers is not None:
+                    distinct = columns[names.index(class_name)]
+                    texts = distinct.values.slice(0, MAX_LABELS + 1).to_pylist()
+                    for text in texts:
+                        label_numbers.setdefault(text, len(label_numbers))
+                    if len(label_numbers) > MAX_LABELS:
+                        label_numbers = None
+                        for reader in readers.values():
+                            reader.counts.forget_classes()
+                    else:
+                        labels = np.array([label_numbers[text] for text in texts], np.int64)[distinct.codes]
+                weights = None
+                if roles.weights is not None:
+                    distinct = columns[names.index(roles.weights)]
+                    weights = distinct.values.to_numpy()[distinct.codes]
+                rows = BlockRows(labels, max(len(label_numbers or ()), 1), weights, places, block.locate)
+                for reader, distinct in zip(readers.values(), columns, strict=True):
+                    reader.take(distinct, rows)
+
+        n_labels = max(len(label_numbers or ()), 1)
+        summaries = {
+            name: reader.finish(n_rows, n_labels, is_class=name == class_name) for name, reader in readers.items()
+        }
+        label = None
+        if class_name is not None and label_numbers is not None:
+            # The builder of the class now receives its labels as rows, and decides what each is read as.
+            builder = builders[class_name]
+            builder.blocks = [CodedTexts(np.arange(len(label_numbers)), pa.array(list(label_numbers), pa.string()))]
+            label = builder.label(as_text=class_name in roles.categorical)
+        used = {*roles.attributes, roles.class_name, roles.weights}
+        ignored = frozenset(name for name in summaries if name not in used)
+        nested = {name: word for name, word in table.nested.items() if name not in summaries}
+        return TableSummary(n_rows, roles, class_name, ignored, summaries, label, table.names, nested)
 
 
-def encode_column(values: Values) -> DistinctValues:
+@dataclass(frozen=True)
+class DistinctValues:
+    """The distinct values of a column in a row block, stripped of blanks; codes[t] is the index of that of row t."""
+
+    values: pa.Array
+    hashes: Hashes
+    codes: SignedCodes
+
+
+def _parse_distinct(
+    raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens
+) -> tuple[RowBlock, list[DistinctValues]]:
+    block = parse(raw, requests, tokens)
+    return replace(block, values=()), [_distinct_values(values) for values in block.values]
+
+
+def _distinct_values(values: Values) -> DistinctValues:
     if not is_text(values):
-        numbers = values.astype(np.float64) + 0.0
-        numbers[np.isnan(numbers)] = np.nan  # one of the many
+        numbers = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+        numbers[np.isnan(numbers)] = np.nan  # there are many NaNs, which have different bits
         values = pa.array(numbers)
     encoded = values.dictionary_encode()
     distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
@@ -568,48 +220,322 @@ def encode_column(values: Values) -> DistinctValues:
     return DistinctValues(distinct, hashes_of(distinct), codes)
 
 
-def summarise_table(
-    source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE
-) -> TableSummary:
-    """Return the whole table in one pass; it needs no attribute, and no class."""
-    with Table(source, keep=False, block_size=block_size) as table:
-        roles = roles_of(source, table.names, table.name, nested=table.nested)
-        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
-        class_name = None if alone else roles.class_name
-        # Every column, with the type that is said, or that of a columnar file; in a text file types are open.
-        not_read = table.nested.keys() - {roles.class_name, roles.weights, *roles.categorical, *roles.numeric}
-        names = tuple(name for name in table.names if name not in not_read)
-        attributes = tuple(name for name in names if name not in (class_name, roles.weights))
-        columns = start_columns(table, replace(roles, attributes=attributes), source, guess=False)
-        budget = _budget(len(table.names))
-        find = partial(find_one, roles=roles, table=table, source=source)
-        tokens = MissingTokens.of(source.missing_tokens)
-        meaning = partial(meaning_of, tokens=tokens, source=source, delimiter=table.delimiter)
-        readers = {name: ColumnReader(columns[name], tokens, budget, find, meaning) for name in names}
-        reading = _Reading(readers, class_name, roles.weights)
-        with BadRows(source.on_bad_row, watch) as bad:
-            tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
-            for block in in_order(tasks, threads):
-                bad.take(block.bad)
-                reading.take(block)
-        return reading.finish(roles, class_name, table)
+def hashes_of(values: pa.Array) -> Hashes:
+    """Return 64 evenly spread bits of each value: its bits mixed, or for a text a polynomial of its bytes mixed."""
+    if values.type != pa.string():
+        return mix_bits(values.to_numpy().view(np.uint64))
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(offsets).astype(np.int64)
+    sums = np.zeros(len(values), np.uint64)
+    if lengths.any():
+        data = data[offsets[0] : offsets[-1]]
+        starts = offsets[:-1].astype(np.int64) - int(offsets[0])
+        place = np.arange(len(data)) - np.repeat(starts, lengths)
+        powers = np.cumprod(np.full(int(lengths.max()), np.uint64(0x9E3779B97F4A7C15)))
+        present = lengths > 0
+        sums[present] = np.add.reduceat((data + np.uint64(1)) * powers[place], starts[present])
+    return mix_bits(sums + lengths.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
 
 
-def _budget(n_columns: int) -> ColumnBudget:
-    return ColumnBudget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
+@dataclass(frozen=True)
+class BlockRows:
+    """The rows of a block: the number of the class, the weight (None: 1), and the hash of the position of each row."""
+
+    labels: NDArray[np.int64]
+    n_labels: int
+    weights: Array | None
+    places: Hashes
+    locate: Callable[[int], str]
 
 
-def _encode_block(raw: RawBlock, readers: dict[str, ColumnReader]) -> _Block:
-    tokens = next(iter(readers.values())).tokens
-    block = parse(raw, [reader.want for reader in readers.values()], tokens)
-    return _Block([encode_column(values) for values in block.values], block.n_rows, block.bad, block.locate)
+class _ColumnReader:
+    """Counts the values of one column block by block, and decides its type at the end."""
 
+    def __init__(
+        self, builder: ColumnBuilder, budget: ColumnBudget, roles: ColumnRoles, table: Table, source: Source
+    ) -> None:
+        self.request = builder.request
+        self._tokens = MissingTokens.of(source.missing_tokens)
+        self._builder = builder
+        self._roles, self._table, self._source = roles, table, source
+        self._is_text = self.request.kind is ValueKind.TEXT and self.request.form is None
+        always = (*self._tokens.number, *MARKS)
+        self.counts = ColumnCounts(pa.string() if self._is_text else pa.float64(), budget, always)
+        self._low, self._high = np.inf, -np.inf
+        """The extremes of the numbers that are not kept."""
+        self._form: Form | None = None
+        """The form of the texts that are not kept, if they have one."""
+        self._witnesses: pa.Array = EMPTY
+        """A few texts that are not kept and have not the form of the others, for the rules of learning to see."""
+        self._example: str | None = None
+        self._digest = 0
 
-def _begins_with_zeros(hashes: Hashes, level: int) -> Mask:
-    return np.asarray(hashes >> np.uint64(64 - min(level, 63)) == 0)
+    def take(self, distinct: DistinctValues, rows: BlockRows) -> None:
+        """Count the values of the next block."""
+        self._digest += int((distinct.hashes[distinct.codes] * rows.places).sum(dtype=np.uint64))
+        if self._is_text:
+            self._builder.add(CodedTexts(distinct.codes, distinct.values), rows.locate)
+            self._builder.blocks.clear()
+        if self._example is None:
+            first = _present(distinct.values, self._tokens.number).slice(0, 1)
+            self._example = next(iter(self._texts(first).to_pylist()), None)
+        # table[i]: the rows of positive weight with value i, then their weight in each class.
+        n = len(distinct.values)
+        codes, labels, weights = distinct.codes, rows.labels, rows.weights
+        if weights is not None:
+            codes, labels, weights = codes[weights > 0], labels[weights > 0], weights[weights > 0]
+        cells = codes.astype(np.int64) * rows.n_labels + labels
+        by_class = np.bincount(cells, weights, n * rows.n_labels).reshape(n, rows.n_labels)
+        table = np.column_stack([np.bincount(codes, minlength=n), by_class])
+        used = table[:, 0] > 0
+        values = distinct.values if used.all() else distinct.values.filter(pa.array(used))
+        self.counts.add(values, distinct.hashes[used], table[used])
+        self._record_dropped()
+
+    def _record_dropped(self) -> None:
+        """Record extremes, and texts in another form, among the values that were not kept."""
+        for values in self.counts.dropped:
+            if not self._is_text:
+                self._record_extremes(np.asarray(values.to_numpy()))
+            elif self._builder.request.kind is not ValueKind.TEXT:
+                self._record_extremes(to_numbers(values, self._tokens.number)[0])
+            else:
+                self._record_dropped_texts(values)
+        self.counts.dropped.clear()
+
+    def _record_dropped_texts(self, values: pa.Array) -> None:
+        if self._form is None:
+            # The first few texts show the form, or else the last few.
+            for part in (values.slice(0, _N_SAMPLED), values.slice(max(len(values) - _N_SAMPLED, 0))):
+                found = recognize_format(self.request.name, part, self._tokens, self._source, self._table.delimiter)
+                if found is not None or are_plain_numbers(part):
+                    self._form = NumberForm(".") if found is None else found.form
+                    break
+        if self._form is None:
+            self._witnesses = pa.concat_arrays([self._witnesses, values]).slice(0, _MAX_WITNESSES)
+            return
+        numbers, wrong = parse_in_form(self._form, values, self._tokens.number)
+        if wrong is not None:
+            others = values.filter(pa.array(wrong))
+            self._witnesses = pa.concat_arrays([self._witnesses, others]).slice(0, _MAX_WITNESSES)
+            words = self._form.words if isinstance(self._form, NumberForm) else ()
+            if not isinstance(self._form, NumberForm) or len(words) + len(others) > MOST_WORDS:
+                self._form = None
+                self._low, self._high = np.inf, -np.inf
+                return
+            self._form = replace(self._form, words=(*words, *others.to_pylist()))
+        self._record_extremes(numbers)
+
+    def _record_extremes(self, numbers: Array) -> None:
+        if not np.isnan(numbers).all():
+            self._low = min(self._low, float(np.nanmin(numbers)))
+            self._high = max(self._high, float(np.nanmax(numbers)))
+
+    def finish(self, n_rows: int, n_classes: int, *, is_class: bool) -> ColumnSummary:
+        """Return the summary of the column after its last block."""
+        counted = self.counts.finish(n_classes)
+        self._record_dropped()
+        decision, column = self._decide(counted, n_rows, is_class=is_class)
+        if self._is_text and _without_words(decision.form) != _without_words(self._form):
+            # The extremes so far were read in another form.
+            self._low, self._high = np.inf, -np.inf
+        if isinstance(column, NumericColumn):
+            self._record_extremes(column.values.astype(np.float64))
+        has_extremes = self._low <= self._high and isinstance(column, NumericColumn)
+        texts = self._texts(counted.values)
+        return ColumnSummary(
+            replace(counted, values=texts),
+            column,
+            self._low if has_extremes else np.nan,
+            self._high if has_extremes else np.nan,
+            decision,
+            self._example or next(iter(_present(texts, self._tokens.text).slice(0, 1).to_pylist()), ""),
+            self._digest % (1 << 64),
+            is_class and are_plain_numbers(_present(texts, self._tokens.number)),
+        )
+
+    def _decide(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
+        """Return what learning makes of the column, and what each kept value is read as."""
+        n = len(counted.values)
+        # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
+        scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
+        times: NDArray[np.int64] = scaled.astype(np.int64)
+        codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
+        values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
+        self._put(values, codes)
+        n_shown = round(n_rows * n / max(float(counted.scale.sum()), 1.0))
+        name = self.request.name
+        decision = decide_column(name, self._builder, len(codes), n_shown, self._roles, self._table, self._source)
+        first = np.cumsum(times) - times
+        attributes = {name: column.take(first) for name, column in decision.attributes.items()}
+        decision = decision._replace(attributes=attributes)
+        if isinstance(decision.form, DateForm) and not is_class:
+            if not self._is_text:
+                return decision, NumericColumn(counted.values.to_numpy())
+            return decision, NumericColumn(parse_in_form(decision.form, counted.values, self._tokens.number)[0])
+        if name in attributes and not is_class:
+            return decision, attributes[name]
+        self._put(values, codes)
+        return decision, self._builder.categorical().take(first)
+
+    def _put(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
+        """Make these the rows of the column, in the type on which all rows agreed."""
+        self._builder.blocks = [CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]]
+        for i in self._builder.settle():
+            self._builder.blocks[i] = CodedTexts(codes, self._texts(values))
+
+    def _texts(self, values: pa.Array) -> pa.Array:
+        """Return the values as text: numbers and dates of a columnar file as Arrow writes them."""
+        if self._is_text:
+            return values
+        present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
+        if self.request.form is not None:
+            present = present.cast(pa.int64()).cast(pa.timestamp("s"))
+        elif self.request.kind is ValueKind.INTEGER:
+            present = present.cast(pa.int64())
+        return present.cast(pa.string()).fill_null("")
 
 
 def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
     if values.type != pa.string():
         return values.filter(pc.invert(pc.is_nan(values)))
     return values.filter(pc.invert(pc.is_in(values, value_set=pa.array(missing, pa.string()))))
+
+
+def _without_words(form: Form | None) -> Form | None:
+    """Return how the numbers themselves are written; None if plainly."""
+    if not isinstance(form, NumberForm):
+        return form
+    return None if (form.decimal, form.affix) == (".", "") else replace(form, words=())
+
+
+@dataclass(frozen=True)
+class ColumnBudget:
+    """What a column may keep: counts (values x classes), distinct values, bytes of text."""
+
+    cells: int
+    values: int
+    text: int
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """Distinct values in the order of their first rows, with their counts.
+
+    rows (n,): number of rows with each value. by_class (n, K): their weight in each class. scale (n,): the number of
+    distinct values that each stands for; 1 if it was not sampled, else a power of two.
+    """
+
+    values: pa.Array
+    rows: Array
+    by_class: Array
+    scale: Array
+
+    @property
+    def exact(self) -> bool:
+        return not (self.scale > 1).any()
+
+
+class ColumnCounts:
+    """Counts the distinct values of a column within a budget; the module docstring describes the method.
+
+    kind: string or float64. always: texts that are always kept; of numbers NaN is.
+    """
+
+    def __init__(self, kind: pa.DataType, budget: ColumnBudget, always: Sequence[str]) -> None:
+        self.dropped: list[pa.Array] = []
+        """Values that were not kept; the caller empties the list."""
+        self._budget = budget
+        self._always = pa.array(always if kind == pa.string() else [np.nan], kind)
+        self._values = pa.array([], kind)
+        self._table = np.zeros((0, 1))
+        """The rows of each value, then their weight in each class."""
+        self._is_fixed = np.zeros(0, np.bool_)
+        """Values that are kept whatever their hash."""
+        self._level = 0
+        self._waiting: list[tuple[pa.Array, Array]] = []
+        self._n_waiting = self._waiting_text = 0
+
+    def add(self, values: pa.Array, hashes: Hashes, table: Array) -> None:
+        """Count distinct values; table[i] holds the rows with value i, then their weight in each class."""
+        if self._level:
+            fixed = self._values.filter(pa.array(self._is_fixed))
+            keep: Mask = pc.is_in(values, value_set=fixed).to_numpy(zero_copy_only=False)
+            keep = keep | self._is_named(values) | _begin_with_zeros(hashes, self._level)
+            self._drop(values, ~keep)
+            values, table = values.filter(pa.array(keep)), table[keep]
+        self._waiting.append((values, table))
+        self._n_waiting += len(values)
+        self._waiting_text += values.nbytes
+        if self._n_waiting > max(_MIN_WAITING, len(self._values)) or self._waiting_text > self._budget.text:
+            self._merge_waiting()
+
+    def finish(self, n_classes: int) -> ValueCounts:
+        self._merge_waiting()
+        self._widen(1 + n_classes)
+        scale = np.where(self._is_fixed, 1.0, 2.0**self._level)
+        return ValueCounts(self._values, self._table[:, 0], self._table[:, 1:], scale)
+
+    def forget_classes(self) -> None:
+        """Replace all classes by a single one, for these and all later counts."""
+        self._merge_waiting()
+        self._table = np.column_stack([self._table[:, 0], self._table[:, 1:].sum(axis=1)])
+
+    def _merge_waiting(self) -> None:
+        width = max([self._table.shape[1], *(table.shape[1] for _, table in self._waiting)])
+        self._widen(width)
+        merged = pa.concat_arrays([self._values, *(values for values, _ in self._waiting)]).dictionary_encode()
+        codes, first = merged.indices.to_numpy(), len(self._values)
+        total = np.zeros((len(merged.dictionary), width))
+        total[: len(self._table)] = self._table
+        for _, table in self._waiting:
+            total[codes[first : first + len(table)], : table.shape[1]] += table
+            first += len(table)
+        self._values, self._table = merged.dictionary, total
+        self._is_fixed = np.append(self._is_fixed, self._is_named(self._values.slice(len(self._is_fixed))))
+        self._waiting, self._n_waiting, self._waiting_text = [], 0, 0
+        self._shrink()
+
+    def _widen(self, width: int) -> None:
+        n_lacking = width - self._table.shape[1]
+        if n_lacking > 0:
+            self._table = np.pad(self._table, ((0, 0), (0, n_lacking)))
+
+    def _is_named(self, values: pa.Array) -> Mask:
+        named: Mask = pc.is_in(values, value_set=self._always).to_numpy(zero_copy_only=False)
+        return named
+
+    def _shrink(self) -> None:
+        """Raise the level until the kept values are within the budget."""
+        budget = self._budget
+        while len(self._table) > budget.values or self._table.size > budget.cells or self._values.nbytes > budget.text:
+            if not self._level:
+                self._is_fixed |= self._most_frequent()
+            self._level += 1
+            keep = self._is_fixed | _begin_with_zeros(hashes_of(self._values), self._level)
+            if keep.all() and self._level > 60:
+                return
+            self._drop(self._values, ~keep)
+            self._values = self._values.filter(pa.array(keep))
+            self._table, self._is_fixed = self._table[keep], self._is_fixed[keep]
+
+    def _most_frequent(self) -> Mask:
+        """Return a mask of the most frequent values that occur more than once, up to an eighth of the budget."""
+        rows = self._table[:, 0]
+        order = np.argsort(-rows, kind="stable")
+        order = order[rows[order] > 1][: min(self._budget.values, self._budget.cells // self._table.shape[1]) // 8]
+        if self._values.type == pa.string():
+            sizes = pc.binary_length(self._values).to_numpy(zero_copy_only=False)[order]
+            order = order[np.cumsum(sizes) <= self._budget.text // 8]
+        frequent = np.zeros(len(rows), np.bool_)
+        frequent[order] = True
+        return frequent
+
+    def _drop(self, values: pa.Array, mask: Mask) -> None:
+        if mask.any():
+            self.dropped.append(values.filter(pa.array(mask)))
+
+
+def _begin_with_zeros(hashes: Hashes, level: int) -> Mask:
+    return np.asarray(hashes >> np.uint64(64 - min(level, 63)) == 0)

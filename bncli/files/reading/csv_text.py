@@ -1,32 +1,27 @@
-"""A text file cut into blocks of whole rows, so that blocks can be parsed apart from each other, on any thread.
+"""Delimited text files: the header, blocks of whole rows, and the conversion of a block to a row block.
 
-A quote that is never closed would swallow the rest of the file: a row that is still open at the end, or after
-64 MB, is malformed; what is dropped is the line on which it begins, and reading goes on with the next line.
+Rows. A quote opens a quoted section only at the start of a field. Inside the section a doubled quote is a quote, and
+delimiters and line ends are data. After the section the field continues up to the next delimiter or line end. Anywhere
+else a quote is an ordinary character. A row ends at a line feed, a carriage return, or both together; an empty line is
+not a row. Quoted sections are found without a loop if quotes alternate between starts of fields and ends of sections,
+as in nearly every file; otherwise a regular expression walks from section to section. Both give the same result.
 
-Arrow's CSV parser, asked for some columns of some whole rows, on the calling thread.
+Blocks. A file is cut into blocks of whole rows, which can be parsed independently, on any thread. A quote that is never
+closed would swallow the rest of the file. Therefore a row that is still open at the end of the file, or after 64 MB, is
+malformed: the line on which it begins is dropped, and reading continues with the next line.
 
-Where rows begin and end in delimited text, exactly.
-
-A quote opens a quoted section only at the start of a field; inside it a doubled quote is a quote, and delimiters and
-line ends are data. After the section the field goes on to the next delimiter or line end. Elsewhere a quote is a
-character like any other. A row ends at a line feed, a carriage return, or the two together; an empty line is no row.
-
-Quoted sections are found without a loop when quotes alternate between field starts and section ends (nearly every
-file); otherwise one regular expression walks from section to section. Both give the same answer.
-
-The header row of a text file: its delimiter and its column names.
-
-What happens to malformed rows: the run stops, or they are skipped and counted, or a file collects them.
+Parsing. Normally one call of Arrow's CSV parser converts a block. If that fails, or if the block contains NUL bytes or
+is not UTF-8, its rows are examined one by one: malformed rows are removed, and a column that does not consist of
+numbers is read as text.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from types import TracebackType
-from typing import BinaryIO
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -35,64 +30,47 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError, UsageError
-from bncli.files.atomic import atomic_writer
 from bncli.files.reading.byte_streams import Stream
-from bncli.files.reading.source import BLANKS, NOT_UTF8, BadRow, ValueKind
-from bncli.watch import Note, Watch
+from bncli.files.reading.numbers import has_leading_zeros, to_finite
+from bncli.files.reading.source import (
+    BLANKS,
+    NOT_UTF8,
+    BadRow,
+    ColumnRequest,
+    MissingTokens,
+    RowBlock,
+    ValueKind,
+    Values,
+    select_rows,
+)
+from bncli.files.reading.values import convert_values, find_faults
 
-_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
-_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
-_SLICE = 1 << 17
-
-
-@dataclass(frozen=True)
-class Sections:
-    """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
-
-    starts: Index
-    ends: Index
-    unclosed: bool
-
-    def holding(self, position: int) -> int | None:
-        """Start of the section that holds the position."""
-        i = int(np.searchsorted(self.starts, position, side="right")) - 1
-        return int(self.starts[i]) if i >= 0 and position < self.ends[i] else None
-
-
-@dataclass(frozen=True)
-class Records:
-    """The rows of some bytes: [starts, ends) with the line end, number of fields, number of lines before the row."""
-
-    starts: Index
-    ends: Index
-    n_fields: Index
-    lines: Index
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def holding(self, position: int) -> int:
-        """Return index of the row that holds the position (in an empty line: of the row after it)."""
-        return int(np.searchsorted(self.ends, position, side="right"))
-
-    def take(self, rows: Mask) -> Records:
-        return Records(self.starts[rows], self.ends[rows], self.n_fields[rows], self.lines[rows])
-
-
-_DELIMITERS = b",\t;|"
-_NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
-_BOM = b"\xef\xbb\xbf"
-_READ_SIZE = 1 << 18
+BLOCK_SIZE = 1 << 21
+"""Bytes of a block."""
+FIRST_BLOCK_SIZE = 1 << 18
+"""The first block is smaller: types are guessed from it, and the scores of a slow input appear sooner."""
+ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
+"""Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
-"""Bytes; without a bound a file that is no table would be read into memory as one row."""
-_N_SHOWN = 60
+"""Bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
+MAX_UNCLOSED = 8
+"""Unclosed quotes of a file; each of them costs a search through 64 MB, or all that follows."""
 LATIN = "--encoding latin-1"
-"""The likeliest cure of text that is not UTF-8."""
+"""The most likely remedy for text that is not UTF-8."""
+_ARROW_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
+_ZERO, _QUOTE, _LINE_FEED, _RETURN = b'0"\n\r'
+_DELIMITERS = b",\t;|"
+_NAMED_DELIMITERS = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_READ_SIZE = 1 << 18
+_SLICE = 1 << 16
+"""Bytes that are searched at once, so that the masks stay in the cache of the processor."""
+_N_SHOWN = 60
 
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How the rows of a text file are written."""
+    """The path, the column names and the delimiter of a text file."""
 
     path: str
     names: tuple[str, ...]
@@ -100,296 +78,140 @@ class TextLayout:
 
 
 @dataclass(frozen=True)
-class Header:
-    """The layout, the bytes read beyond the header, and the number of the line on which they begin."""
-
-    layout: TextLayout
-    rest: bytes
-    line: int
-
-
-BLOCK_SIZE = 1 << 21
-FIRST_BLOCK_SIZE = 1 << 18
-"""The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
-ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
-"""A block of a wide table holds about so many rows, unless it were larger than that."""
-MAX_UNCLOSED = 8
-"""Of a file; each of them is a search through all that follows, or through 64 MB of it."""
-
-
-@dataclass(frozen=True)
 class TextBlock:
-    """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
+    """Whole rows of a text file; `line` is the number of their first line in the file, counted from 1."""
 
     layout: TextLayout
     data: bytes
     line: int
     bad: tuple[BadRow, ...] = ()
     paused: bool = False
-    """Nothing more was at hand: the rows so far should not wait for the next ones."""
+    """Whether the input paused after these rows, so that their results should not wait for more rows."""
 
     @property
     def path(self) -> str:
-        """The file, as messages call it."""
         return self.layout.path
 
 
-class BadRows:
-    """Takes the malformed rows in file order. The file that collects them appears when all went well."""
+class TextFile:
+    """An open text file: its header is read, its blocks follow."""
 
-    def __init__(self, policy: str, watch: Watch) -> None:
-        self.count = 0
-        self._policy = policy
-        self._watch = watch
-        self._first: BadRow | None = None
-        self._stack = ExitStack()
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> BadRows:
-        if self._policy not in ("fail", "skip"):
-            self._file = self._stack.enter_context(atomic_writer(self._policy))
-        return self
-
-    def take(self, rows: Iterable[BadRow]) -> None:
-        for row in rows:
-            if self._policy == "fail":
-                raise BncliError(f"malformed row: {row.what}", where=row.where, hint=_cure(row))
-            self._first = self._first or row
-            self.count += 1
-            if self._file is not None:
-                # The last row of a file may lack its line end; the next file's row must not run into it.
-                self._file.write(row.raw if row.raw.endswith((b"\n", b"\r")) else row.raw + b"\n")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self, stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None, block_size: int | None
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        if error is None and self._first is not None:
-            rows = "malformed row" if self.count == 1 else "malformed rows"
-            place = "skipped" if self._file is None else f"put into {self._policy}"
-            self._watch(Note(f"{self.count} {rows} {place}; the first: {self._first.what}, {self._first.where}"))
+        layout, rest, line = read_header(stream, delimiter, names)
+        self.names = layout.names
+        self.delimiter = layout.delimiter.decode()
+        self.blocks: Iterator[TextBlock] = cut_blocks(stream, layout, rest, line, block_size)
+
+    def first_block(self) -> TextBlock | None:
+        """Return the first block without removing it from `blocks`."""
+        block = next(self.blocks, None)
+        if block is not None:
+            self.blocks = itertools.chain((block,), self.blocks)
+        return block
 
 
-def read_arrays(
-    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, ValueKind], missing: Sequence[str]
-) -> dict[int, pa.Array]:
-    """Return the columns at the positions in `kinds`; `missing` become nulls among numbers only.
+def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
+    """Return the delimiter for the options --delimiter and --format, or None if it is to be found in the header."""
+    if text is None:
+        return b"\t" if file_format == "tsv" else None
+    delimiter = _NAMED_DELIMITERS.get(text, text.encode())
+    if len(delimiter) != 1 or delimiter in b'"\r\n\0':
+        raise UsageError(f"the delimiter '{text}' is not a single character that can separate fields")
+    return delimiter
 
-    The data must be UTF-8. Raises pa.ArrowInvalid when a row is ragged or a text is no number.
+
+def read_header(
+    stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None = None
+) -> tuple[TextLayout, bytes, int]:
+    """Read the first row that is not empty; if `names` are given, the file has no header and that row is data.
+
+    Returns the layout, the bytes that were read beyond the header, and the number of the line on which they begin.
     """
-    names = [str(i) for i in range(n_columns)]
-    table = pyarrow.csv.read_csv(
-        pa.BufferReader(data),
-        # One block: rows are cut already, so that a line end inside quotes is no trouble either.
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(delimiter=delimiter.decode()),
-        pyarrow.csv.ConvertOptions(
-            check_utf8=False,  # the caller has looked: it knows which row is at fault, Arrow does not say
-            column_types={names[i]: _TYPES[kind] for i, kind in kinds.items()},
-            include_columns=[names[i] for i in kinds],
-            null_values=list(missing),
-            strings_can_be_null=False,  # a text stays as it stands: whether it means missing follows from all rows
-        ),
-    )
-    return {i: _single(table.column(j)) for j, i in enumerate(kinds)}
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def read_texts(data: bytes, n_columns: int, delimiter: bytes) -> list[pa.Array]:
-    """Return all columns as text."""
-    arrays = read_arrays(data, n_columns, delimiter, dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
-    return list(arrays.values())
-
-
-def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
-    """Return the quoted sections of bytes that begin with a row."""
-    if b'"' not in data:
-        return Sections(np.empty(0, np.intp), np.empty(0, np.intp), False)
-    text = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(text == _QUOTE)
-    before = text[quotes[0::2] - 1]  # of a quote at position 0 this is the last byte, put right in the next line
-    before[quotes[0::2] == 0] = _LINE_FEED
-    may_precede = np.zeros(256, np.bool_)
-    may_precede[[delimiter[0], _LINE_FEED, _RETURN, _QUOTE]] = True
-    if not may_precede[before].all():
-        return _walk(data, delimiter)
-    unclosed = len(quotes) % 2 == 1
-    ends = np.append(quotes[1::2] + 1, len(data)) if unclosed else quotes[1::2] + 1
-    return Sections(quotes[0::2], ends, unclosed)
-
-
-def _walk(data: bytes, delimiter: bytes) -> Sections:
-    pattern = re.compile(rb'(?<![^%s\r\n])"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(delimiter))
-    found = [(match.start(), match.end(), not match[1]) for match in pattern.finditer(data)]
-    starts = np.array([start for start, _, _ in found], np.intp)
-    ends = np.array([end for _, end, _ in found], np.intp)
-    return Sections(starts, ends, bool(found) and found[-1][2])
-
-
-def last_boundary(data: bytes, sections: Sections) -> int:
-    """Return the end of the last row that is surely whole, 0 if there is none (more bytes may follow the data)."""
-    end = len(data)
-    while True:
-        end = _last_line_end(data, end)
-        section = sections.holding(end - 1) if end else None
-        if section is None:
-            return end
-        end = section
-
-
-def _last_line_end(data: bytes, before: int) -> int:
-    line_feed = data.rfind(b"\n", 0, before)
-    if line_feed >= 0:
-        return line_feed + 1
-    # A return at the very end may be the first half of a return and line feed.
-    return data.rfind(b"\r", 0, min(before, len(data) - 1)) + 1
-
-
-def count_lines(data: bytes) -> int:
-    """Return the number of line ends."""
-    # In slices, for a mask that stays in the cache.
-    n_lines = 0
-    for start in range(0, len(data), _SLICE):
-        found = np.frombuffer(data, np.uint8, min(_SLICE, len(data) - start), start)
-        n_lines += int(np.count_nonzero(found == _LINE_FEED))
-    return n_lines if b"\r" not in data else n_lines + data.count(b"\r") - data.count(b"\r\n")
-
-
-def scan(data: bytes, delimiter: bytes) -> Records:
-    """Return the rows of bytes that begin with a row; empty lines are left out."""
-    if not data:
-        return Records(*(np.empty(0, np.intp) for _ in range(4)))
-    text = np.frombuffer(data, np.uint8)
-    line_ends = _line_ends(text)
-    bare = _blank_out(text, quoted_sections(data, delimiter))
-    ends = _line_ends(bare)
-    if not len(ends) or ends[-1] < len(data):
-        ends = np.append(ends, len(data))
-    starts = np.concatenate(([0], ends[:-1]))
-    delimiters = np.flatnonzero(bare == delimiter[0])
-    n_fields = np.searchsorted(delimiters, ends) - np.searchsorted(delimiters, starts) + 1
-    records = Records(starts, ends, n_fields, np.searchsorted(line_ends, starts, side="right"))
-    return records.take(~np.isin(bare[starts], (_LINE_FEED, _RETURN)))
-
-
-def _line_ends(text: NDArray[np.uint8]) -> Index:
-    """Return the position after every line end."""
-    is_end = text == _LINE_FEED
-    returns = np.flatnonzero(text == _RETURN)
-    if len(returns):
-        followed = text[np.minimum(returns + 1, len(text) - 1)] == _LINE_FEED
-        is_end[returns[~followed]] = True
-    return np.flatnonzero(is_end) + 1
-
-
-def _blank_out(text: NDArray[np.uint8], sections: Sections) -> NDArray[np.uint8]:
-    """Return the bytes with quotes in place of all that is quoted."""
-    if not len(sections.starts):
-        return text
-    change = np.zeros(len(text) + 1, np.int8)
-    change[sections.starts] += 1
-    change[sections.ends] -= 1
-    return np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
-
-
-def read_header(stream: Stream, delimiter: bytes | None, given: tuple[str, ...] | None = None) -> Header:
-    """Read up to the end of the first row that is not empty; `given` names make that row the first of the data."""
-    name = stream.owner.name
-    data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
-    _check_width(data[:4], name)
+    path = stream.owner.name
+    data = stream.read_ready(_READ_SIZE).removeprefix(_BYTE_ORDER_MARK)
+    # UTF-16 and UTF-32 without a byte-order mark are recognised by the NUL bytes of the first letters.
+    start = data[:4]
+    wide = "UTF-32" if start.count(b"\0") == 3 else "UTF-16" if b"\0" in start[:2] else None
+    if wide:
+        order = "be" if start.startswith(b"\0") else "le"
+        raise BncliError(f"the text is {wide}", where=path, hint=f"--encoding {wide.lower()}-{order}")
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
-    # What is at hand is looked at before more is waited for: a header that is piped slowly may be whole already.
+    # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
     while True:
         if not text:
-            raise BncliError("the file is empty", where=name, hint="a table begins with a row of column names")
+            raise BncliError("the file is empty", where=path, hint="a table begins with a row of column names")
         more = b""
         end, chosen = _first_row(text, delimiter, at_end=False)
         if end:
             break
-        more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, for all of it is looked at again
+        more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, since all of it is searched again
         end, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break
         text += more
         if not more or len(text) > MAX_ROW:
             why = "a quote is never closed" if not more else f"it has more than {MAX_ROW >> 20} MB"
-            raise BncliError(f"the header row does not end: {why}", where=f"{name} line {line}")
+            raise BncliError(f"the header row does not end: {why}", where=f"{path} line {line}")
     row = text[:end]
-    where = f"{name} line {line}"
+    where = f"{path} line {line}"
     if b"\0" in row:
         raise BncliError("the header holds NUL bytes, so this is no text file", where=where)
     try:
         row.decode()
     except UnicodeDecodeError as error:
         raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
-    fields = read_texts(row, _count_outside_quotes(row, chosen) + 1, chosen)
-    if given is not None:
-        if len(given) != len(fields):
-            what = f"the first row has {len(fields)} field{'s' * (len(fields) != 1)}, and --names gives {len(given)}"
+    n_fields = _count_outside_quotes(row, chosen) + 1
+    if names is not None:
+        if len(names) != n_fields:
+            what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, and --names gives {len(names)}"
             raise UsageError(what, where=where, hint="give every column a name; is the delimiter right? --delimiter")
-        check_distinct(given, "--names")
-        return Header(TextLayout(name, given, chosen), text + more, line)
-    names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
+        check_distinct(names, "--names")
+        return TextLayout(path, names, chosen), text + more, line
+    fields = read_arrays(row, n_fields, chosen, dict.fromkeys(range(n_fields), ValueKind.TEXT), ())
+    names = tuple(field[0].as_py().strip(BLANKS) for field in fields.values())
     check_distinct(names, where)
-    layout = TextLayout(name, names, chosen)
-    return Header(layout, text[end:] + more, line + count_lines(text[:end]))
-
-
-def _check_width(start: bytes, name: str) -> None:
-    """Refuse wide characters without a byte-order mark, told by the NUL bytes of the first letters."""
-    wide = "UTF-32" if start.count(b"\0") == 3 else "UTF-16" if b"\0" in start[:2] else None
-    if wide:
-        end = "be" if start.startswith(b"\0") else "le"
-        raise BncliError(f"the text is {wide}", where=name, hint=f"--encoding {wide.lower()}-{end}")
+    return TextLayout(path, names, chosen), text[end:] + more, line + count_lines(row)
 
 
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
-    """Return the end of the first row (0: not in sight) and the delimiter: the one given or else the most frequent one.
+    """Return the end of the first row (0 if it lies beyond the text) and the delimiter.
 
-    Conventions: a tie goes to the first of comma, tab, semicolon, bar.
+    If no delimiter is given, the most frequent of comma, tab, semicolon and bar is chosen, the first of these on a tie.
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
-    rows = [(_row_end(text, d, at_end=at_end), d) for d in candidates]
+    rows = [(_first_row_end(text, d, at_end=at_end), d) for d in candidates]
     return max(rows, key=lambda row: _count_outside_quotes(text[: row[0]], row[1]))
 
 
-def _row_end(text: bytes, delimiter: bytes, *, at_end: bool) -> int:
-    # Short prefixes first: the header is a small part of what was read.
-    size = 1 << 12
+def _first_row_end(text: bytes, delimiter: bytes, *, at_end: bool) -> int:
+    size = 1 << 12  # the header is usually a small part of the text, so short prefixes are searched first
     while True:
         head = text[:size]
         is_all = at_end and size >= len(text)
         sections = quoted_sections(head, delimiter)
-        if found := _line_end_outside(head, sections, is_all):
-            return found
+        start = 0
+        for stop, resume in zip((*sections.starts.tolist(), len(head)), (*sections.ends.tolist(), 0), strict=True):
+            end = _next_line_end(head, start, stop, is_all)
+            if end:
+                return end
+            start = resume
         if size >= len(text):
             return len(text) if is_all and not sections.unclosed else 0
         size *= 4
 
 
-def _line_end_outside(text: bytes, sections: Sections, is_all: bool) -> int:
-    """Return the position after the first line end that is not quoted, 0 if there is none."""
-    start = 0
-    for stop, after in zip((*sections.starts.tolist(), len(text)), (*sections.ends.tolist(), 0), strict=True):
-        if found := _next_line_end(text, start, stop, is_all):
-            return found
-        start = after
-    return 0
-
-
 def _next_line_end(text: bytes, start: int, stop: int, is_all: bool) -> int:
-    """Return the position after the next line end before `stop`, 0 if there is none or its second half may follow."""
+    """Return the position after the next line end before `stop`, 0 if there is none or its second byte may follow."""
     ends = [p for p in (text.find(b"\n", start, stop), text.find(b"\r", start, stop)) if p >= 0]
     if not ends:
         return 0
     first = min(ends)
     if text[first : first + 1] == b"\n":
         return first + 1
-    if first + 1 == len(text):  # a CR at the end of what is read: LF may be the next byte
+    if first + 1 == len(text):  # a return at the end of the bytes that were read: a line feed may follow
         return first + 1 if is_all else 0
     return first + 2 if text[first + 1 : first + 2] == b"\n" else first + 1
 
@@ -401,7 +223,7 @@ def _count_outside_quotes(row: bytes, delimiter: bytes) -> int:
 
 
 def check_distinct(names: tuple[str, ...], where: str) -> None:
-    """Columns are matched by name, so a name may stand only once."""
+    """Raise an error if two columns have the same name, since columns are matched by name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -414,59 +236,49 @@ def check_distinct(names: tuple[str, ...], where: str) -> None:
         seen.add(name)
 
 
-def parse_delimiter(text: str | None, file_format: str | None) -> bytes | None:
-    """Return the byte that the user asks for, None if it is to be found in the header."""
-    if text is None:
-        return b"\t" if file_format == "tsv" else None
-    delimiter = _NAMED.get(text, text.encode())
-    if len(delimiter) != 1 or delimiter in b'"\r\n\0':
-        raise UsageError(f"the delimiter '{text}' is not a single character that can separate fields")
-    return delimiter
+def cut_blocks(
+    stream: Stream, layout: TextLayout, rest: bytes, line: int, size: int | None = None
+) -> Iterator[TextBlock]:
+    """Yield the blocks of a file after its header, in order.
 
-
-def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
-    """Yield the blocks of the file after its header, in order."""
-    layout, rest, line = header.layout, header.rest, header.line
-    unclosed = 0
-    wanted = min(size, FIRST_BLOCK_SIZE)
-    if size == BLOCK_SIZE:
-        size, wanted = (
-            max(n, min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK))
-            for n in (size, wanted)
-        )
+    rest, line: bytes that were read beyond the header, and the number of their first line. size: bytes of a block;
+    None = BLOCK_SIZE, or more if the table is wide.
+    """
+    n_wanted = min(size or BLOCK_SIZE, FIRST_BLOCK_SIZE)
+    if size is None:
+        wide = min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
+        n_wanted, size = max(n_wanted, wide), max(BLOCK_SIZE, wide)
+    n_unclosed = 0
     while True:
         paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
-        more = b"" if paused_already else stream.read_ready(max(wanted - len(rest), 1))
+        more = b"" if paused_already else stream.read_ready(max(n_wanted - len(rest), 1))
         if not rest and not more:
             return
         paused, stream.paused = stream.paused, False
-        # Fewer bytes than were asked for: the end, unless the input only paused.
-        at_end = not paused_already and (not more or (len(rest) + len(more) < wanted and not paused))
-        data, rest, bad = _split(layout, rest, more, line, at_end)
-        unclosed += len(bad)
-        if unclosed > MAX_UNCLOSED:
+        # Fewer bytes than requested: the file has ended, unless the input only paused.
+        at_end = not paused_already and (not more or (len(rest) + len(more) < n_wanted and not paused))
+        data, rest, bad = _split_rows(layout, rest, more, line, at_end)
+        n_unclosed += len(bad)
+        if n_unclosed > MAX_UNCLOSED:
             what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
             raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field is written twice")
         if data or bad:
             yield TextBlock(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
-            wanted = size
+            n_wanted = size
+        elif len(rest) > MAX_ROW:
+            what = f"a line of more than {MAX_ROW >> 20} MB"
+            raise BncliError(what, where=f"{layout.path} line {line}", hint="is this a table in text form?")
         else:
-            n_bytes = len(rest)
-            where = f"{layout.path} line {line}"
-            if n_bytes > MAX_ROW:
-                raise BncliError(
-                    f"a line of more than {MAX_ROW >> 20} MB", where=where, hint="is this a table in text form?"
-                )
-            wanted = max(wanted, (2 * n_bytes))
+            n_wanted = max(n_wanted, 2 * len(rest))
 
 
-def _split(
+def _split_rows(
     layout: TextLayout, rest: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
-    """Return the whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
+    """Return the whole rows, the bytes after them, and the row with an unclosed quote between them, if there is one."""
     line_feed = more.rfind(b"\n")
-    # Without a quote every line feed ends a row: most blocks need no closer look.
+    # Without a quote every line feed ends a row; this decides most blocks.
     if line_feed >= 0 and b'"' not in more and b'"' not in rest and not at_end:
         return b"".join((rest, memoryview(more)[: line_feed + 1])), more[line_feed + 1 :], ()
     data = rest + more
@@ -474,21 +286,324 @@ def _split(
     if at_end and not sections.unclosed:
         return data, b"", ()
     end = last_boundary(data, sections)
-    if sections.unclosed and (at_end or (end == 0 and len(data) > MAX_ROW)):
-        # The line on which the row begins.
-        row = data[end : _line_end(data, end)]
-        bad = BadRow("a quote is opened and never closed", layout.path, line + count_lines(data[:end]), row)
-        return data[:end], data[end + len(bad.raw) :], (bad,)
-    return data[:end], data[end:], ()
+    if not (sections.unclosed and (at_end or (end == 0 and len(data) > MAX_ROW))):
+        return data[:end], data[end:], ()
+    # Only the line on which the unclosed row begins is dropped.
+    line_end = data.find(b"\n", end)
+    if line_end < 0:
+        line_end = data.find(b"\r", end)
+    resume = line_end + 1 if line_end >= 0 else len(data)
+    bad = BadRow("a quote is opened and never closed", layout.path, line + count_lines(data[:end]), data[end:resume])
+    return data[:end], data[resume:], (bad,)
 
 
-def _line_end(data: bytes, start: int) -> int:
-    line_feed = data.find(b"\n", start)
-    if line_feed < 0:
-        line_feed = data.find(b"\r", start)
-    return line_feed + 1 if line_feed >= 0 else len(data)
+@dataclass(frozen=True)
+class Sections:
+    """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
+
+    starts: Index
+    ends: Index
+    unclosed: bool
 
 
-def _cure(row: BadRow) -> str:
-    hint = "--on-bad-row skip leaves it out"
-    return f"{hint}; or it is encoded otherwise: {LATIN}" if row.what == NOT_UTF8 else hint
+def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
+    """Return the quoted sections of bytes that begin with a row."""
+    if b'"' not in data:
+        return Sections(np.empty(0, np.intp), np.empty(0, np.intp), False)
+    text = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(text == _QUOTE)
+    before = text[quotes[0::2] - 1]  # for a quote at position 0 this is the last byte; the next line corrects it
+    before[quotes[0::2] == 0] = _LINE_FEED
+    may_precede = np.zeros(256, np.bool_)
+    may_precede[[delimiter[0], _LINE_FEED, _RETURN, _QUOTE]] = True
+    if not may_precede[before].all():
+        return _quoted_sections_by_regex(data, delimiter)
+    unclosed = len(quotes) % 2 == 1
+    ends = np.append(quotes[1::2] + 1, len(data)) if unclosed else quotes[1::2] + 1
+    return Sections(quotes[0::2], ends, unclosed)
+
+
+def _quoted_sections_by_regex(data: bytes, delimiter: bytes) -> Sections:
+    pattern = re.compile(rb'(?<![^%s\r\n])"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(delimiter))
+    matches = list(pattern.finditer(data))
+    starts = np.array([match.start() for match in matches], np.intp)
+    ends = np.array([match.end() for match in matches], np.intp)
+    return Sections(starts, ends, bool(matches) and not matches[-1][1])
+
+
+def last_boundary(data: bytes, sections: Sections) -> int:
+    """Return the end of the last row that is certainly whole, 0 if there is none; more bytes may follow the data."""
+    end = len(data)
+    while True:
+        line_end = data.rfind(b"\n", 0, end)
+        if line_end < 0:
+            # A return at the very end may be the first half of a return and line feed.
+            line_end = data.rfind(b"\r", 0, min(end, len(data) - 1))
+        end = line_end + 1
+        section = int(np.searchsorted(sections.starts, end - 1, side="right")) - 1
+        if end == 0 or section < 0 or end > sections.ends[section]:
+            return end
+        end = int(sections.starts[section])  # the line end is quoted
+
+
+def count_lines(data: bytes) -> int:
+    """Return the number of line ends."""
+    n_lines = 0
+    for start in range(0, len(data), _SLICE):
+        part = np.frombuffer(data, np.uint8, min(_SLICE, len(data) - start), start)
+        n_lines += int(np.count_nonzero(part == _LINE_FEED))
+    return n_lines if b"\r" not in data else n_lines + data.count(b"\r") - data.count(b"\r\n")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of some bytes, [starts, ends) with the line end; the fields of each row, and the lines before it."""
+
+    data: bytes
+    starts: Index
+    ends: Index
+    n_fields: Index
+    lines: Index
+
+    def take(self, rows: Mask) -> Records:
+        return Records(self.data, self.starts[rows], self.ends[rows], self.n_fields[rows], self.lines[rows])
+
+
+def scan(data: bytes, delimiter: bytes) -> Records:
+    """Return the rows of bytes that begin with a row, without the empty lines."""
+    if not data:
+        return Records(data, *(np.empty(0, np.intp) for _ in range(4)))
+    text = np.frombuffer(data, np.uint8)
+    line_ends = _line_ends(text)
+    sections = quoted_sections(data, delimiter)
+    unquoted = text
+    if len(sections.starts):
+        # All bytes of quoted sections are replaced by quotes.
+        change = np.zeros(len(text) + 1, np.int8)
+        change[sections.starts] += 1
+        change[sections.ends] -= 1
+        unquoted = np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
+    ends = _line_ends(unquoted)
+    if not len(ends) or ends[-1] < len(data):
+        ends = np.append(ends, len(data))
+    starts = np.concatenate(([0], ends[:-1]))
+    delimiters = np.flatnonzero(unquoted == delimiter[0])
+    n_fields = np.searchsorted(delimiters, ends) - np.searchsorted(delimiters, starts) + 1
+    records = Records(data, starts, ends, n_fields, np.searchsorted(line_ends, starts, side="right"))
+    return records.take(~np.isin(unquoted[starts], (_LINE_FEED, _RETURN)))
+
+
+def _line_ends(text: NDArray[np.uint8]) -> Index:
+    """Return the position after every line end."""
+    is_end = text == _LINE_FEED
+    returns = np.flatnonzero(text == _RETURN)
+    if len(returns):
+        is_followed = text[np.minimum(returns + 1, len(text) - 1)] == _LINE_FEED
+        is_end[returns[~is_followed]] = True
+    return np.flatnonzero(is_end) + 1
+
+
+def read_arrays(
+    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, ValueKind], missing: Sequence[str]
+) -> dict[int, pa.Array]:
+    """Return the columns at the positions in `kinds`, parsed by Arrow; `missing` become nulls in columns of numbers.
+
+    The data must be UTF-8. Raises pa.ArrowInvalid if a row has a wrong number of fields or a text is not a number.
+    """
+    names = [str(i) for i in range(n_columns)]
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        # One block: the rows are whole already, and a block could end at a line end inside quotes.
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        pyarrow.csv.ParseOptions(delimiter=delimiter.decode()),
+        pyarrow.csv.ConvertOptions(
+            check_utf8=False,  # the caller has checked; Arrow would not say which row is at fault
+            column_types={names[i]: _ARROW_TYPES[kind] for i, kind in kinds.items()},
+            include_columns=[names[i] for i in kinds],
+            null_values=list(missing),
+            strings_can_be_null=False,  # whether a text means missing depends on all rows, so it is kept
+        ),
+    )
+    arrays = {}
+    for j, i in enumerate(kinds):
+        column = table.column(j)
+        arrays[i] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return arrays
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The well-formed rows of a block, and the malformed ones.
+
+    records: where the well-formed rows are in the bytes of the block, if they have been examined one by one.
+    """
+
+    layout: TextLayout
+    data: bytes
+    line: int
+    bad: tuple[BadRow, ...]
+    records: Records | None = None
+
+    def scan(self) -> Records:
+        return scan(self.data, self.layout.delimiter) if self.records is None else self.records
+
+    def locate(self, row: int) -> str:
+        return f"{self.layout.path} line {self.line + int(self.scan().lines[row])}"
+
+    def drop(self, records: Records, faults: Mapping[int, str]) -> _Rows:
+        """Return the rows, which are at `records`, without those that have a fault."""
+        keep = np.ones(len(records.starts), np.bool_)
+        keep[list(faults)] = False
+        bad = list(self.bad)
+        for row in sorted(faults):
+            raw = records.data[records.starts[row] : records.ends[row]]
+            bad.append(BadRow(faults[row], self.layout.path, self.line + int(records.lines[row]), raw))
+        bad.sort(key=attrgetter("number"))
+        return replace(self, bad=tuple(bad), records=records.take(keep))
+
+
+def parse_block(block: TextBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
+    """Return the requested columns of a block."""
+    rows = _Rows(block.layout, block.data, block.line, block.bad)
+    if b"\0" in block.data or not _is_utf8(block.data):
+        rows = _drop_malformed(rows)
+    position = {name: i for i, name in enumerate(block.layout.names)}
+    positions = [position[request.name] for request in requests]
+    # A column that is requested in two types is parsed as text, which can be converted to numbers.
+    kinds: dict[int, ValueKind] = {}
+    for i, request in zip(positions, requests, strict=True):
+        kinds[i] = ValueKind.TEXT if kinds.get(i, request.kind) is not request.kind else request.kind
+    kinds = kinds or {0: ValueKind.TEXT}
+    try:
+        columns = _parse_columns(rows, kinds, tokens)
+    except pa.ArrowInvalid:
+        if rows.records is None:  # most often Arrow refuses a row with a wrong number of fields
+            rows = _drop_malformed(rows)
+        try:
+            columns = _parse_columns(rows, kinds, tokens)
+        except pa.ArrowInvalid:
+            columns = _parse_columns(rows, dict.fromkeys(kinds, ValueKind.TEXT), tokens)
+    n_rows = len(next(iter(columns.values())))
+    converted = [convert_values(request, columns[i], tokens) for request, i in zip(requests, positions, strict=True)]
+    values = [column for column, _ in converted]
+    faults = find_faults(requests, [columns[i] for i in positions], [wrong for _, wrong in converted])
+    if faults:
+        keep = np.ones(n_rows, np.bool_)
+        keep[list(faults)] = False
+        values = [select_rows(column, keep) for column in values]
+        rows = rows.drop(rows.scan(), faults)
+        n_rows = int(keep.sum())
+    return RowBlock(n_rows, tuple(values), rows.bad, rows.locate)
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():  # the usual case, and much faster than decoding
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _drop_malformed(rows: _Rows) -> _Rows:
+    """Remove the rows with NUL bytes, text that is not UTF-8, or another number of fields than the header."""
+    layout, data = rows.layout, rows.data
+    records = scan(data, layout.delimiter)
+    faults: dict[int, str] = {}
+    view, start = memoryview(data), 0
+    while start < len(data):
+        try:
+            str(view[start:], "utf-8")
+            break
+        except UnicodeDecodeError as error:
+            i = int(np.searchsorted(records.ends, start + error.start, side="right"))
+            faults[i] = NOT_UTF8
+            start = int(records.ends[i])
+    nul = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    faults |= {int(row): "a NUL byte" for row in np.unique(np.searchsorted(records.ends, nul, side="right"))}
+    n_expected = len(layout.names)
+    for row in np.flatnonzero(records.n_fields != n_expected):
+        faults[int(row)] = f"expected {n_expected} fields, found {records.n_fields[row]}"
+    whole = rows.drop(records, faults)
+    if faults:
+        kept = whole.scan()
+        data = b"".join(data[a:b] for a, b in zip(kept.starts, kept.ends, strict=True))
+    return replace(whole, data=data)
+
+
+def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
+    """Return the columns by position; raise pa.ArrowInvalid if they are not what `kinds` says."""
+    # Arrow refuses bytes without any row ("Empty CSV file"); here they are a block without rows.
+    if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
+        return {i: pa.array([], pa.string()) for i in kinds}
+    if ValueKind.INTEGER in kinds.values() and any(x in rows.data and b"0" + x in rows.data for x in (b"x", b"X")):
+        # Arrow accepts 0x1F as an integer, but not as a double.
+        kinds = {i: ValueKind.NUMBER if kind is ValueKind.INTEGER else kind for i, kind in kinds.items()}
+    # Arrow compares without stripping, so tokens with a blank at either end are listed as well.
+    missing = list(dict.fromkeys(f"{a}{token}{b}" for token in tokens.number for a in ("", " ") for b in ("", " ")))
+    n_columns, delimiter = len(rows.layout.names), rows.layout.delimiter
+    columns = read_arrays(rows.data, n_columns, delimiter, kinds, missing)
+    not_finite = []
+    for i, array in columns.items():
+        if kinds[i] is not ValueKind.TEXT:
+            columns[i] = numbers = to_finite(array)
+            if numbers is None:
+                not_finite.append(i)
+    if not_finite:
+        columns |= read_arrays(rows.data, n_columns, delimiter, dict.fromkeys(not_finite, ValueKind.TEXT), ())
+    return columns
+
+
+def columns_with_leading_zeros(
+    block: TextBlock, n_rows: int, watched: Collection[str], tokens: MissingTokens
+) -> frozenset[str]:
+    """Return those of the watched columns in which a number has leading zeros, such as 01234.
+
+    A parser of numbers does not distinguish 01234 from 1234, so the bytes are searched for a zero at the start of a
+    field that is followed by digits up to its end. Its column follows from the number of delimiters before it, unless
+    there are quotes, blanks or malformed rows; then the watched columns are parsed as text. Cost: a few percent of
+    parsing, and nothing if no column is watched.
+
+    n_rows: the well-formed rows of the block.
+    """
+    if not watched:
+        return frozenset()
+    text = np.frombuffer(block.data, np.uint8)
+    # Candidates: zeros that follow a delimiter, quote or blank, and are followed by a digit.
+    delimiter = block.layout.delimiter[0]
+    padded = np.concatenate(([np.uint8(_LINE_FEED)], text, [np.uint8(_LINE_FEED)]))
+    found = []
+    for start in range(0, len(text), _SLICE):
+        here = padded[start : start + _SLICE + 2]
+        zeros = here[1:-1] == _ZERO
+        zeros &= here[2:] - np.uint8(_ZERO) < 10
+        before = here[:-2]
+        zeros &= (before == delimiter) | (before <= _QUOTE)
+        found.append(np.flatnonzero(zeros) + start)
+    starts = np.concatenate(found) if found else np.empty(0, np.intp)
+    if not len(starts):
+        return frozenset()
+    columns = _columns_of_fields(block, text, starts, n_rows)
+    names = sorted(watched)
+    if columns is None:
+        texts = parse_block(block, [ColumnRequest(name, ValueKind.TEXT) for name in names], tokens).values
+        return frozenset(name for name, values in zip(names, texts, strict=True) if has_leading_zeros(values))
+    end = re.escape(block.layout.delimiter) + rb"\r\n"
+    is_number = re.compile(rb"0[0-9]+[ \t]*(?:[%s]|\Z)" % end).match
+    positions = {name: starts[columns == block.layout.names.index(name)] for name in names}
+    return frozenset(name for name, at in positions.items() if any(is_number(block.data, i) for i in at.tolist()))
+
+
+def _columns_of_fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: int) -> Index | None:
+    """Return the index of the column in which each field starts, or None if counting delimiters does not tell it."""
+    delimiter, n_columns = block.layout.delimiter[0], len(block.layout.names)
+    delimiters = np.flatnonzero(text == delimiter)
+    before = np.where(starts > 0, text[starts - 1], np.uint8(_LINE_FEED))
+    is_first = (before == _LINE_FEED) | (before == _RETURN)
+    if len(delimiters) != n_rows * (n_columns - 1) or b'"' in block.data:
+        return None
+    if not (is_first | (before == delimiter)).all():
+        return None
+    n_before = np.searchsorted(delimiters, starts)
+    return np.where(is_first, 0, (n_before - 1) % max(n_columns - 1, 1) + 1)

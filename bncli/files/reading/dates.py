@@ -1,13 +1,13 @@
-"""Dates and times written as text, or held by a columnar file, as seconds; and the parts of them that models use.
+"""Dates and times of the day, as text or in Arrow arrays, in seconds; and the parts of dates that models use.
 
     2024-03-01  2024/3/1  2024.03.01                     year first
-    01.03.2024  1/3/2024  01-03-2024                     day or month first, as is said
+    01.03.2024  1/3/2024  01-03-2024                     day first or month first, according to the order
     01.03.24  3/1/24  24-03-01                           the same, or year first, with years of two digits: 1970 to 2069
     1 March 2024  01-Mar-2024  1. Mar 2024  March 1, 2024     English names of months, three letters or all
 
-each perhaps followed by a time of the day: a blank, `T` or comma, then 9:30, 09:30:00, 09:30:00.25, 9:30 PM, and
-perhaps a zone: Z, UTC, +01:00. Times of the day may stand alone. What counts is the clock that the text shows: a zone
-changes nothing, and fractions of a second are dropped. Years are 1 to 9999 in text, and any in a columnar file.
+A time of the day may follow after a blank, `T` or comma: 9:30, 09:30:00, 09:30:00.25, 9:30 PM, perhaps with a zone: Z,
+UTC, +01:00. Times of the day may also stand alone. The clock that the text shows is what counts: zones are ignored and
+fractions of a second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from bncli.engine.data.number_formats import DateOrder, DatePart
 from bncli.engine.kernels.arrays import Array, Mask
 
 DAY = 86400
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""In a second."""
+_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _CLOCK = (
     r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]{1,9})?)?"
     r"(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?(?: ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?"
@@ -37,26 +36,26 @@ _SHAPES = {
     "day name year": r"(?P<a>[0-9]{1,2})(?:st|nd|rd|th|\.)?[-/ ]?(?P<b>[A-Za-z]{3,9})\.?,?[-/ ]?(?P<c>[0-9]{4})",
     "name day year": r"(?P<b>[A-Za-z]{3,9})\.? (?P<a>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<c>[0-9]{4})",
 }
-_SIMPLE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)?$"
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)?$"
 _MONTHS = [
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 ]
 _MONTH_NAMES = pa.array([name[:3] for name in _MONTHS] + _MONTHS + ["sept"])
 _MONTH_NUMBERS = np.array([*range(1, 13), *range(1, 13), 9])
-_FIRST_OF_TWO_DIGITS = 1970
-"""The year that 70 stands for; 69 is 2069."""
-_FIRST_YEAR = -62135596800
-"""Seconds from 1970 back to the year 1."""
+_FIRST_TWO_DIGIT_YEAR = 1970
+"""The year written 70; the year written 69 is 2069."""
+_START_OF_YEAR_1 = -62135596800
+"""In seconds since 1970."""
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return seconds since 1970 (of the day, for times), whole, NaN where there is no date.
+    """Return the whole seconds since 1970 (of the day for times), NaN for texts that are no dates, and a mask of dates.
 
-    And which texts are dates.
+    order: of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """
-    if order != "time" and (simple := _simple(texts)) is not None:
-        return simple, np.ones(len(simple), np.bool_)
+    if order != "time" and (seconds := _parse_iso_dates(texts)) is not None:
+        return seconds, np.ones(len(seconds), np.bool_)
     seconds = np.full(len(texts), np.nan)
     for shape in ("time",) if order == "time" else _SHAPES:
         if (order == "ymd" and shape in ("three numbers", "two-digit year")) or (
@@ -65,34 +64,37 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
             continue
         rest = np.flatnonzero(np.isnan(seconds))
         if len(rest):
-            seconds[rest] = _read(texts.take(pa.array(rest)), shape, order)
+            seconds[rest] = _parse_shape(texts.take(pa.array(rest)), shape, order)
     return seconds, ~np.isnan(seconds)
 
 
-def _simple(texts: pa.Array) -> Array | None:
-    """Return the quick way, for ISO dates and times without a zone; None if anything else is among the texts."""
-    if not pc.all(pc.match_substring_regex(texts, _SIMPLE)).as_py():
+def _parse_iso_dates(texts: pa.Array) -> Array | None:
+    """Return the seconds of ISO dates and times without a zone, or None if any other text occurs (the fast path)."""
+    if not pc.all(pc.match_substring_regex(texts, _ISO)).as_py():
         return None
     try:
         seconds = pc.utf8_slice_codeunits(texts, 0, 19).cast(pa.timestamp("s")).cast(pa.int64())
     except pa.ArrowInvalid:
         return None
     values: Array = seconds.to_numpy().astype(np.float64)
-    return values if (values >= _FIRST_YEAR).all() else None
+    return values if (values >= _START_OF_YEAR_1).all() else None
 
 
-def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
+def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     """Return the seconds of the texts of one shape, NaN for all others."""
-    found = pc.extract_regex(texts, _pattern(shape))
-    fits = found.is_valid().to_numpy(zero_copy_only=False)
+    match = pc.extract_regex(texts, _pattern(shape))
+    fits = match.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)
-    fields = found.filter(pa.array(fits)).flatten()
-    parts = {found.type.field(i).name: field for i, field in enumerate(fields)}
-    read = _clock(parts)
+    groups = match.filter(pa.array(fits)).flatten()
+    parts = {match.type.field(i).name: group for i, group in enumerate(groups)}
+    parsed = _seconds_of_day(parts)
     if shape != "time":
-        # Days since 1970, NaN for a day that does not exist, as 30 February.
-        first, last = _whole(parts["a"]), _whole(parts["c"])
-        middle = _months(parts["b"]) if "name" in shape else _whole(parts["b"])
+        first, last = _to_integers(parts["a"]), _to_integers(parts["c"])
+        if "name" in shape:
+            i = pc.index_in(pc.utf8_lower(parts["b"]), value_set=_MONTH_NAMES).fill_null(-1).to_numpy()
+            middle = np.where(i >= 0, _MONTH_NUMBERS[i], 0)
+        else:
+            middle = _to_integers(parts["b"])
         year_first = shape == "ymd" or order == "yymd"
         year, month, day = (first, middle, last) if year_first else (last, middle, first)
         if order == "mdy" and shape in ("three numbers", "two-digit year"):
@@ -102,14 +104,15 @@ def _read(texts: pa.Array, shape: str, order: DateOrder) -> Array:
             year_text = parts["a" if order == "yymd" else "c"]
             exists = (month >= 1) & (month <= 12) & (day >= 1)
             exists &= pc.equal(pc.utf8_length(year_text), 2).to_numpy(zero_copy_only=False)
-            year = _FIRST_OF_TWO_DIGITS + (year - _FIRST_OF_TWO_DIGITS) % 100
+            year = _FIRST_TWO_DIGIT_YEAR + (year - _FIRST_TWO_DIGIT_YEAR) % 100
+        # A day that does not exist, such as 30 February, becomes NaN.
         months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
-        start, after = _first_days(months), _first_days(months + 1)
-        exists &= day <= after - start
-        if "s" in parts:
+        start, end = _first_days(months), _first_days(months + 1)
+        exists &= day <= end - start
+        if "s" in parts:  # both separators must be the same
             exists &= pc.equal(parts["s"], parts["t"]).to_numpy(zero_copy_only=False)
-        read += DAY * np.where(exists, start + day - 1.0, np.nan)
-    seconds[fits] = read
+        parsed += DAY * np.where(exists, start + day - 1.0, np.nan)
+    seconds[fits] = parsed
     return seconds
 
 
@@ -117,42 +120,36 @@ def _pattern(shape: str) -> str:
     return f"^{_CLOCK}$" if shape == "time" else f"^{_SHAPES[shape]}(?:(?:T| |, ?){_CLOCK})?$"
 
 
-def _clock(parts: dict[str, pa.Array]) -> Array:
-    """Return seconds of the day, 0 without a time, NaN for a time that does not exist, as 24:00."""
-    hour, minute, second = (_whole(parts[name]) for name in "HMS")
+def _seconds_of_day(parts: dict[str, pa.Array]) -> Array:
+    """Return the seconds of the day, 0 without a time, NaN for a time that does not exist, such as 24:00."""
+    hour, minute, second = (_to_integers(parts[name]) for name in "HMS")
     half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
-    twelve = half != ""
-    exists = (minute < 60) & (second < 60) & np.where(twelve, (hour >= 1) & (hour <= 12), hour < 24)
-    hour = np.where(twelve, hour % 12 + 12 * (half == "p"), hour)
+    is_twelve_hour = half != ""
+    exists = (minute < 60) & (second < 60) & np.where(is_twelve_hour, (hour >= 1) & (hour <= 12), hour < 24)
+    hour = np.where(is_twelve_hour, hour % 12 + 12 * (half == "p"), hour)
     return np.where(exists, hour * 3600.0 + minute * 60 + second, np.nan)
 
 
-def _whole(digits: pa.Array) -> NDArray[np.int64]:
-    """Return numbers of a few digits; no digits are 0."""
+def _to_integers(digits: pa.Array) -> NDArray[np.int64]:
+    """Return the integers that the texts write, 0 for an empty text."""
     filled = pc.if_else(pc.equal(digits, ""), "0", digits)
     numbers: NDArray[np.int64] = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
 
 
-def _months(names: pa.Array) -> NDArray[np.int64]:
-    """Return the number of the month, 0 if it is no name of one."""
-    found = pc.index_in(pc.utf8_lower(names), value_set=_MONTH_NAMES).fill_null(-1).to_numpy()
-    return np.where(found >= 0, _MONTH_NUMBERS[found], 0)
-
-
 def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:
-    """Days since 1970 of the first day of months, which are counted from January 1970."""
+    """Return the first day of each month, in days since 1970; months are counted from January 1970."""
     return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
 
 
 def shape_of(text: str) -> str | None:
-    """Return the shape of a text that looks like a date, `time` if like a time of the day; None if like neither."""
-    one = pa.array([text])
-    return next((shape for shape in (*_SHAPES, "time") if are_of_shape(one, shape)), None)
+    """Return the shape of a text that looks like a date, `time` for a time of the day, None for any other text."""
+    array = pa.array([text])
+    return next((shape for shape in (*_SHAPES, "time") if are_of_shape(array, shape)), None)
 
 
 def are_of_shape(texts: pa.Array, shape: str) -> bool:
-    """Return whether all texts look like dates of this shape; not all need to exist."""
+    """Return whether all texts look like dates of this shape; the dates need not exist."""
     return bool(pc.all(pc.match_substring_regex(texts, _pattern(shape))).as_py())
 
 
@@ -162,37 +159,37 @@ def is_temporal(kind: pa.DataType) -> bool:
 
 
 def order_of(kind: pa.DataType) -> DateOrder:
-    """Return what values of a temporal Arrow type are written as."""
+    """Return the order under which values of a temporal Arrow type are read."""
     return "time" if pa.types.is_time(kind) else "ymd"
 
 
 def holds_dates(kind: pa.DataType, order: DateOrder) -> bool:
-    """Return whether an Arrow type is one of times (for the order `time`), or of dates (for the others)."""
+    """Return whether an Arrow type has times of the day, for the order `time`, or dates, for the other orders."""
     return is_temporal(kind) and (order_of(kind) == "time") == (order == "time")
 
 
 def durations_of(array: pa.Array) -> Array:
-    """Return the seconds of an array of durations, NaN for nulls."""
+    """Return an array of durations in seconds, NaN for nulls."""
     ticks: Array = array.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return ticks / _TICKS[array.type.unit]
+    return ticks / _TICKS_PER_SECOND[array.type.unit]
 
 
 def seconds_of(array: pa.Array) -> Array:
-    """Return the seconds of an array of a temporal type, whole, NaN for nulls."""
+    """Return an array of a temporal type in whole seconds since 1970 (of the day for times), NaN for nulls."""
     kind = array.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         array = pc.local_timestamp(array)
     ticks = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     counts: NDArray[np.int64] = ticks.fill_null(0).to_numpy().astype(np.int64)
-    unit = "ms" if kind == pa.date64() else getattr(kind, "unit", "")  # date32 counts days
-    whole = counts // _TICKS[unit] if unit else counts * DAY
+    unit = "ms" if kind == pa.date64() else getattr(kind, "unit", "")  # date32 has no unit: it counts days
+    whole = counts // _TICKS_PER_SECOND[unit] if unit else counts * DAY
     seconds: Array = whole.astype(np.float64)
     seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
     return seconds
 
 
 def part_of(seconds: Array, part: DatePart, origin: int = 0) -> Array:
-    """Return a part of each date, NaN where it is missing; `days` are counted from the day `origin`."""
+    """Return one part of each date, NaN if the date is missing; `days` are counted from the day `origin`."""
     present = ~np.isnan(seconds)
     whole = np.where(present, seconds, 0).astype(np.int64)
     days = whole // DAY
@@ -201,7 +198,7 @@ def part_of(seconds: Array, part: DatePart, origin: int = 0) -> Array:
     elif part == "days":
         values = days - origin
     elif part == "weekday":
-        values = (days + 3) % 7 + 1
+        values = (days + 3) % 7 + 1  # 1970-01-01 was a Thursday, and Monday is 1
     else:
         months = days.astype("M8[D]").astype("M8[M]")
         number = months.astype(np.int64)

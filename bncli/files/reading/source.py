@@ -1,9 +1,7 @@
-"""What a user can say of DATA, as one frozen value: which files, how to read them, what the columns are.
+"""What to read and how (`Source`), and the row blocks in which all tables are read.
 
-A row block: some consecutive rows of a table as typed arrays, whatever file they came from.
-
-Text files and columnar files alike are cut into raw blocks that are parsed one by one, on any thread, into row blocks;
-all that follows (learning types, coding rows for a model) sees row blocks only.
+Text files and columnar files alike are cut into raw blocks. Each raw block is parsed into a row block (typed arrays),
+on any thread. Everything that follows (type inference, coding rows for a model) sees row blocks only.
 """
 
 from __future__ import annotations
@@ -20,26 +18,36 @@ from bncli.engine.data.number_formats import Form
 from bncli.engine.kernels.arrays import Mask
 
 BLANKS = " \t"
-"""The characters that are not part of a value at either end of it."""
+"""Characters that are removed from both ends of every value."""
+NOT_UTF8 = "not UTF-8 text"
+"""The fault of a malformed row in another encoding."""
+Values = Any
+"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 without inf and NaN if missing."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What to read and how.
+    """The table to read and the options that say how.
 
-    paths: the files of one table, a directory, or `-` for stdin. format: csv, tsv, parquet or arrow (an IPC file, an
-    IPC stream or Feather), None = by the first bytes. class_name: None = a column called `class`, else the last one.
-    schema_file: None = NAME.schema.json beside the data file, if there is one. missing_tokens: None = the defaults of
-    `Tokens.of`. on_bad_row: fail, skip, or the path of a file that collects the malformed rows.
-    dates: auto; off, dates stay text; dmy or mdy, how to read a date of three numbers with the year last. decimal: the
-    decimal mark, a point or a comma, None = found in each column. encoding: of text, None = UTF-8 or as a mark says.
-    allow_missing_columns: columns that a model uses and these rows lack are unknown, and no error.
-    carried: columns that are read beside the others, those to be ignored or unknown to a model included.
-    use: the only columns that may be attributes, none = all. Where a list of columns holds a text that is no column, it
-    is taken for several, with commas between them.
-    positive: the label that counts as the event, which comes second of the two; None = the second in sorted order.
-    drop_incomplete: rows that lack a value of any attribute are left out of learning.
-    names: those of the columns of a text file without a header row.
+    paths: the files of one table, a directory, or `-` for stdin.
+    format: csv, tsv, parquet or arrow (an IPC file, an IPC stream or Feather); None = detect it from the first bytes.
+    delimiter: of text files; None = detect it in the header.
+    class_name: None = a column called `class`, else the last one.
+    ignore, categorical, numeric: column names. A text that is not a column name is split at commas.
+    weights: the column with the row weights.
+    schema_file: None = NAME.schema.json beside the data file, if it exists.
+    missing_tokens: None = the defaults of `MissingTokens.of`.
+    on_bad_row: fail, skip, or the path of a file that receives the malformed rows.
+    drop_unlabelled: leave out rows without a class.
+    dates: auto; off (dates stay text); dmy or mdy (how to read dates of three numbers with the year last).
+    decimal: the decimal mark, a point or a comma; None = detect it in each column.
+    encoding: of text files; None = UTF-8, or as a byte-order mark says.
+    allow_missing_columns: treat columns that a model uses and the table lacks as missing values.
+    carried: columns that are read although the model does not use them.
+    use: the only columns that may be attributes; empty = all. Split at commas as `ignore`.
+    positive: the label of the event, which becomes the second of two; None = the second in sorted order.
+    drop_incomplete: leave out rows that lack a value of any attribute when learning.
+    names: the column names of a text file without a header row.
     """
 
     paths: tuple[str, ...]
@@ -66,42 +74,39 @@ class Source:
 
     @property
     def bad_rows_file(self) -> str | None:
-        """The file that collects malformed rows, if there is to be one."""
+        """The file that receives the malformed rows, if any."""
         return self.on_bad_row if self.on_bad_row not in ("fail", "skip") else None
 
 
 @dataclass(frozen=True)
 class MissingTokens:
-    """The texts, blanks around them stripped, of missing values: `text` in any column, `number` among numbers."""
+    """Texts that mean a missing value, stripped of blanks: `text` in every column, `number` in columns of numbers."""
 
     text: tuple[str, ...]
     number: tuple[str, ...]
 
     @staticmethod
     def of(missing_tokens: tuple[str, ...] | None) -> MissingTokens:
-        """Return the empty text and `?`, and among numbers NA, NaN, null.
+        """Return the tokens of the option --missing.
 
-        Or the empty text and what the user says instead.
-
-        A token with a plus before it is one more, beside those or beside what is said instead of them.
+        The default is the empty text and `?`, and in columns of numbers also NA, NaN and null. Tokens from the user
+        replace all of these except the empty text. A token that begins with a plus is added instead.
         """
-        said = [token.strip(BLANKS) for token in missing_tokens or ()]
-        instead = [token for token in said if not _is_more(token)]
-        more = [token[1:].strip(BLANKS) for token in said if _is_more(token)]
-        by_default = missing_tokens is None or (bool(more) and not instead)
-        text = ["", "?"] if by_default else ["", *instead]
+        replacing, added = [], []
+        for typed in missing_tokens or ():
+            token = typed.strip(BLANKS)
+            if len(token) > 1 and token.startswith("+"):
+                added.append(token[1:].strip(BLANKS))
+            else:
+                replacing.append(token)
+        by_default = missing_tokens is None or (bool(added) and not replacing)
+        text = ["", "?"] if by_default else ["", *replacing]
         number = [*text, "NA", "NaN", "null"] if by_default else text
-        return MissingTokens(tuple(dict.fromkeys((*text, *more))), tuple(dict.fromkeys((*number, *more))))
-
-
-Values = Any
-"""Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers, NaN where missing."""
-NOT_UTF8 = "not UTF-8 text"
-"""What is wrong with a row that is in another encoding."""
+        return MissingTokens(tuple(dict.fromkeys((*text, *added))), tuple(dict.fromkeys((*number, *added))))
 
 
 class ValueKind(Enum):
-    """How the values of a column are asked for."""
+    """The type in which the values of a column are requested."""
 
     TEXT = auto()
     INTEGER = auto()
@@ -110,12 +115,12 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """A column asked of every row block.
+    """A column to read from every row block, and its type.
 
-    A column of numbers in which a row block has other text comes back as text; if `strict`, the rows with such text are
-    malformed instead. A weight is strict and must be present, and 0 or between 1e-100 and 1e100. What is asked for as
-    text of a `form` comes as the numbers that the form makes of it: of a date its seconds since 1970, whatever part is
-    meant.
+    If a block of a column of numbers contains other text, the whole block comes back as text; if `strict`, only the
+    rows with such text are malformed. A `weight` is strict, must be present, and is 0 or between 1e-100 and 1e100.
+    With a `form`, the texts come back as the numbers that they write: for a date its seconds since 1970, whichever
+    part of it the form names.
     """
 
     name: str
@@ -127,7 +132,7 @@ class ColumnRequest:
 
 @dataclass(frozen=True)
 class BadRow:
-    """A malformed row: what is wrong with it, its file, its number (of the `unit`: line or row), its bytes."""
+    """A malformed row: its fault, its file, its number (counted in `unit`: line or row) and its bytes."""
 
     what: str
     path: str
@@ -142,7 +147,10 @@ class BadRow:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows in file order; values[i] belongs to the i-th Want. `locate` tells where a row stands: `FILE line L`."""
+    """Consecutive well-formed rows: values[i] belongs to the i-th request; `bad` are the malformed rows between them.
+
+    locate: returns the place of row t of the block, as `FILE line L`.
+    """
 
     n_rows: int
     values: tuple[Values, ...]
@@ -154,10 +162,5 @@ def is_text(values: Values) -> bool:
     return not isinstance(values, np.ndarray)
 
 
-def select(values: Values, rows: Mask) -> Values:
-    """Return the rows that the mask keeps."""
-    return values.filter(pa.array(rows)) if is_text(values) else values[rows]
-
-
-def _is_more(token: str) -> bool:
-    return len(token) > 1 and token.startswith("+")
+def select_rows(values: Values, keep: Mask) -> Values:
+    return values.filter(pa.array(keep)) if is_text(values) else values[keep]

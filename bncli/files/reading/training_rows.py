@@ -1,286 +1,80 @@
-"""A table to learn from: all rows read, the type of every column found over all of them.
+"""Read a table to learn from: all of its rows, with the type of every column found over all of them.
 
-One pass with types guessed from the first rows, which hold for nearly every file; then the columns that turned out to
-be text are read again where they had been read as numbers. Rows of weight 0 do not exist.
+Types are guessed from the first rows, which is right for nearly every file. Columns that turn out to be text are read
+again where they had been read as numbers. Rows of weight 0 are dropped.
 
-Whether the files of one table agree on what its columns are.
+If a table has several files, they must agree on the types that the user has not stated; otherwise a column of numbers
+in one file and of names in another would silently become names. Columnar files are compared by the types that they
+declare. A text file with more than two distinct numbers and nothing else in a column has numbers, and a file without
+any number has names. After a file of numbers no text may follow, and after a file of names no file of numbers. Whole
+and broken numbers do not differ, nor does a file in which the column is empty. The error is raised only if the column
+would become names, not if it holds dates, numbers in a national form, or codes with leading zeros.
 
-Types are found over all rows, so a column of numbers in one file and of names in the next would be one of names, or be
-left out for its many values, and nobody would know which file is at fault. So that is an error, which names the file.
-Only columns whose type nobody has said are looked at; whole and broken numbers are no difference, nor is a column that
-is empty in a file.
-
-Conventions: columnar files are compared by the types that they declare. In text, a file with more than two different
-numbers and nothing else in a column has numbers, and one without any number has names; a file after one of numbers has
-nothing else, and none after one of names has numbers. What turns out to be dates, numbers in a national form or codes
-with leading zeros is no difference either: `findings` raises the error, when it comes to names.
-
-A table larger than memory, read in two rounds.
-
-The first reads all rows, finds types, levels and missing values, and keeps the values while they fit a budget, then a
-sample of the rows (`sampling`). On these cuts are learnt. The second reads the table again and keeps one code a value.
-A file that is another than in the first round is an error.
+A table larger than the budget is sampled while it is read (`RowSampler`); `rows_by_cuts` reads it a second time.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from bncli.engine.data.columns import (
-    CategoricalColumn,
-    ChunkedColumn,
-    CodedColumn,
-    Column,
-    Columns,
-    NumericColumn,
-    Origin,
-)
-from bncli.engine.data.dataset import block_bounds, code_dtype
-from bncli.engine.data.encoding import encode_column
-from bncli.engine.data.number_formats import Form, NumberForm
-from bncli.engine.data.schema import Attribute, Cuts
-from bncli.engine.kernels.arrays import Codes
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.schema import CategoricalAttribute, Cuts
+from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError
-from bncli.files.artifacts.codes import CodedRows
-from bncli.files.reading import sampling
-from bncli.files.reading.arrow_files import Batch, type_word
-from bncli.files.reading.byte_streams import find_inputs
-from bncli.files.reading.column_assembly import assemble
+from bncli.files.reading.arrow_files import ArrowBatch, type_word
 from bncli.files.reading.column_builder import (
     EMPTY,
     CodedTexts,
     ColumnBlock,
     ColumnBuilder,
-    add_different,
-    compact_values,
+    add_distinct,
+    encode_texts,
 )
-from bncli.files.reading.column_roles import ColumnRoles, assign_roles, is_codes_table, read_coded, report_left_out
-from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
-from bncli.files.reading.numbers import kinds_of, to_numbers
-from bncli.files.reading.rows_by_schema import EncodedSource, LevelLookup, tokens_of_class
-from bncli.files.reading.sampling import RowSampler
-from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
-from bncli.files.reading.table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
-from bncli.files.reading.values import want_in_form
+from bncli.files.reading.column_meaning import find_attributes
+from bncli.files.reading.column_roles import (
+    ColumnRoles,
+    assign_roles,
+    check_labels,
+    is_codes_table,
+    put_positive_second,
+    read_coded,
+    report_left_out,
+    usable_rows,
+    warn_about_numeric_labels,
+)
+from bncli.files.reading.csv_text import TextBlock, columns_with_leading_zeros, parse_block
+from bncli.files.reading.numbers import guess_kinds, to_numbers
+from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, Source, ValueKind, is_text
+from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
+from bncli.files.reading.values import (
+    column_in_form,
+    distinct_levels,
+    narrow_codes,
+    narrow_numbers,
+    request_in_form,
+    sort_levels,
+    strip_texts,
+)
 from bncli.watch import Note, Run, Watch, silent
 
-_NUMBERS, _NAMES = "numbers", "names"
+BUDGET = 2 << 30
+"""Bytes of values, in their narrowest types, that are kept; a larger table is sampled."""
+SAMPLE_ROWS = 1 << 20
+MOST_TEXTS = 1 << 18
+"""Distinct texts of a column that are certain to be in the sample."""
+_N_SAMPLED = 64
 _N_SHOWN = 40
-_N_TRIED = 64
-
-
-class PartTypes:
-    """Hears of every block of a table in order; columns hear of the first file that differs from those before it."""
-
-    def __init__(self, columns: Mapping[str, ColumnBuilder], said: frozenset[str], tokens: MissingTokens) -> None:
-        self._open = [name for name in columns if name not in said]
-        self._declared: dict[str, tuple[str, str, str]] = {}
-        self._typed = [_Typed(column, tokens) if column.is_free else None for column in columns.values()]
-        self._path: str | None = None
-
-    def declared(self, path: str, schema: pa.Schema) -> None:
-        """Raise BncliError where a columnar file declares another type than the first columnar file."""
-        for name in self._open:
-            kind = schema.field(name).type
-            word = type_word(kind)
-            if word is None:
-                continue
-            known, first, before = self._declared.setdefault(name, (word, path, str(kind)))
-            if word != known:
-                raise _error(name, first, before, str(kind), path)
-
-    def take(self, path: str, blocks: Sequence[ColumnBlock]) -> None:
-        """Record the next rows, which the columns have already taken."""
-        if path != self._path:
-            self.finish()
-            self._path = path
-        for typed, block in zip(self._typed, blocks, strict=True):
-            if typed is not None:
-                typed.take(path, block)
-
-    def finish(self) -> None:
-        """Record the end of a file."""
-        for typed in self._typed:
-            if typed is not None and self._path is not None:
-                typed.end(self._path)
-
-
-class _File(NamedTuple):
-    path: str
-    kind: str
-
-
-class _Typed:
-    """A column: the first file that tells what it is, and what is known of the file in hand."""
-
-    def __init__(self, column: ColumnBuilder, tokens: MissingTokens) -> None:
-        self._column, self._tokens = column, tokens
-        self._first: _File | None = None
-        self._settled = False
-        self._numbers: list[float] = []
-        self._has_text = False
-
-    def take(self, path: str, block: ColumnBlock) -> None:
-        if self._settled:
-            return
-        first, text = self._first, self._column.non_numeric
-        if first is not None and first.kind == _NUMBERS:
-            if text is not None:
-                shown = text.text if len(text.text) <= _N_SHOWN else text.text[:_N_SHOWN] + "..."
-                self._differ(f"'{shown}'", text.where or path)
-            return
-        if not self._has_text or (first is None and not self._numbers):
-            self._look(block)
-        self._settled = first is None and self._has_text and bool(self._numbers)
-
-    def _look(self, block: ColumnBlock) -> None:
-        if isinstance(block, CodedTexts):
-            used = np.flatnonzero(np.bincount(block.codes, minlength=len(block.texts)))
-            # among names a few are enough to see whether there are numbers at all
-            used = used[:_N_TRIED] if self._has_text else used
-            numbers, wrong = to_numbers(block.texts.take(pa.array(used)), self._tokens.number)
-            self._has_text = self._has_text or wrong is not None
-            block = numbers
-        add_different(self._numbers, block)
-
-    def end(self, path: str) -> None:
-        kind = _NAMES if self._has_text else _NUMBERS if len(self._numbers) > 2 else None
-        if self._first is None:
-            self._first = None if kind is None else _File(path, kind)
-        elif self._first.kind == _NAMES and kind == _NUMBERS:
-            self._differ(_NUMBERS, path)
-        self._numbers, self._has_text = [], False
-
-    def _differ(self, found: str, where: str) -> None:
-        assert self._first is not None
-        self._column.difference = _error(self._column.want.name, self._first.path, self._first.kind, found, where)
-        self._settled = True
-
-
-@dataclass(frozen=True)
-class ReadingRounds:
-    """How the first of two rounds keeps rows: a sample by `seed` beyond `budget` bytes (None: all, in one round)."""
-
-    seed: int
-    budget: int | None = -1
-    block_size: int = BLOCK_SIZE
-
-
-@dataclass(frozen=True)
-class _ParsedBlock:
-    """A row block of a file; `wants` are how its columns were asked for, `schema` what a columnar file declares."""
-
-    path: str
-    columns: list[ColumnBlock]
-    n_rows: int
-    bad: tuple[BadRow, ...]
-    locate: Callable[[int], str]
-    leading_zeros: frozenset[str]
-    wants: tuple[ColumnRequest, ...]
-    schema: pa.Schema | None
-
-
-@dataclass(frozen=True)
-class SampledTable:
-    """What the first round found in a table that does not fit: `rows` as they were read, a part of all `n_rows`."""
-
-    source: Source
-    rows: Columns
-    n_rows: int
-    files: tuple[tuple[str, int, int], ...]
-    run: Run
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All there are."""
-        assert self.rows.label is not None
-        return self.rows.label.levels
-
-    def blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """Yield the second round: the rows that count, in order, in pieces as they are read."""
-        self._check()
-        read, unlabelled = 0, 0
-        for n, n_unlabelled, rows in _coded_blocks(self.source, cuts, self.labels, self.run):
-            read, unlabelled = read + n, unlabelled + n_unlabelled
-            yield rows
-        self._check()
-        if read != self.n_rows:
-            raise _changed(self.files[0][0])
-        if unlabelled and not self.source.drop_unlabelled:
-            what = f"the class is missing in {unlabelled} row{'s' if unlabelled > 1 else ''}"
-            raise BncliError(what, where=self.files[0][0], hint="--drop-unlabelled")
-
-    def count(self, cuts: Cuts) -> int:
-        """Return how many rows count: all, or those with a class, a weight and what else they need."""
-        incomplete = self.source.drop_incomplete
-        if self.rows.weights is None and not self.source.drop_unlabelled and not incomplete:
-            return self.n_rows
-        bare = cuts if incomplete else Cuts(self.rows.class_name, ())
-        return sum(len(rows.labels) for _, _, rows in _coded_blocks(self.source, bare, self.labels, self.run))
-
-    def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """Yield the second round in row blocks."""
-        waiting: list[CodedRows] = []
-        blocks = self.blocks(cuts)
-        for start, stop in block_bounds(self.count(cuts)):
-            while (have := sum(len(rows.labels) for rows in waiting)) < stop - start:
-                found = next(blocks, None)
-                if found is None:
-                    raise _changed(self.files[0][0])
-                waiting.append(found)
-            last, size = waiting[-1], len(waiting[-1].labels) - (have - (stop - start))
-            yield _joined([*waiting[:-1], _slice(last, 0, size)])
-            waiting = [_slice(last, size, len(last.labels))]
-        for left in (*waiting, *blocks):
-            if len(left.labels):
-                raise _changed(self.files[0][0])
-
-    def columns(self, cuts: Cuts, origin: Origin) -> Columns:
-        """Return the second round into memory."""
-        n, start = self.n_rows, 0
-        codes = [np.empty(n, _code_type(attribute)) for attribute in cuts.attributes]
-        labels = np.empty(n, code_dtype(len(self.labels)))
-        weights = None if self.rows.weights is None else np.empty(n)
-        for rows in self.blocks(cuts):
-            stop = start + len(rows.labels)
-            for into, found in zip(codes, rows.codes, strict=True):
-                into[start:stop] = found
-            labels[start:stop] = rows.labels
-            if weights is not None:
-                weights[start:stop] = rows.weights
-            start = stop
-        attributes = {
-            a.name: CodedColumn(ChunkedColumn.of(c[:start]), a) for a, c in zip(cuts.attributes, codes, strict=True)
-        }
-        label = CategoricalColumn(labels[:start], self.labels)
-        weights = None if weights is None else weights[:start]
-        return Columns(start, attributes, cuts.class_name, label, weights, origin)
-
-    def _check(self) -> None:
-        for path, size, time in self.files:
-            try:
-                found = os.stat(path)
-            except OSError as error:
-                raise BncliError("the file vanished between two readings", where=path, hint="run again") from error
-            if (found.st_size, found.st_mtime_ns) != (size, time):
-                raise _changed(path)
-
-
-class _Coded(NamedTuple):
-    """A row block: how many rows it has, how many of them lack a class, and the codes of those that count."""
-
-    n_rows: int
-    n_unlabelled: int
-    rows: CodedRows
 
 
 def read_columns(
@@ -288,339 +82,549 @@ def read_columns(
     *,
     threads: int = 1,
     watch: Watch = silent,
-    given: Cuts | None = None,
-    block_size: int = BLOCK_SIZE,
+    cuts: Cuts | None = None,
     memory: int | None = None,
 ) -> Columns:
-    """Return the whole table, its types inferred over all rows.
+    """Return the whole table.
 
-    `given` cuts fix the attributes and their types instead.
-
-    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
-    A `.codes` file is such a table too, whose columns are coded.
+    cuts: fix the attributes and their types; None = types are inferred over all rows. memory: of `Table`. Notes report
+    what was left out, columns that look like codes, and the number of malformed rows. A `.codes` file is a table, too.
     """
-    run = Run(threads, memory, watch=watch)
-    return first_round(source, given=given, run=run, rounds=ReadingRounds(0, None, block_size))[0]
+    return read_rows(source, cuts=cuts, run=Run(threads, memory, watch=watch))[0]
 
 
-def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: ReadingRounds) -> tuple[Columns, int]:
-    """Return the rows that are kept, as `read_columns` has them, and the number of all."""
+def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None = None) -> tuple[Columns, int]:
+    """Return the rows, or with a `seed` a sample of them if they exceed BUDGET; and the number of all rows."""
     if is_codes_table(source.paths):
-        found = read_coded(source)
-        return found, found.n_rows
+        coded = read_coded(source)
+        return coded, coded.n_rows
     tokens = MissingTokens.of(source.missing_tokens)
-    watch = run.watch
-    with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, given, table.nested)
-        report_left_out(roles, watch)
+    with Table(source, keep=True, memory=run.memory) as table:
+        roles = assign_roles(source, table.names, table.name, cuts, table.nested)
+        report_left_out(roles, run.watch)
         columns = start_columns(table, roles, source)
-        budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
-        sampler = RowSampler(rounds.seed, budget, roles, tokens)
-        with BadRows(source.on_bad_row, watch) as bad:
-            parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
-            # Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are
-            # several.
-            blocks = _parsed_blocks(table, columns, source, tokens, run)
-            growing = list(columns.values())
-            for digested in blocks:
-                if parts is not None and digested.schema is not None:
-                    parts.declared(digested.path, digested.schema)
-                bad.take(digested.bad)
-                for column, block in zip(growing, digested.columns, strict=True):
-                    column.add(block, digested.locate)
-                    column.leading_zeros |= column.want.name in digested.leading_zeros
-                if parts is not None:
-                    parts.take(digested.path, digested.columns)
-                sampler.took(growing, digested.n_rows)
-            if parts is not None:
-                parts.finish()
-            sampler.finish(growing)
-        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
-        n = sampler.n_kept
-        found = assemble(columns, n, roles, table, source, given=given, watch=watch)
-        return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
+        builders = list(columns.values())
+        sampler = RowSampler(seed, roles, tokens)
+        stated = roles.categorical | roles.numeric
+        checks = [_TypeCheck(b, tokens, b.request.name in stated) for b in builders] if table.n_files > 1 else []
+        with BadRows(source.on_bad_row, run.watch) as bad_rows:
+            for block in _parsed_blocks(table, builders, source, tokens, run):
+                for check in checks:
+                    check.compare_schema(block.path, block.schema)
+                bad_rows.take(block.bad)
+                for builder, column in zip(builders, block.columns, strict=True):
+                    builder.add(column, block.locate)
+                    builder.has_leading_zeros |= builder.request.name in block.leading_zeros
+                for check, column in zip(checks, block.columns, strict=False):
+                    check.take(block.path, column)
+                sampler.add_block(builders, block.n_rows)
+            for check in checks:
+                check.end_file()
+            sampler.finish(builders)
+        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad_rows.count > 0)
+        n_kept = sampler.n_kept
+        rows = _assemble(columns, n_kept, roles, table, source, cuts=cuts, watch=run.watch)
+        return rows, rows.n_rows if n_kept == sampler.n_rows else sampler.n_rows
+
+
+def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
+    """Return a builder for each column in use, with the type that is stated or guessed.
+
+    Types are guessed from the schema of a columnar file, or from the first rows of a text file; later rows may overrule
+    the guess. With `guess` False the columns of a text file start as text.
+    """
+    tokens = MissingTokens.of(source.missing_tokens)
+    stated = roles.categorical | roles.numeric
+    form = None if source.decimal is None else NumberForm(source.decimal)
+    head = table.head()
+    open_names = [name for name in roles.attributes if name not in stated]
+    requests = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
+    # If the decimal mark is a comma, 1.5 may not be a number, so nothing is guessed.
+    if isinstance(head, TextBlock) and guess and source.decimal != ",":
+        texts = parse_block(head, list(requests.values()), tokens).values
+        kinds = guess_kinds(texts, tokens.number)
+        requests = {name: ColumnRequest(name, kind) for name, kind in zip(open_names, kinds, strict=True)}
+    elif head is not None and not isinstance(head, TextBlock):
+        requests |= {name: head[name] for name in open_names if head[name].form is None or source.dates != "off"}
+    for name in stated.intersection(roles.attributes):
+        if name in roles.in_form:
+            requests[name] = request_in_form(name, roles.in_form[name][0].form)
+        elif name in roles.numeric:
+            requests[name] = request_in_form(name, form)
+        else:
+            requests[name] = ColumnRequest(name, ValueKind.TEXT)
+    columns = {}
+    for name in roles.attributes:
+        # The text of a columnar file is meant as text, whatever it looks like.
+        text_may_be_numbers = isinstance(head, TextBlock) and source.decimal != ","
+        is_text_column = requests[name] == ColumnRequest(name, ValueKind.TEXT)
+        is_free = name not in stated and (text_may_be_numbers or not is_text_column)
+        columns[name] = ColumnBuilder(requests[name], is_free=is_free, tokens=tokens)
+    if roles.class_name not in columns:  # it is an attribute if a table of one column is described without a class
+        request = ColumnRequest(roles.class_name, ValueKind.TEXT)
+        columns[roles.class_name] = ColumnBuilder(request, is_free=False, tokens=tokens)
+    if roles.weights is not None:
+        request = replace(request_in_form(roles.weights, form), weight=True)
+        columns[roles.weights] = ColumnBuilder(request, is_free=False, tokens=tokens)
+    return columns
+
+
+@dataclass(frozen=True)
+class ParsedBlock:
+    """A row block of a file, with its columns in the form that is kept.
+
+    leading_zeros: columns of numbers in which some have leading zeros. requests: how the columns were requested.
+    schema: of a columnar file.
+    """
+
+    path: str
+    columns: list[ColumnBlock]
+    n_rows: int
+    bad: tuple[BadRow, ...]
+    locate: Callable[[int], str]
+    leading_zeros: frozenset[str]
+    requests: tuple[ColumnRequest, ...]
+    schema: pa.Schema | None
 
 
 def _parsed_blocks(
-    table: Table, columns: dict[str, ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
-) -> Iterator[_ParsedBlock]:
-    """Yield every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
-    growing = list(columns.values())
+    table: Table, builders: Sequence[ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
+) -> Iterator[ParsedBlock]:
+    """Yield every row block; requests follow what earlier blocks have revealed about the types."""
     if run.each_file is None:
+        names = [builder.request.name for builder in builders]
         tasks = (
-            partial(_parse_and_compact, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
-            for raw in table.raw_blocks(list(columns), run.watch)
+            partial(_parse_compactly, raw, [(b.request, b.shared) for b in builders], _watched(builders), tokens)
+            for raw in table.raw_blocks(names, run.watch)
         )
         yield from in_order(tasks, run.threads)
         return
-    for path, blocks, error in run.each_file(parse_file, lambda: ([c.want for c in growing], _watched(growing))):
+    for path, blocks, error in run.each_file(
+        parse_files, lambda: ([builder.request for builder in builders], _watched(builders))
+    ):
         for number, block in enumerate(blocks):
             bad = tuple(replace(row, path=path) for row in block.bad)
-            locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
+            locate = partial(_locate_again, replace(source, paths=(path,)), number, block.requests)
             yield replace(block, path=path, bad=bad, locate=locate)
         if error is not None:
             raise error
 
 
-def _parse_and_compact(
-    raw: RawBlock, asked: Sequence[tuple[ColumnRequest, object]], watched: Sequence[str], tokens: MissingTokens
-) -> _ParsedBlock:
-    block = parse(raw, [want for want, _ in asked], tokens)
-    columns = [compact_values(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
-    zeros = (
-        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
-    )
-    wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
-    return _ParsedBlock(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
+def _watched(builders: Sequence[ColumnBuilder]) -> list[str]:
+    """Return the columns that are to be searched for leading zeros."""
+    return [builder.request.name for builder in builders if builder.may_be_codes]
 
 
-def _watched(growing: Sequence[ColumnBuilder]) -> list[str]:
-    """Return the columns whose leading zeros are looked for."""
-    return [column.want.name for column in growing if column.may_be_codes]
+def parse_files(
+    source: Source, begin: int, run: Run, requests: Sequence[ColumnRequest], watched: Sequence[str]
+) -> Iterator[ParsedBlock]:
+    """Yield the row blocks of the files of a table from index `begin` on; they can be sent to another machine."""
+    tokens = MissingTokens.of(source.missing_tokens)
+    with Table(source, keep=False, memory=run.memory) as table:
+        for raw in table.raw_blocks([request.name for request in requests], run.watch, begin):
+            block = _parse_compactly(raw, [(request, EMPTY) for request in requests], watched, tokens)
+            yield replace(block, locate=str)  # `_locate_again` replaces the function, which cannot be sent
+            if block.bad and source.on_bad_row == "fail":
+                return
 
 
-def _located(source: Source, number: int, wants: Sequence[ColumnRequest], row: int) -> str:
-    """Where a row of the block of that number stands: the file is read again up to it."""
+def _parse_compactly(
+    raw: RawBlock, requests: Sequence[tuple[ColumnRequest, pa.Array]], watched: Sequence[str], tokens: MissingTokens
+) -> ParsedBlock:
+    """Parse a raw block; every request comes with the texts by which its column is encoded."""
+    block = parse(raw, [request for request, _ in requests], tokens)
+    columns = [
+        encode_texts(values, shared) if is_text(values) else narrow_numbers(values)
+        for values, (_, shared) in zip(block.values, requests, strict=True)
+    ]
+    zeros: frozenset[str] = frozenset()
+    if isinstance(raw, TextBlock):
+        zeros = columns_with_leading_zeros(raw, block.n_rows, watched, tokens)
+    schema = raw.data.schema if isinstance(raw, ArrowBatch) else None
+    plain_requests = tuple(request for request, _ in requests)
+    return ParsedBlock(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, plain_requests, schema)
+
+
+def _locate_again(source: Source, number: int, requests: Sequence[ColumnRequest], row: int) -> str:
+    """Return the place of a row of the block with this number, for which the file is read again up to the block."""
     with Table(source, keep=False) as table:
-        raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
-        return parse(raw, wants, MissingTokens.of(source.missing_tokens)).locate(row)
+        raw_blocks = table.raw_blocks([request.name for request in requests], silent)
+        raw = next(itertools.islice(raw_blocks, number, None))
+        return parse(raw, requests, MissingTokens.of(source.missing_tokens)).locate(row)
 
 
 def _read_again(
     table: Table,
-    columns: dict[str, ColumnBuilder],
+    columns: Mapping[str, ColumnBuilder],
     sampler: RowSampler,
     tokens: MissingTokens,
     threads: int,
     *,
     any_bad: bool,
 ) -> None:
-    """Read the columns that turned out to be text once more where they had been read as numbers.
+    """Settle the types, and read columns of text again where they had been read as numbers.
 
-    any_bad: there were malformed rows, which must be the same ones again.
+    any_bad: whether there were malformed rows; the same rows must be malformed again.
     """
-    asked = [column.want for column in columns.values()]
-    lost = {name: set(column.settle()) for name, column in columns.items()}
-    again = [name for name, blocks in lost.items() if blocks]
-    if not again:
+    requests = [builder.request for builder in columns.values()]
+    blocks_of = {name: set(builder.settle()) for name, builder in columns.items()}
+    names = [name for name, blocks in blocks_of.items() if blocks]
+    if not names:
         return
-    # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
-    wants = [ColumnRequest(name, ValueKind.TEXT) for name in again]
-    wants += [want for want in asked if want.strict or (any_bad and want.kind is ValueKind.NUMBER)]
-    needed = set().union(*lost.values())
-    raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
-    tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
-    for i, block in in_order(tasks, threads):
+    # The columns that decide which rows are malformed are read as well: strict ones and, if a number of a columnar file
+    # may have been infinite, all columns of numbers.
+    again = [ColumnRequest(name, ValueKind.TEXT) for name in names]
+    again += [request for request in requests if request.strict or (any_bad and request.kind is ValueKind.NUMBER)]
+    needed = set().union(*blocks_of.values())
+    raw_blocks = enumerate(table.raw_blocks([request.name for request in again], silent))
+    tasks = (partial(parse, raw, again, tokens) for i, raw in raw_blocks if i in needed)
+    for block, i in zip(in_order(tasks, threads), sorted(needed), strict=False):
         if block.n_rows != sampler.sizes[i]:
             raise BncliError("the file changed while it was read", where=table.name, hint="run again")
-        for name, values in zip(again, block.values, strict=False):
-            if i in lost[name]:
+        for name, values in zip(names, block.values, strict=False):
+            if i in blocks_of[name]:
                 rows = sampler.rows[i]
-                columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
+                builder = columns[name]
+                builder.blocks[i] = encode_texts(
+                    values if rows is None else values.take(pa.array(rows)), builder.shared
+                )
 
 
-def _numbered(i: int, raw: RawBlock, wants: Sequence[ColumnRequest], tokens: MissingTokens) -> tuple[int, RowBlock]:
-    return i, parse(raw, wants, tokens)
+class _TypeCheck:
+    """Compares the types of one column in the files of a table; see the module docstring for the rules."""
+
+    def __init__(self, builder: ColumnBuilder, tokens: MissingTokens, is_stated: bool) -> None:
+        self._builder, self._tokens = builder, tokens
+        self._is_stated = is_stated
+        self._declared: tuple[str, str, str] | None = None
+        """The word of a columnar type, the first file that declares it, and the type."""
+        self._is_watched = builder.is_free
+        self._path: str | None = None
+        self._first: tuple[str, str] | None = None
+        """The first text file that reveals the type of the column, and its type: numbers or names."""
+        self._is_settled = False
+        self._numbers: list[float] = []
+        """Up to three distinct numbers of the present file."""
+        self._has_text = False
+
+    def compare_schema(self, path: str, schema: pa.Schema | None) -> None:
+        """Raise BncliError if a columnar file declares another type than the first columnar file."""
+        name = self._builder.request.name
+        if schema is None or self._is_stated:
+            return
+        kind = schema.field(name).type
+        word = type_word(kind)
+        if word is None:
+            return
+        self._declared = self._declared or (word, path, str(kind))
+        first_word, first_path, first_kind = self._declared
+        if word != first_word:
+            raise _disagreement(name, first_path, first_kind, str(kind), path)
+
+    def take(self, path: str, block: ColumnBlock) -> None:
+        """Record the next block, after the builder has taken it."""
+        if not self._is_watched:
+            return
+        if path != self._path:
+            self.end_file()
+            self._path = path
+        if self._is_settled:
+            return
+        exception = self._builder.non_numeric
+        if self._first is not None and self._first[1] == "numbers":
+            if exception is not None:
+                text = exception.text
+                shown = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
+                self._record_difference(f"'{shown}'", exception.where or path)
+            return
+        if not self._has_text or (self._first is None and not self._numbers):
+            if isinstance(block, CodedTexts):
+                used = np.flatnonzero(np.bincount(block.codes, minlength=len(block.texts)))
+                # In a column with text, a few values show whether there are numbers at all.
+                used = used[:_N_SAMPLED] if self._has_text else used
+                block, wrong = to_numbers(block.texts.take(pa.array(used)), self._tokens.number)
+                self._has_text = self._has_text or wrong is not None
+            add_distinct(self._numbers, block)
+        self._is_settled = self._first is None and self._has_text and bool(self._numbers)
+
+    def end_file(self) -> None:
+        """Record the end of the present file."""
+        if self._path is None:
+            return
+        kind = "names" if self._has_text else "numbers" if len(self._numbers) > 2 else None
+        if self._first is None:
+            self._first = None if kind is None else (self._path, kind)
+        elif self._first[1] == "names" and kind == "numbers":
+            self._record_difference(kind, self._path)
+        self._numbers, self._has_text = [], False
+
+    def _record_difference(self, found: str, where: str) -> None:
+        assert self._first is not None
+        path, kind = self._first
+        self._builder.difference = _disagreement(self._builder.request.name, path, kind, found, where)
+        self._is_settled = True
 
 
-def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bool = True) -> dict[str, ColumnBuilder]:
-    """Return the columns in use, each with the type that is said or guessed.
-
-    Of a text file not guessed, it is text so far.
-    """
-    tokens = MissingTokens.of(source.missing_tokens)
-    said = roles.categorical | roles.numeric
-    form = None if source.decimal is None else NumberForm(source.decimal)
-    hint = table.hint()
-    open_names = [name for name in roles.attributes if name not in said]
-    guessed = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
-    if guess or not isinstance(hint, TextBlock):
-        guessed = _guess(hint, open_names, source, tokens)
-    columns = {}
-    for name in roles.attributes:
-        want = _column_of_declared_type(name, roles, form) if name in said else guessed[name]
-        # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
-        open_text = isinstance(hint, TextBlock) and source.decimal != ","
-        free = name not in said and (open_text or want != ColumnRequest(name, ValueKind.TEXT))
-        columns[name] = ColumnBuilder(want, free=free, tokens=tokens)
-    if roles.class_name not in columns:  # a table of one column may be described without a class
-        columns[roles.class_name] = ColumnBuilder(
-            ColumnRequest(roles.class_name, ValueKind.TEXT), free=False, tokens=tokens
-        )
-    if roles.weights is not None:
-        want = replace(want_in_form(roles.weights, form), weight=True)
-        columns[roles.weights] = ColumnBuilder(want, free=False, tokens=tokens)
-    return columns
-
-
-def _guess(
-    hint: dict[str, ColumnRequest] | TextBlock | None, names: Sequence[str], source: Source, tokens: MissingTokens
-) -> dict[str, ColumnRequest]:
-    """Guess the column types from the file's schema or its first rows; later rows may overrule this.
-
-    INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
-    """
-    wants = {name: ColumnRequest(name, ValueKind.TEXT) for name in names}
-    if isinstance(hint, TextBlock):
-        if source.decimal != ",":
-            texts = parse_block(hint, list(wants.values()), tokens).values
-            kinds = kinds_of(texts, tokens.number)
-            wants = {name: ColumnRequest(name, kind) for name, kind in zip(names, kinds, strict=True)}
-    elif hint is not None:
-        wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
-    return wants
-
-
-def _column_of_declared_type(name: str, roles: ColumnRoles, form: Form | None) -> ColumnRequest:
-    """Return a column whose type is said; `form` is what the user says of numbers."""
-    if name in roles.in_form:
-        return want_in_form(name, roles.in_form[name][0].form)
-    return want_in_form(name, form) if name in roles.numeric else ColumnRequest(name, ValueKind.TEXT)
-
-
-def parse_file(
-    source: Source, begin: int, run: Run, wants: Sequence[ColumnRequest], watched: Sequence[str]
-) -> Iterator[_ParsedBlock]:
-    """Yield the row blocks of the last files of a table, which may travel."""
-    tokens = MissingTokens.of(source.missing_tokens)
-    with Table(source, keep=False, memory=run.memory) as table:
-        for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
-            found = _parse_and_compact(raw, [(want, EMPTY) for want in wants], watched, tokens)
-            yield replace(found, locate=str)
-            if found.bad and source.on_bad_row == "fail":
-                return
-
-
-def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
-    """Return the first round: the table, where its values fit the budget or can be read only once.
-
-    Else a part of its rows.
-    """
-    inputs = find_inputs(source.paths, keep=False)
-    if not all(one.is_regular for one in inputs):
-        return first_round(source, given=given, run=run, rounds=ReadingRounds(seed, None))[0]
-    files = tuple((one.path, os.stat(one.path).st_size, os.stat(one.path).st_mtime_ns) for one in inputs)
-    columns, n_rows = first_round(source, given=given, run=run, rounds=ReadingRounds(seed))
-    if n_rows == columns.n_rows or columns.origin is not None:
-        return columns
-    if given is None:
-        what = f"{n_rows:,} rows are more than fit the budget of exact values"
-        run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
-    return SampledTable(source, columns, n_rows, files, run)
-
-
-def code_file(
-    source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: ColumnRoles
-) -> Iterator[_Coded]:
-    """Yield the row blocks of the files of a table from that numbered `begin`."""
-    tokens = MissingTokens.of(source.missing_tokens)
-    own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
-    coded = [
-        EncodedSource(ColumnRequest(roles.class_name, ValueKind.TEXT), LevelLookup.of(labels, own), (roles.class_name,))
-    ]
-    if roles.weights is not None:
-        want = ColumnRequest(roles.weights, ValueKind.NUMBER, strict=True, weight=True)
-        coded.append(EncodedSource(want, None, (roles.weights,)))
-    with Table(source, keep=False, memory=run.memory) as table:
-        coded += EncodedSource.all_of(cuts.attributes, set(table.names), tokens)
-        task = partial(
-            _code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights, whole=source.drop_incomplete
-        )
-        names = [one.want.name for one in coded]
-        tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch, begin))
-        for block, unlabelled, rows in in_order(tasks, run.threads):
-            if block.bad and source.on_bad_row == "fail":
-                raise _changed(block.bad[0].path)
-            yield _Coded(block.n_rows, unlabelled, rows)
-
-
-def _code(
-    raw: RawBlock,
-    *,
-    coded: Sequence[EncodedSource],
-    cuts: Cuts,
-    tokens: MissingTokens,
-    weights: str | None,
-    whole: bool = False,
-) -> tuple[RowBlock, int, CodedRows]:
-    """Return the rows that count, in codes; `whole`: those without missing values alone."""
-    block = parse(raw, [one.want for one in coded], tokens)
-    label = coded[0].columns(block.values[0])[cuts.class_name]
-    assert isinstance(label, CategoricalColumn)
-    first, weight = 1, None
-    if weights is not None:
-        found = coded[1].columns(block.values[1])[weights]
-        assert isinstance(found, NumericColumn)
-        first, weight = 2, np.asarray(found.values, np.float64)
-    columns: dict[str, Column] = {}
-    for one, values in zip(coded[first:], block.values[first:], strict=True):
-        columns |= one.columns(values)
-    if (label.codes < -1).any():
-        raise _unknown(cuts.class_name, block)
-    counts = np.ones(block.n_rows, np.bool_) if weight is None else weight > 0
-    keep = counts & (label.codes >= 0)
-    unlabelled = int(counts.sum() - keep.sum())
-    if not keep.all():  # before they are coded: rows that do not count may have values that no cuts know
-        rows = np.flatnonzero(keep)
-        columns = {name: column.take(rows) for name, column in columns.items()}
-        label, weight = label.take(rows), None if weight is None else weight[rows]
-    codes = [_codes(columns[a.name], a, block) for a in cuts.attributes]
-    if whole and codes:
-        rows = np.flatnonzero(np.all([own < a.n_values for own, a in zip(codes, cuts.attributes, strict=True)], axis=0))
-        codes = [own[rows] for own in codes]
-        label, weight = label.take(rows), None if weight is None else weight[rows]
-    return block, unlabelled, CodedRows(codes, label.codes.astype(code_dtype(len(label.levels))), weight)
-
-
-def _unknown(name: str, block: RowBlock) -> BncliError:
-    what = f"column '{name}' has a value that the first reading did not keep"
-    return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
-
-
-def _codes(column: Column, attribute: Attribute, block: RowBlock) -> Codes:
-    found = encode_column(column, replace(attribute, missing=True))
-    if found.unseen:
-        raise _unknown(attribute.name, block)
-    codes: Codes = found.codes.astype(_code_type(attribute), copy=False)
-    return codes
-
-
-def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return the codes, with missing values as the code after the last."""
-    return code_dtype(attribute.n_values + 1)
-
-
-def _changed(path: str) -> BncliError:
-    return BncliError("the file changed between two readings", where=path, hint="run again")
-
-
-def _error(name: str, first: str, before: str, found: str, where: str) -> BncliError:
+def _disagreement(name: str, first_path: str, first_kind: str, found: str, where: str) -> BncliError:
     quoted = shlex.quote(name)
     hint = f"write it alike in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
-    return BncliError(f"column '{name}' has {before} in {first}, but {found} here", where=where, hint=hint)
+    return BncliError(f"column '{name}' has {first_kind} in {first_path}, but {found} here", where=where, hint=hint)
 
 
-def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
-    with Table(source, keep=False, memory=run.memory) as table:
-        roles = assign_roles(source, table.names, table.name, cuts, table.nested)
-    if run.each_file is None:
-        yield from code_file(source, 0, run, cuts, labels, roles)
-        return
-    for _, blocks, error in run.each_file(code_file, lambda: (cuts, labels, roles)):
-        yield from blocks
-        if error is not None:
-            raise error
+class RowSampler:
+    """Keeps all rows while they fit BUDGET, and then a random sample, by removing rows from the blocks of the columns.
+
+    The key of a row is a hash of the seed and its position in the table. The sample consists of the SAMPLE_ROWS rows
+    with the lowest keys, so it depends neither on how the table is cut into blocks nor on when the budget was exceeded.
+    In addition, for every column, the first row of each of its first texts and the first row without a value are kept,
+    so that even rare levels and missing values are known. Only usable rows count as first: rows of weight 0 or without
+    a class will be dropped.
+
+    seed: None = keep all rows. sizes[i]: rows of block i. rows[i]: those that are kept (None: all of them).
+    """
+
+    def __init__(self, seed: int | None, roles: ColumnRoles, tokens: MissingTokens) -> None:
+        self.sizes: list[int] = []
+        self.rows: list[Index | None] = []
+        self._seed = seed
+        self._roles, self._tokens = roles, tokens
+        self._n_bytes = 0
+        self._is_sampling = False
+        self._limit = np.uint64(2**64 - 1)
+        """The largest key of a kept row; the key of a row that is kept as a first one is 0."""
+        self._keys: list[NDArray[np.uint64]] = []
+        self._known_texts: dict[tuple[str, bool], pa.Array] = {}
+        self._with_missing: set[tuple[str, bool]] = set()
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the table so far."""
+        return sum(self.sizes)
+
+    @property
+    def n_kept(self) -> int:
+        return sum(n if rows is None else len(rows) for n, rows in zip(self.sizes, self.rows, strict=True))
+
+    def add_block(self, columns: Sequence[ColumnBuilder], n_rows: int) -> None:
+        """Sample the block that the columns have just taken, and shrink earlier blocks if necessary."""
+        self.sizes.append(n_rows)
+        self.rows.append(None)
+        for column in columns:
+            block = column.blocks[-1]
+            self._n_bytes += int(block.codes.nbytes if isinstance(block, CodedTexts) else block.nbytes)
+        if self._is_sampling:
+            self._sample_block(columns, len(self.sizes) - 1)
+        elif self._seed is not None and self._n_bytes > BUDGET:
+            self._is_sampling = True
+            # A limit that keeps twice as many rows as needed, so that the blocks need not be copied whole.
+            share = 2 * SAMPLE_ROWS / self.n_rows
+            self._limit = np.uint64(int(share * 2**64) if share < 1.0 else 2**64 - 1)
+            for i in range(len(self.sizes)):
+                self._sample_block(columns, i)
+            pa.default_memory_pool().release_unused()
+        if self._is_sampling and self._n_sampled() > 2 * SAMPLE_ROWS:
+            self._lower_limit(columns)
+
+    def finish(self, columns: Sequence[ColumnBuilder]) -> None:
+        """Reduce the sample to SAMPLE_ROWS rows, besides the first ones."""
+        if self._is_sampling and self._n_sampled() > SAMPLE_ROWS:
+            self._lower_limit(columns)
+
+    def _n_sampled(self) -> int:
+        return sum(int(np.count_nonzero(keys)) for keys in self._keys)
+
+    def _sample_block(self, columns: Sequence[ColumnBuilder], i: int) -> None:
+        assert self._seed is not None
+        keys = row_keys(sum(self.sizes[:i]), self.sizes[i], self._seed)
+        blocks = {column.request.name: column.blocks[i] for column in columns}
+        weights = None if self._roles.weights is None else blocks[self._roles.weights]
+        has_weight = np.ones(self.sizes[i], np.bool_) if weights is None else np.asarray(weights) > 0
+        # Groups of usable rows: those that certainly have a class, and those whose class is a text such as NA. This is
+        # a label unless all other labels turn out to be numbers.
+        groups: list[tuple[bool, Mask]] = [(True, has_weight)]
+        label = blocks[self._roles.class_name]
+        if isinstance(label, CodedTexts):
+            is_missing, may_be_missing = (
+                strip_texts(label.texts, missing)[1] for missing in (self._tokens.text, self._tokens.number)
+            )
+            groups = [(True, has_weight & ~may_be_missing[label.codes])]
+            doubtful = (may_be_missing & ~is_missing)[label.codes]
+            if doubtful.any():
+                groups.append((False, has_weight & doubtful))
+        for name, block in blocks.items():
+            # A row without a class must be kept, so that it can be reported.
+            of_column = [(True, has_weight)] if name == self._roles.class_name else groups
+            for is_certain, rows in of_column:
+                keys[self._first_rows((name, is_certain), block, rows)] = 0
+        self._keys.append(keys)
+        self._keep(columns, i, keys <= self._limit)
+
+    def _first_rows(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
+        """Return the rows of the mask with texts that are new for the column, or its first row without a number."""
+        usable = np.flatnonzero(mask)
+        if not isinstance(block, CodedTexts):
+            if key in self._with_missing or block.dtype.kind != "f":
+                return usable[:0]
+            first_missing = usable[np.isnan(block[usable])][:1]
+            self._with_missing.update([key] * len(first_missing))
+            return first_missing
+        known = self._known_texts.get(key, EMPTY)
+        is_new = pc.invert(pc.is_in(block.texts, value_set=known)).to_numpy(zero_copy_only=False)
+        if len(known) > MOST_TEXTS:
+            is_new &= strip_texts(block.texts, self._tokens.text)[1]
+        if not is_new.any():
+            return usable[:0]
+        # The first row of each text: assigned in reverse order, the first one remains.
+        first = np.full(len(block.texts), -1, np.intp)
+        first[block.codes[usable][::-1]] = usable[::-1]
+        is_new &= first >= 0
+        self._known_texts[key] = pa.concat_arrays([known, block.texts.filter(pa.array(is_new))])
+        rows: Index = first[is_new]
+        return rows
+
+    def _lower_limit(self, columns: Sequence[ColumnBuilder]) -> None:
+        """Lower the limit to the key of the last row of the sample."""
+        sampled = np.concatenate([keys[keys > 0] for keys in self._keys])
+        self._limit = np.partition(sampled, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
+        for i, keys in enumerate(self._keys):
+            self._keep(columns, i, keys <= self._limit)
+
+    def _keep(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
+        """Keep only these of the kept rows of block i."""
+        kept = self.rows[i]
+        self.rows[i] = np.flatnonzero(mask) if kept is None else kept[mask]
+        self._keys[i] = self._keys[i][mask]
+        for column in columns:
+            block = column.blocks[i]
+            if not isinstance(block, CodedTexts):
+                column.blocks[i] = block[mask]
+                continue
+            codes, texts = block.codes[mask], block.texts
+            if len(texts) > len(codes):  # most texts have no row any more
+                used, renumbered = np.unique(codes, return_inverse=True)
+                codes, texts = narrow_codes(renumbered, len(used)), texts.take(pa.array(used))
+            column.blocks[i] = CodedTexts(codes, texts)
 
 
-def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:
-    weights = None if rows.weights is None else rows.weights[start:stop]
-    return CodedRows([c[start:stop] for c in rows.codes], rows.labels[start:stop], weights)
+def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
+    """Return the keys of rows start, start + 1, ..., which are hashes of the positions and never 0."""
+    with np.errstate(over="ignore"):
+        bits = np.arange(start, start + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)
+        return mix_bits(bits) | np.uint64(1)
 
 
-def _joined(pieces: Sequence[CodedRows]) -> CodedRows:
-    weights = [rows.weights for rows in pieces if rows.weights is not None]
-    return CodedRows(
-        [np.concatenate(column) for column in zip(*(rows.codes for rows in pieces), strict=True)],
-        np.concatenate([rows.labels for rows in pieces]),
-        np.concatenate(weights) if weights else None,
-    )
+def mix_bits(bits: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014), a one-to-one map that spreads every bit."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+def _assemble(
+    columns: Mapping[str, ColumnBuilder],
+    n_rows: int,
+    roles: ColumnRoles,
+    table: Table,
+    source: Source,
+    *,
+    cuts: Cuts | None,
+    watch: Watch,
+) -> Columns:
+    """Return the finished table: without identifiers, rows of weight 0 and rows that the source drops."""
+    where = table.name
+    if n_rows == 0:
+        raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
+    label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
+    weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
+    keep = usable_rows(label, weights, where, drop_unlabelled=source.drop_unlabelled)
+    if cuts is None:
+        attributes = find_attributes(columns, keep, roles, table, source, watch)
+    else:
+        attributes = _attributes_of_cuts(columns, keep, roles, cuts, where, MissingTokens.of(source.missing_tokens))
+    rows = Columns(n_rows, attributes, roles.class_name, label, weights)
+    if not keep.all():
+        rows = _without_unused_levels(rows.take(np.flatnonzero(keep)), attributes_too=cuts is None)
+    if source.drop_incomplete:
+        rows = _without_unused_levels(_drop_incomplete(rows, where, watch), attributes_too=cuts is None)
+    labels = () if rows.label is None else rows.label.levels
+    check_labels(rows.class_name, labels, rows.n_rows, where)
+    if roles.class_name not in roles.categorical:
+        warn_about_numeric_labels(rows.class_name, labels, rows.n_rows, watch)
+    return put_positive_second(rows, source.positive)
+
+
+def _attributes_of_cuts(
+    columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, cuts: Cuts, where: str, tokens: MissingTokens
+) -> dict[str, Column]:
+    """Return the columns as given cuts read them.
+
+    Raises BncliError if a text is not among the levels of the cuts, unless only rows that are dropped have it.
+    """
+    # Levels are sorted as they would be found, whatever their order in the cuts: cuts may be learnt again for folds.
+    categorical = [a for a in cuts.attributes if isinstance(a, CategoricalAttribute)]
+    levels = {a.name: sort_levels(a.code_of) for a in categorical}
+    attributes: dict[str, Column] = {}
+    for name in roles.attributes:
+        column = columns[name]
+        if name in roles.in_form:
+            values = column.numeric().values
+            attributes |= {a.name: column_in_form(values, a.form) for a in roles.in_form[name]}
+        elif name not in levels:
+            attributes[name] = column.numeric()
+        else:
+            unknown = _unknown_levels(column.texts(), levels[name], tokens)
+            if len(unknown) and not keep.all():
+                unknown = _unknown_levels(column.texts(keep), levels[name], tokens)
+            if len(unknown):
+                what = (
+                    f"column '{name}' has the value '{unknown[0].as_py()}', which is not among its levels in the cuts"
+                )
+                raise BncliError(what, where=where, hint="learn the cuts on data that holds it")
+            attributes[name] = column.categorical(levels[name])
+    return attributes
+
+
+def _unknown_levels(texts: pa.Array, levels: tuple[str, ...], tokens: MissingTokens) -> pa.Array:
+    found = distinct_levels(texts, tokens.text)
+    return found.filter(pc.invert(pc.is_in(found, value_set=pa.array(levels, pa.string()))))
+
+
+def _drop_incomplete(table: Columns, where: str, watch: Watch) -> Columns:
+    """Return the rows that have a value of every attribute; raise BncliError if there is none."""
+    complete = np.ones(table.n_rows, np.bool_)
+    for column in table.attributes.values():
+        if isinstance(column, CategoricalColumn):
+            complete &= column.codes >= 0
+        elif isinstance(column, NumericColumn) and column.values.dtype.kind == "f":
+            complete &= ~np.isnan(column.values)
+    n_dropped = table.n_rows - int(complete.sum())
+    if not n_dropped:
+        return table
+    if n_dropped == table.n_rows:
+        raise BncliError(
+            "every row lacks a value", where=where, hint="--ignore a column, or leave out --drop-incomplete"
+        )
+    rows = f"{n_dropped:,} of {table.n_rows:,} rows lack" if n_dropped > 1 else "1 row lacks"
+    watch(Note(f"{rows} a value and {'are' if n_dropped > 1 else 'is'} left out (--drop-incomplete)"))
+    return table.take(np.flatnonzero(complete))
+
+
+def _without_unused_levels(table: Columns, *, attributes_too: bool) -> Columns:
+    """Return the table without the labels (and levels, with `attributes_too`) that no row has."""
+    attributes = dict(table.attributes)
+    if attributes_too:
+        for name, column in attributes.items():
+            attributes[name] = _only_used_levels(column) if isinstance(column, CategoricalColumn) else column
+    return replace(table, attributes=attributes, label=None if table.label is None else _only_used_levels(table.label))
+
+
+def _only_used_levels(column: CategoricalColumn) -> CategoricalColumn:
+    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels)) > 0
+    if used.all():
+        return column
+    # The last element belongs to the code MISSING, -1.
+    renumbered = np.append(np.cumsum(used) - 1, -1)
+    levels = tuple(level for level, is_used in zip(column.levels, used, strict=True) if is_used)
+    return CategoricalColumn(narrow_codes(renumbered[column.codes], len(levels)), levels)

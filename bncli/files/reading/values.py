@@ -1,163 +1,238 @@
-"""From the values that a file holds to the values that are wanted, and what is wrong with those that do not fit.
+"""Convert the values of a column: texts to numbers, dates, levels and codes, and numbers to narrow types.
 
-Columns that are written in a form: their text as numbers, and the columns that the parts of a date make.
+`convert_values` gives the values of a row block the type that was requested, and `find_faults` describes the rows whose
+values do not fit. Columns written in a form (`NumberForm`, `DateForm`) are converted and expanded here as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.columns import MISSING, NumericColumn
 from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.files.reading.column_builder import narrow_numbers, strip
 from bncli.files.reading.dates import DAY, part_of, to_seconds
-from bncli.files.reading.numbers import all_numbers, to_numbers, to_numbers_by
+from bncli.files.reading.numbers import FEW, parse_plain_numbers, to_numbers, to_numbers_in_form
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
 
+SignedCodes = NDArray[np.signedinteger[Any]]
 _N_SHOWN = 40
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
-"""Sums of weights, and products of a few of them, stay finite."""
+_N_SAMPLED = 64
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-100, 1e100
+"""Sums of weights, and products of a few of them, stay finite within these bounds."""
+_DATE_WORDS = {
+    "time": "a time of the day",
+    "ymd": "a date, the year first",
+    "dmy": "a date, the day first",
+    "mdy": "a date, the month first",
+    "yymd": "a date, the year first, of two digits",
+}
 
 
-def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """Return the number, or the seconds of the date, of each text.
+def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
+    """Return the values in the requested type, and a mask of the rows that they make malformed (None: no row).
 
-    A mask of the texts that are neither that nor missing.
+    Text in a column of numbers is converted if all of it is numbers or missing. Otherwise the values stay text, or
+    (if the request is strict) the rows with other text are malformed.
     """
-    if isinstance(form, NumberForm) and form.decimal == ".":  # most such columns are plain numbers and a few words
-        numbers = all_numbers(texts, (*missing, *form.words))
-        if numbers is not None:
-            return numbers.astype(np.float64), None
-    encoded = texts.dictionary_encode()
-    distinct, wrong = read_distinct(form, encoded.dictionary, missing)
-    codes = encoded.indices.to_numpy()
-    return distinct[codes], None if wrong is None else wrong[codes]
+    wrong = None
+    form = request.form
+    if form is not None and is_text(values):
+        plain = None
+        if isinstance(form, NumberForm) and form.decimal == ".":  # most such columns are plain numbers and a few words
+            plain = parse_plain_numbers(values, (*tokens.number, *form.words))
+        if plain is not None:
+            values = plain.astype(np.float64)
+        else:
+            encoded = values.dictionary_encode()
+            distinct, wrong = parse_in_form(form, encoded.dictionary, tokens.number)
+            codes = encoded.indices.to_numpy()
+            values, wrong = distinct[codes], None if wrong is None else wrong[codes]
+    elif request.kind is not ValueKind.TEXT and is_text(values):
+        numbers, wrong = to_numbers(values, tokens.number)
+        if wrong is not None and not request.strict:
+            return values, None
+        values = numbers
+    if request.weight:
+        invalid = ~((values == 0) | ((values >= _MIN_WEIGHT) & (values <= _MAX_WEIGHT)))
+        wrong = invalid if wrong is None else wrong | invalid
+    return values, wrong if wrong is not None and wrong.any() else None
 
 
-def read_distinct(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """As `read_by`, looking at every text."""
-    if isinstance(form, NumberForm):
-        missing = (*missing, *form.words)
-    trimmed, is_missing = strip(texts, missing)
-    values, fits = to_numbers_by(trimmed, form) if isinstance(form, NumberForm) else to_seconds(trimmed, form.order)
-    values[is_missing] = np.nan
-    wrong = ~(fits | is_missing)
-    return values, wrong if wrong.any() else None
+def find_faults(
+    requests: Sequence[ColumnRequest], values: Sequence[Values], wrong: Sequence[Mask | None]
+) -> dict[int, str]:
+    """Return the fault of each malformed row in its first column at fault, in the order of the rows.
+
+    values: of each requested column, before their conversion. wrong: the masks of `convert_values`.
+    """
+    faults: dict[int, str] = {}
+    for request, column, is_wrong in zip(requests, values, wrong, strict=True):
+        for row in () if is_wrong is None else np.flatnonzero(is_wrong):
+            faults.setdefault(int(row), _describe_fault(request, column, int(row)))
+    return dict(sorted(faults.items()))
 
 
-def form_in_words(form: Form) -> str:
-    """Return what a value should have been that is not in this form."""
-    if isinstance(form, NumberForm):
-        return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
-    return {
-        "time": "a time of the day",
-        "ymd": "a date, the year first",
-        "dmy": "a date, the day first",
-        "mdy": "a date, the month first",
-        "yymd": "a date, the year first, of two digits",
-    }[form.order]
+def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
+    value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
+    shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
+    if not request.weight:
+        expected = "a finite number"
+        if isinstance(request.form, NumberForm):
+            expected = f"a number with a decimal {'comma' if request.form.decimal == ',' else 'point'}"
+        elif request.form is not None:
+            expected = _DATE_WORDS[request.form.order]
+        return f"column '{request.name}' holds {shown}, which is not {expected}"
+    try:
+        number = float(value or "nan")
+    except ValueError:
+        number = 0.0
+    if np.isnan(number):
+        shown = "missing"
+    elif 0 < number < _MIN_WEIGHT or number > _MAX_WEIGHT:
+        shown += " (weights must lie between 1e-100 and 1e100; rescale them)"
+    return f"the weight in column '{request.name}' is {shown}"
 
 
-def want_in_form(name: str, form: Form | None) -> ColumnRequest:
-    """Return the column asked for as numbers, written in this form; a row that is not is malformed."""
-    return (
-        ColumnRequest(name, ValueKind.NUMBER, strict=True)
-        if form is None
-        else ColumnRequest(name, ValueKind.TEXT, strict=True, form=form)
-    )
+def request_in_form(name: str, form: Form | None) -> ColumnRequest:
+    """Return the request for a column of numbers written in a form (None: plainly); rows with other text are malformed.
+
+    With a DateForm the numbers are the seconds of the dates.
+    """
+    if form is None:
+        return ColumnRequest(name, ValueKind.NUMBER, strict=True)
+    return ColumnRequest(name, ValueKind.TEXT, strict=True, form=form)
 
 
-def column_read(attribute: Attribute, names: Collection[str]) -> str:
-    """Return the column that an attribute is read from: that of its dates, else one of its own name."""
+def column_of_attribute(attribute: Attribute, names: Collection[str]) -> str:
+    """Return the column that an attribute is read from: that of its dates, or the column of its own name.
+
+    names: the columns of the table, which may contain a date part such as `signup.month` instead of `signup`.
+    """
     source = source_column(attribute)
     return attribute.name if source not in names and attribute.name in names else source
 
 
-def in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
-    """Return the column of one attribute, from the numbers or seconds that its source was read as."""
+def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
+    """Return the column of an attribute, given the numbers (or seconds of dates) that were read for it."""
+    numbers = np.asarray(values, np.float64)
     if isinstance(form, DateForm):
-        return NumericColumn(part_of(np.asarray(values, np.float64), form.part, form.origin), form)
-    return NumericColumn(np.asarray(values, np.float64), form)
+        return NumericColumn(part_of(numbers, form.part, form.origin), form)
+    return NumericColumn(numbers, form)
 
 
-def parts_of_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
-    """Return the parts that vary over the rows to keep, by name; `days` counts from the earliest of them."""
+def expand_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
+    """Return the parts of the dates that vary over the rows `keep`, named `COLUMN.PART`.
+
+    The part `days` counts from the earliest of these rows.
+    """
     seconds = seconds.astype(np.float64)
     present = seconds[keep & ~np.isnan(seconds)]
     origin = int(present.min() // DAY) if len(present) else 0
     columns = {}
     for part in ("hour",) if form.order == "time" else DATE_PARTS:
-        of_part = form.of_part(part, origin if part == "days" else 0)
-        column = in_form(seconds, of_part)
+        column = column_in_form(seconds, form.of_part(part, origin if part == "days" else 0))
         values = column.values[keep]
-        if _varies(values[~np.isnan(values)]):
-            columns[f"{form.source}.{part}"] = _narrow(column)
+        values = values[~np.isnan(values)]
+        if not len(values) or not (values != values[0]).any():
+            continue
+        if not np.isnan(column.values).any():
+            column = NumericColumn(narrow_numbers(column.values.astype(np.int64)), column.form)
+        columns[f"{form.source}.{part}"] = column
     return columns
 
 
-def _varies(values: NDArray[np.generic]) -> bool:
-    return bool(len(values)) and bool((values != values[0]).any())
+def parse_in_form(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
+    """Return the number of each text, or the seconds of its date, NaN if missing; and a mask of all other texts.
 
-
-def _narrow(column: NumericColumn) -> NumericColumn:
-    """Whole numbers in the narrowest type, where none is missing."""
-    if np.isnan(column.values).any():
-        return column
-    return NumericColumn(narrow_numbers(column.values.astype(np.int64)), column.form)
-
-
-def resolve(want: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
-    """Return the values as they are wanted, and a mask of the rows that are malformed by them (None: none is).
-
-    Text that should have been numbers becomes numbers if it can; if not, it stays text or is at fault, as `want` says.
+    The mask is None if every text is in the form or missing.
     """
-    wrong = None
-    if want.form is not None and is_text(values):
-        values, wrong = read_by(want.form, values, tokens.number)
-    elif want.kind is not ValueKind.TEXT and is_text(values):
-        numbers, wrong = to_numbers(values, tokens.number)
-        if wrong is not None and not want.strict:
-            return values, None
-        values = numbers
-    if want.weight:
-        unfit = ~((values == 0) | ((values >= _LEAST_WEIGHT) & (values <= _MOST_WEIGHT)))
-        wrong = unfit if wrong is None else wrong | unfit
-    return values, wrong if wrong is not None and wrong.any() else None
+    if isinstance(form, NumberForm):
+        missing = (*missing, *form.words)
+    trimmed, is_missing = strip_texts(texts, missing)
+    if isinstance(form, NumberForm):
+        values, fits = to_numbers_in_form(trimmed, form)
+    else:
+        values, fits = to_seconds(trimmed, form.order)
+    values[is_missing] = np.nan
+    wrong = ~(fits | is_missing)
+    return values, wrong if wrong.any() else None
 
 
-def find_faults(
-    wants: Sequence[ColumnRequest], found: Sequence[Values], wrongs: Sequence[Mask | None]
-) -> dict[int, str]:
-    """Return what is wrong with each malformed row, by its first column that is at fault; rows ascending."""
-    faults: dict[int, str] = {}
-    for want, values, wrong in zip(wants, found, wrongs, strict=True):
-        for row in () if wrong is None else np.flatnonzero(wrong):
-            faults.setdefault(int(row), _fault(want, values, int(row)))
-    return dict(sorted(faults.items()))
+def strip_texts(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
+    """Return the texts without blanks at their ends, and a mask of the `missing` tokens."""
+    if len(texts) <= FEW:
+        stripped = [text.strip(BLANKS) for text in texts.to_pylist()]
+        return pa.array(stripped, pa.string()), np.array([text in missing for text in stripped], np.bool_)
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
+    return trimmed, is_missing
 
 
-def _fault(want: ColumnRequest, values: Values, row: int) -> str:
-    value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
-    shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
-    if want.weight:
-        return f"the weight in column '{want.name}' is {_weight_fault(value, shown)}"
-    meant = "not a finite number" if want.form is None else f"not {form_in_words(want.form)}"
-    return f"column '{want.name}' holds {shown}, which is {meant}"
+def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """Return the distinct texts, stripped of blanks, that are not `missing` tokens, in the order of their first use."""
+    if len(texts) <= FEW:
+        stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
+        return pa.array([text for text in stripped if text not in missing], pa.string())
+    trimmed, is_missing = strip_texts(texts, missing)
+    return trimmed.filter(pa.array(~is_missing)).unique()
 
 
-def _weight_fault(value: str, shown: str) -> str:
-    try:
-        number = float(value or "nan")
-    except ValueError:
-        return shown
-    if np.isnan(number):
-        return "missing"
-    if 0 < number < _LEAST_WEIGHT or number > _MOST_WEIGHT:
-        return f"{shown} (weights must lie between 1e-100 and 1e100; rescale them)"
-    return shown
+def sort_levels(levels: pa.Array | Iterable[str]) -> tuple[str, ...]:
+    """Return levels sorted by number if all are numbers (equal numbers by code point), else by code point."""
+    array = levels if isinstance(levels, pa.Array) else pa.array(list(levels), pa.string())
+    numbers, wrong = to_numbers(array, ())
+    texts = array.to_pylist()
+    if wrong is not None:
+        return tuple(sorted(texts))
+    return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
+
+
+def encode_levels(
+    texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
+) -> NDArray[np.int64]:
+    """Return the code of each text: the index of its level, MISSING for a missing token, `unknown` for other texts."""
+    if len(texts) <= FEW:
+        code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
+        return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
+    trimmed, is_missing = strip_texts(texts, missing)
+    indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
+    codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
+    codes[is_missing] = MISSING
+    return codes
+
+
+def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
+    """Return the codes in the narrowest signed type that holds 0..n_levels - 1, MISSING and UNSEEN."""
+    narrow: SignedCodes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
+    return narrow
+
+
+def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers in the narrowest type that holds them exactly.
+
+    int64 becomes int8, int16, int32 or, beyond these, float64. float64, with NaN, becomes float32 if possible.
+    """
+    if values.dtype.kind == "i":
+        low, high = (values.min(), values.max()) if len(values) else (0, 0)
+        for kind in (np.int8, np.int16, np.int32):
+            if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+                return values.astype(kind, copy=False)
+        return values.astype(np.float64, copy=False)
+    # The first few values decide most columns.
+    if len(values) > _N_SAMPLED and not _fits_float32(values[:_N_SAMPLED]):
+        return values
+    return values.astype(np.float32) if _fits_float32(values) else values
+
+
+def _fits_float32(values: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        narrow = values.astype(np.float32)
+    return bool(((narrow == values) | np.isnan(values)).all())

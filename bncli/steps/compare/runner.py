@@ -79,7 +79,7 @@ class Runner:
                 self._data, self._read = data, []
             columns = next((columns for known, columns in self._read if known == cuts), None)
             if columns is None:
-                columns = read_columns(self._plan.sources[data], given=cuts, memory=free_memory())
+                columns = read_columns(self._plan.sources[data], cuts=cuts, memory=free_memory())
                 self._read.append((cuts, columns))
             fold, spent = self._held_out(task, columns)
             if task.learner not in self._loaded and spent["fit"] < QUICK:

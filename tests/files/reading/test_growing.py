@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.files.reading.column_builder import join_numbers, narrow_numbers
+from bncli.files.reading.column_builder import ColumnBuilder
+from bncli.files.reading.source import ColumnRequest, MissingTokens, ValueKind
+from bncli.files.reading.values import narrow_numbers
 
 integers = hnp.arrays(np.int64, st.integers(0, 8), elements=st.integers(-(2**40), 2**40) | st.integers(-200, 200))
 floats = hnp.arrays(
@@ -19,7 +21,10 @@ def test_the_same_numbers_in_fewer_bytes(chunks: list[np.ndarray]) -> None:
     for chunk, small in zip(chunks, narrow, strict=True):
         assert small.dtype.itemsize <= chunk.dtype.itemsize
         np.testing.assert_array_equal(small.astype(np.float64), chunk.astype(np.float64))
-    joined = join_numbers(narrow)
+    builder = ColumnBuilder(ColumnRequest("x", ValueKind.NUMBER), is_free=False, tokens=MissingTokens.of(None))
+    for chunk in narrow:
+        builder.add(chunk, str)
+    joined = builder.numeric().values
     whole = np.concatenate([np.empty(0), *(chunk.astype(np.float64) for chunk in chunks)])
     np.testing.assert_array_equal(joined.astype(np.float64), whole)
     if np.isnan(whole).any():

@@ -15,6 +15,7 @@ from bncli.errors import BncliError
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.watch import Event, Note
+from tests.batches import blocks_of
 from tests.files.reading.test_table import table, values
 
 
@@ -102,7 +103,8 @@ def test_a_few_words_among_numbers_are_missing(tmp_path: Path, words: list[str],
     assert "--categorical NAME" in note
     schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
     assert schema.attributes[0].form == NumberForm(mark, "", tuple(sorted(words)))  # type: ignore[union-attr]
-    again = read_labelled(Source((str(tmp_path / "t.csv"),)), schema, block_size=block_size)
+    with blocks_of(block_size):
+        again = read_labelled(Source((str(tmp_path / "t.csv"),)), schema)
     assert values(again, "a") == values(columns, "a")
     as_names, notes = noted(tmp_path, column_of([*numbers, *words] * 3), categorical=("a",))
     assert values(as_names, "a") == [*numbers, *words] * 3

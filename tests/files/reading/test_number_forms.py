@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bncli.engine.data.number_formats import NumberForm
-from bncli.files.reading.numbers import find_form, to_numbers, to_numbers_by
+from bncli.files.reading.numbers import find_form, to_numbers, to_numbers_in_form
 
 MARKS = {".": [",", " ", "'", "\u00a0", "\u202f", "\u2019", ""], ",": [".", " ", "'", "\u00a0", "\u2019", ""]}
 AFFIXES = ["", "€", "$", "EUR", "CHF", "%", "US$", "kr", "£"]
@@ -41,7 +41,7 @@ def written(number: Decimal, decimal: str, group: str, affix: str, where: str, m
 )
 def test_numbers_read_back(numbers: list[Decimal], marks: tuple[str, str], affix: str, where: str, minus: str) -> None:
     texts = pa.array([written(n, *marks, affix, where, minus) for n in numbers])
-    found, fits = to_numbers_by(texts, NumberForm(marks[0], affix))
+    found, fits = to_numbers_in_form(texts, NumberForm(marks[0], affix))
     assert fits.all(), texts
     assert found.tolist() == [float(n) for n in numbers]
 
@@ -61,8 +61,9 @@ def test_a_column_of_two_decimals_is_recognised(
     if found is None:
         assert len(texts.filter(pa.array(to_numbers(texts, ())[1]))) < 2
         return
-    assert not found.either
-    assert to_numbers_by(texts, found.form)[0].tolist() == [float(n) for n in numbers]
+    form, is_ambiguous = found
+    assert not is_ambiguous
+    assert to_numbers_in_form(texts, form)[0].tolist() == [float(n) for n in numbers]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +90,10 @@ def test_ambiguous_marks_are_decided_over_all_values(
 ) -> None:
     found = find_form(pa.array(texts), None, delimiter)
     assert found is not None
-    assert (found.form.decimal, found.either) == (decimal, either)
+    assert (found[0].decimal, found[1]) == (decimal, either)
     forced = find_form(pa.array(texts), decimal, delimiter)
     assert forced is not None
-    assert (forced.form.decimal, forced.either) == (decimal, False)
+    assert (forced[0].decimal, forced[1]) == (decimal, False)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_any_text_is_a_number_or_none(texts: list[str], decimal: str | None) -> 
     array = pa.array(texts, pa.string())
     find_form(array, decimal, ",")
     for form in (NumberForm(".", "€"), NumberForm(",", "a (b.")):
-        found, fits = to_numbers_by(array, form)
+        found, fits = to_numbers_in_form(array, form)
         assert (np.isnan(found) == ~fits).all()
 
 
@@ -139,7 +140,7 @@ def test_any_text_is_a_number_or_none(texts: list[str], decimal: str | None) -> 
 def test_plain_numbers_are_what_they_were(texts: list[str]) -> None:
     array = pa.array(texts, pa.string())
     plain, wrong = to_numbers(array, ())
-    found, fits = to_numbers_by(array, NumberForm("."))
+    found, fits = to_numbers_in_form(array, NumberForm("."))
     is_plain = np.ones(len(texts), np.bool_) if wrong is None else ~wrong
     assert fits[is_plain].all()
     assert (found[is_plain] == plain[is_plain]).all()

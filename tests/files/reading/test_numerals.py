@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.numbers import FEW, padded, to_numbers
+from bncli.files.reading.numbers import FEW, to_numbers
 
 MISSING = ("", "?", "NA")
 DECIMAL = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
@@ -29,7 +29,3 @@ def test_texts_are_numbers_missing_or_wrong(texts: list[str], times: int) -> Non
         is_number = not is_missing and DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
         assert (wrong is not None and bool(wrong[i])) == (not is_missing and not is_number)
         np.testing.assert_equal(values[i], float(text) if is_number else np.nan)
-
-
-def test_padded_missing_values_are_distinct() -> None:
-    assert sorted(padded(["", "?"])) == ["", " ", "  ", " ?", " ? ", "?", "? "]

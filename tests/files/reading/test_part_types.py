@@ -11,10 +11,12 @@ from pyarrow import parquet
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.errors import BncliError
-from bncli.files.reading import sampling
+from bncli.files.reading import training_rows
+from bncli.files.reading.rows_by_cuts import read_table
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import read_columns, read_table
+from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Run
+from tests.batches import blocks_of
 
 NUMBERS = [f"{i / 8}" for i in range(40)]
 NAMES = ["low", "high"] * 20
@@ -57,8 +59,8 @@ def test_a_file_with_another_type_is_named(
     parts: Sequence[Sequence[object]], what: str, where: str, block_size: int, threads: int, tmp_path: Path
 ) -> None:
     paths = written(tmp_path, *parts)
-    with pytest.raises(BncliError) as caught:
-        read_columns(Source(paths), block_size=block_size, threads=threads)
+    with pytest.raises(BncliError) as caught, blocks_of(block_size):
+        read_columns(Source(paths), threads=threads)
     assert caught.value.what == what.format(*paths)
     # a line is only sought in a block of which nearly all are numbers
     expected = where.format(*paths)
@@ -107,11 +109,11 @@ def test_what_is_said_of_a_column_is_no_difference(tmp_path: Path) -> None:
 
 
 def test_a_sample_of_the_rows_tells_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 20)
-    monkeypatch.setattr(sampling, "BUDGET", 100)
+    monkeypatch.setattr(training_rows, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(training_rows, "BUDGET", 100)
     paths = written(tmp_path, NUMBERS, NUMBERS, NAMES)
     with pytest.raises(BncliError, match=f"column 'x' has numbers in {paths[0]}, but 'low' here"):
-        read_table(Source(paths), given=None, seed=0, run=Run())
+        read_table(Source(paths), cuts=None, seed=0, run=Run())
 
 
 X64, TEXT = pa.array(range(40)), pa.array([f"t{i % 3}" for i in range(40)])

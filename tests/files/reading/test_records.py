@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.csv_text import _walk, count_lines, last_boundary, quoted_sections, read_texts, scan
+from bncli.files.reading.csv_text import (
+    _quoted_sections_by_regex,
+    count_lines,
+    last_boundary,
+    quoted_sections,
+    read_arrays,
+    scan,
+)
+from bncli.files.reading.source import ValueKind
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(
@@ -27,7 +35,7 @@ def test_rows_are_where_a_reader_of_single_bytes_finds_them(data: bytes) -> None
 
 @given(texts)
 def test_both_ways_to_find_quoted_sections_agree(data: bytes) -> None:
-    quick, slow = quoted_sections(data, b","), _walk(data, b",")
+    quick, slow = quoted_sections(data, b","), _quoted_sections_by_regex(data, b",")
     inside_quick, inside_slow = _inside(quick, len(data)), _inside(slow, len(data))
     assert inside_quick.tolist() == inside_slow.tolist()
     assert quick.unclosed == slow.unclosed
@@ -65,12 +73,12 @@ def test_the_rows_are_those_that_arrow_sees(data: bytes) -> None:
         return
     n_columns = len(rows[0].fields)
     try:
-        columns = read_texts(data, n_columns, b",")
+        columns = read_arrays(data, n_columns, b",", dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
     except pa.ArrowInvalid:
         assert any(len(row.fields) != n_columns for row in rows)
         return
     assert [[field.decode() for field in row.fields] for row in rows] == [
-        list(row) for row in zip(*(column.to_pylist() for column in columns), strict=True)
+        list(row) for row in zip(*(column.to_pylist() for column in columns.values()), strict=True)
     ]
 
 

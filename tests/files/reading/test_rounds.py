@@ -19,9 +19,9 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.codes import read_codes
 from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.artifacts.model import read_model
-from bncli.files.reading.sampling import _keys
+from bncli.files.reading.rows_by_cuts import SampledTable, read_table
 from bncli.files.reading.source import Source
-from bncli.files.reading.training_rows import SampledTable, read_columns, read_table
+from bncli.files.reading.training_rows import read_columns, row_keys
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
@@ -67,12 +67,12 @@ def parts(tmp_path: Path) -> Path:
 @pytest.fixture
 def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget that a third of the table spends, and a small sample."""
-    monkeypatch.setattr("bncli.files.reading.sampling.BUDGET", 30_000)
-    monkeypatch.setattr("bncli.files.reading.sampling.SAMPLE_ROWS", 800)
+    monkeypatch.setattr("bncli.files.reading.training_rows.BUDGET", 30_000)
+    monkeypatch.setattr("bncli.files.reading.training_rows.SAMPLE_ROWS", 800)
 
 
 def _two(source: Source, given: Cuts | None = None, run: Run = Run()) -> SampledTable:
-    found = read_table(source, given=given, seed=0, run=run)
+    found = read_table(source, cuts=given, seed=0, run=run)
     assert isinstance(found, SampledTable)
     return found
 
@@ -89,7 +89,7 @@ def test_the_codes_are_those_of_one_round(parts: Path, weights: str | None, thre
     source = Source((str(parts),), weights=weights, ignore=() if weights else ("w",))
     whole = read_columns(source)
     cuts = cuts_of(learn_dataset(whole).schema, "mdl", {})
-    direct = learn_dataset(read_columns(source, given=cuts), given=cuts)
+    direct = learn_dataset(read_columns(source, cuts=cuts), given=cuts)
     found = _two(source, cuts, Run(threads))
     memory = learn_dataset(SuppliedFiles(cuts).read(source, Run(threads), Recipe()), given=cuts)
     assert memory.schema == direct.schema
@@ -118,7 +118,7 @@ def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> No
     cuts = replace(cuts_of(learn_dataset(read_columns(source)).schema, "mdl", {}), method="file")
     encode(source, Recipe(), output=str(tmp_path / "two.codes"), supplied=SuppliedFiles(cuts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bncli.files.reading.sampling.BUDGET", 1 << 40)
+        patch.setattr("bncli.files.reading.training_rows.BUDGET", 1 << 40)
         encode(source, Recipe(), output=str(tmp_path / "one.codes"), supplied=SuppliedFiles(cuts))
     two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
     assert two.batches == one.batches
@@ -199,10 +199,10 @@ def test_rows_without_a_class_are_told_in_the_second_round(parts: Path) -> None:
 
 def test_a_sample_depends_on_the_rows_alone() -> None:
     """Not on how they come in blocks."""
-    keys = _keys(0, 1000, 3)
-    np.testing.assert_array_equal(np.concatenate([_keys(0, 300, 3), _keys(300, 700, 3)]), keys)
+    keys = row_keys(0, 1000, 3)
+    np.testing.assert_array_equal(np.concatenate([row_keys(0, 300, 3), row_keys(300, 700, 3)]), keys)
     assert len(set(keys.tolist())) == 1000
-    assert not set(keys.tolist()) & set(_keys(0, 1000, 4).tolist())
+    assert not set(keys.tolist()) & set(row_keys(0, 1000, 4).tolist())
 
 
 @pytest.mark.usefixtures("tight")

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
+from bncli.files.reading import csv_text
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Note
+from tests.batches import blocks_of
 
 
 def write(path: Path, content: str | bytes, name: str = "t.csv") -> str:
@@ -28,8 +30,10 @@ def write(path: Path, content: str | bytes, name: str = "t.csv") -> str:
 
 
 def read(path: str, **options: Any) -> Columns:
-    reading = {key: options.pop(key) for key in ("threads", "block_size", "given", "watch") if key in options}
-    return read_columns(Source((path,), **options), **reading)
+    """Read a file; `block_size` is in bytes."""
+    reading = {key: options.pop(key) for key in ("threads", "cuts", "watch") if key in options}
+    with blocks_of(options.pop("block_size", csv_text.BLOCK_SIZE)):
+        return read_columns(Source((path,), **options), **reading)
 
 
 def table(path: Path, content: str | bytes, **options: Any) -> Columns:
@@ -323,20 +327,20 @@ def test_options_that_do_not_fit_the_data_are_usage_errors(
 def test_given_cuts_fix_the_attributes_and_their_types(tmp_path: Path) -> None:
     numeric = NumericAttribute("b", False, (), (0.5,))
     cuts = Cuts("k", (numeric, CategoricalAttribute("a", False, (), ("3", "1", "2"))))
-    columns = table(tmp_path, "a,b,c,k,z\n1,0,9,u,1\n2,1,8,v,1\n ,1,7,u,1\n", given=cuts)
+    columns = table(tmp_path, "a,b,c,k,z\n1,0,9,u,1\n2,1,8,v,1\n ,1,7,u,1\n", cuts=cuts)
     assert columns.class_name == "k"
     assert list(columns.attributes) == ["a", "b"]
     assert values(columns, "b") == [0, 1, 1]
     assert values(columns, "a") == ["1", "2", None]
     assert columns.attributes["a"].levels == ("1", "2", "3")  # type: ignore[union-attr]
     with pytest.raises(BncliError, match="column 'a' has the value '4'"):
-        table(tmp_path, "a,b,k\n1,0,u\n4,1,v\n", given=cuts)
+        table(tmp_path, "a,b,k\n1,0,u\n4,1,v\n", cuts=cuts)
     with pytest.raises(BncliError, match="the cuts name 'b'"):
-        table(tmp_path, "a,bb,k\n1,0,u\n2,1,v\n", given=cuts)
+        table(tmp_path, "a,bb,k\n1,0,u\n2,1,v\n", cuts=cuts)
     with pytest.raises(BncliError, match=r"column 'b' holds 'x'.* line 3"):
-        table(tmp_path, "a,b,k\n1,0,u\n2,x,v\n", given=cuts)
+        table(tmp_path, "a,b,k\n1,0,u\n2,x,v\n", cuts=cuts)
     with pytest.raises(UsageError, match="the cuts are for the class 'k', not 'c'"):
-        table(tmp_path, "a,b,c,k\n1,0,1,u\n2,1,2,v\n", given=cuts, class_name="c")
+        table(tmp_path, "a,b,c,k\n1,0,1,u\n2,1,2,v\n", cuts=cuts, class_name="c")
 
 
 @pytest.mark.parametrize("block_size", [16, 1 << 20])
@@ -345,7 +349,7 @@ def test_a_level_that_the_given_cuts_lack_is_no_error_in_a_row_that_does_not_cou
 ) -> None:
     cuts = Cuts("k", (CategoricalAttribute("a", False, (), ("p", "q")),))
     rows = "a,w,k\np,1,u\nr,0,u\nq,1,v\nq,2,u\ns,3,\n"
-    options: dict[str, Any] = {"given": cuts, "weights": "w", "block_size": block_size}
+    options: dict[str, Any] = {"cuts": cuts, "weights": "w", "block_size": block_size}
     columns = table(tmp_path, rows, drop_unlabelled=True, **options)
     assert values(columns, "a") == ["p", "q", "q"]
     with pytest.raises(BncliError, match="column 'a' has the value 's'"):

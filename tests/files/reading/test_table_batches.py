@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.reading import csv_text
 from bncli.files.reading.rows_by_schema import Batch, Batches, read_labelled
 from bncli.files.reading.source import Source
 from bncli.watch import Event, Note, Run
-from tests.batches import read_batches
+from tests.batches import blocks_of, read_batches
 from tests.files.reading.test_table import write
 from tests.files.reading.test_table_columnar import as_parquet
 from tests.files.reading.test_table_hostile import FakeStdin
@@ -38,7 +39,8 @@ SCHEMA = Schema(
 
 def batches(path: str, needed: tuple[str, ...] = ("x", "c"), **options: Any) -> list[Batch]:
     source = Source((path,), **{key: options.pop(key) for key in ("on_bad_row", "missing_tokens") if key in options})
-    return list(read_batches(source, SCHEMA, needed, **options))
+    with blocks_of(options.pop("block_size", csv_text.BLOCK_SIZE)):
+        return list(read_batches(source, SCHEMA, needed, **options))
 
 
 def coded(found: list[Batch], name: str) -> list[float]:
@@ -131,10 +133,8 @@ def test_malformed_rows_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path, "x,c\n" + "1,a\n2\nlow,b\n3,a\n" * 100)
     notes: list[Event] = []
     bad = tmp_path / "bad"
-    opened = Batches(
-        Source((path,), on_bad_row=str(bad)), SCHEMA, ("x", "c"), block_size=50, run=Run(watch=notes.append)
-    )
-    with opened:
+    source = Source((path,), on_bad_row=str(bad))
+    with blocks_of(50), Batches(source, SCHEMA, ("x", "c"), run=Run(watch=notes.append)) as opened:
         assert coded(list(opened), "x") == [1, 3] * 100
         assert opened.n_skipped == 200
     assert bad.read_bytes() == b"2\nlow,b\n" * 100
@@ -180,8 +180,9 @@ def test_rows_keep_their_order_for_any_block_size_and_number_of_threads(
 def test_a_reader_that_stops_early_leaves_nothing_behind(tmp_path: Path) -> None:
     path = write(tmp_path, "x,c\n" + "1,a\n" * 5000)
     n_threads = threading.active_count()
-    iterator = read_batches(Source((path,)), SCHEMA, ("x",), run=Run(2), block_size=100)
-    next(iterator)
+    with blocks_of(100):
+        iterator = read_batches(Source((path,)), SCHEMA, ("x",), run=Run(2))
+        next(iterator)
     iterator.close()  # type: ignore[attr-defined]
     assert threading.active_count() == n_threads
 
@@ -200,8 +201,8 @@ def test_the_first_batch_comes_before_stdin_ends(monkeypatch: pytest.MonkeyPatch
 
 
 def labelled(path: str, needed: tuple[str, ...] | None = ("x", "c"), **options: Any) -> Any:
-    reading = {key: options.pop(key) for key in ("run", "block_size") if key in options}
-    return read_labelled(Source((path,), **options), SCHEMA, needed, **reading)
+    with blocks_of(options.pop("block_size", csv_text.BLOCK_SIZE)):
+        return read_labelled(Source((path,), **options), SCHEMA, needed)
 
 
 @pytest.mark.parametrize("block_size", [1, 1000])

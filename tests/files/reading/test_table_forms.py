@@ -22,7 +22,7 @@ from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Note
-from tests.batches import read_batches
+from tests.batches import blocks_of, read_batches
 from tests.files.reading.test_table import read, table, values, write
 
 DAYS = [dt.date(2023, 12, 30) + dt.timedelta(days=9 * i) for i in range(40)]
@@ -361,9 +361,10 @@ def test_scoring_converts_as_training_did(
     if not any(isinstance(column, NumericColumn) and column.form for column in columns.attributes.values()):
         return  # all values alike
     schema = learnt(columns)
-    again = read_labelled(Source((path,)), schema, block_size=block_size)
-    batches = list(read_batches(Source((path,)), schema, list(columns.attributes), block_size=block_size))
-    given = read_columns(Source((path,)), given=cuts_of(schema, "equal-width", {}), block_size=block_size)
+    with blocks_of(block_size):
+        again = read_labelled(Source((path,)), schema)
+        batches = list(read_batches(Source((path,)), schema, list(columns.attributes)))
+        given = read_columns(Source((path,)), cuts=cuts_of(schema, "equal-width", {}))
     for name in columns.attributes:
         assert values(again, name) == values(given, name) == values(columns, name)
         scored = [v for batch in batches for v in values(batch.columns, name)]

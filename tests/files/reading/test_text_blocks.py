@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.errors import BncliError
 from bncli.files.reading import csv_text as text_blocks
-from bncli.files.reading.csv_text import Header, TextBlock, TextLayout, cut
+from bncli.files.reading.csv_text import TextBlock, TextLayout, cut_blocks
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"bc"]), max_size=60).map(b"".join)
@@ -34,7 +34,7 @@ class Pipe(io.BytesIO):
 
 def cut_all(data: bytes, size: int, n_rest: int = 0, pauses: Collection[int] = ()) -> list[TextBlock]:
     stream = Pipe(data[n_rest:], pauses)
-    return list(cut(stream, Header(layout, data[:n_rest], 2), size))  # type: ignore[arg-type]
+    return list(cut_blocks(stream, layout, data[:n_rest], 2, size))  # type: ignore[arg-type]
 
 
 @given(texts, st.integers(1, 80), st.integers(0, 10), st.sets(st.integers(0, 100), max_size=8))
