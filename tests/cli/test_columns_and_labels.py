@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.files.reading import sampling
+from bncli.files.reading import training_rows
 from tests.cli.conftest import Bncli, Ran
 
 NB = ("--structure", "nb", "--param", "map", "-q")
@@ -81,8 +81,8 @@ def test_parts_of_dates_to_use(bncli: Bncli) -> None:
 
 @pytest.mark.parametrize("budget", [1 << 30, 2000], ids=["one round", "two rounds"])
 def test_incomplete_rows_are_dropped(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
-    monkeypatch.setattr(sampling, "BUDGET", budget)
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 1 << 20)
+    monkeypatch.setattr(training_rows, "BUDGET", budget)
+    monkeypatch.setattr(training_rows, "SAMPLE_ROWS", 1 << 20)
     rows = [
         [str(i % 7), "" if i % 10 == 3 else "pqr"[i % 3], "" if i == 6 else f"{i % 11}.5", "uv"[i % 7 < 3]]
         for i in range(400)

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 from bncli.errors import BncliError
-from bncli.files.reading import sampling
+from bncli.files.reading import training_rows
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import encode as step
@@ -103,8 +103,8 @@ def both(source: Source, folder: Path) -> list[tuple[bytes | str, list[str]]]:
 def test_the_bytes_are_those_of_one_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: dict[str, Any], kind: str, budget: int
 ) -> None:
-    monkeypatch.setattr(sampling, "BUDGET", budget)
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(training_rows, "BUDGET", budget)
+    monkeypatch.setattr(training_rows, "SAMPLE_ROWS", 200)
     source = Source((str(table(tmp_path / "parts", 1, kind)),), on_bad_row="skip", **more)
     one, many = both(source, tmp_path)
     assert isinstance(one[0], bytes)
@@ -141,7 +141,7 @@ def test_an_error_is_that_of_one_process(
 
 
 def test_a_schema_file_beside_the_first_is_that_of_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sampling, "BUDGET", 2000)
+    monkeypatch.setattr(training_rows, "BUDGET", 2000)
     folder = table(tmp_path / "parts", 1, "csv")
     (folder / "0.schema.json").write_text('{"ignore": ["x"]}')
     one, many = both(Source((str(folder),)), tmp_path)
