@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset, code_dtype
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 
 
@@ -42,7 +42,7 @@ def dataset_of(
 def coded_rows(columns: Columns, schema: Schema, threads: int = 1) -> Dataset:
     """Labelled rows under a schema that is there, as a scorer codes them."""
     codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
-    return Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
+    return Dataset(schema, codes, encode_labels(columns, schema), columns.weights, threads)
 
 
 def random_dataset(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.data.class_weights import class_weights_of, reweighted
+from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.monotone_directions import directed
+from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import Cuts, MissingPolicy, ReadingRules, Schema
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -29,7 +29,7 @@ def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingR
     )
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    return directed(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
+    return set_directions(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
 
 
 def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
@@ -41,9 +41,9 @@ def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     """Return the cuts and levels that learning by the recipe would begin with."""
-    class_weights = class_weights_of(recipe.class_weights, columns)
+    class_weights = parse_class_weights(recipe.class_weights, columns)
     if class_weights is not None:
-        columns = reweighted(columns, class_weights)
+        columns = apply_class_weights(columns, class_weights)
     if recipe.param == "auto":
         from bncli.engine.ensembles.grids import fine_dataset
 

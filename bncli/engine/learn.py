@@ -27,7 +27,7 @@ from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZER
 from bncli.catalogue.choices import Choice, Method
 from bncli.engine.coding import coded
 from bncli.engine.counting.counts import Counts, StoredTables
-from bncli.engine.data.class_weights import class_weights_of, reweighted
+from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
@@ -123,11 +123,11 @@ def _weighted(
     rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
 ) -> FittedModel:
     """Return what is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
-    class_weights = class_weights_of(recipe.class_weights, rows[0])
+    class_weights = parse_class_weights(recipe.class_weights, rows[0])
     if class_weights is None:
         return _calibrated(rows, recipe, given, reading, run)
     columns = rows.pop()
-    learnt = _calibrated([reweighted(columns, class_weights)], recipe, given, reading, run)
+    learnt = _calibrated([apply_class_weights(columns, class_weights)], recipe, given, reading, run)
     plain, weights = plain_frequencies(learnt.model, columns), tuple(class_weights.tolist())
     return replace(learnt, model=replace(learnt.model, class_weights=weights, plain_frequencies=plain))
 

@@ -25,7 +25,7 @@ from bncli.engine.calibration import (
     refuse_few,
 )
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -90,7 +90,7 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
     memory = with_memory_limit(run).memory
     rows = read_labelled(source, schema, names, threads=run.threads, watch=watch, memory=memory)
     watch(Stage("calibrate"))
-    labels = label_codes(rows, schema)
+    labels = encode_labels(rows, schema)
     weights = rows.weights
     if model.class_weights is not None:
         # The probabilities are those of weighted classes, so the rows are weighted in the same way.

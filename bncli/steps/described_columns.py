@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.cutting import Rule, learn_dataset
+from bncli.engine.data.cutting import PoolingRule, learn_dataset
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Integers
@@ -136,9 +136,9 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Discr
 
 
 @cache
-def _default_rule() -> Rule:
+def _default_rule() -> PoolingRule:
     """Return what learning does by default with names of many values."""
-    rule: Rule = Recipe.of().group_levels
+    rule: PoolingRule = Recipe.of().group_levels
     return rule
 
 

@@ -1,10 +1,10 @@
-"""Class weights: the weight of a row is multiplied by a number of its class before anything is learnt.
+"""Class weights: the weight of a row is multiplied by a number of its class before anything is learned.
 
     w_t' = w_t v_{y_t}        balanced: v_k = n / (K n_k),    n_k = sum of w_t over the rows of class k, n of all
 
-K counts the classes that have rows. So learning sees other class frequencies than those of the data, and what is learnt
-gives probabilities under these; `engine/decisions/prior.py` leads back. A weight that is a whole number is a row so
-many times over.
+K counts the classes that have rows. A model learned with class weights predicts as if the classes had the weighted
+frequencies; `bncli.engine.prediction.prior` converts its predictions to other frequencies. A whole number v is the same
+as v copies of each row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bncli.errors import BncliError, UsageError
 BALANCED = "balanced"
 
 
-def class_weights_of(words: str | None, columns: Columns) -> Array | None:
-    """Return the number of each label (K,), from `balanced` or `label=number,...`; a label that is not named has 1.
+def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
+    """Return the number of each label (K,), from `balanced` or `label=number,...`; labels that are not named have 1.
 
-    None where nothing is asked for. UsageError for a label that the class does not have.
+    Returns None without words. Raises UsageError for a label that the class does not have.
     """
     if words is None or columns.label is None:
         return None
@@ -37,20 +37,20 @@ def class_weights_of(words: str | None, columns: Columns) -> Array | None:
     numbers = parse_label_numbers(words)
     for label in numbers:
         if label not in labels:
-            error = unknown_label(label, labels, "--class-weights", columns.class_name)
+            error = unknown_label_error(label, labels, "--class-weights", columns.class_name)
             raise UsageError(error.what, hint=error.hint)
     return np.array([numbers.get(label, 1.0) for label in labels])
 
 
-def unknown_label(label: str, labels: tuple[str, ...], option: str, class_name: str) -> BncliError:
+def unknown_label_error(label: str, labels: tuple[str, ...], option: str, class_name: str) -> BncliError:
     """Return an error about a label that an option names and the class does not have."""
     known = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     what = f"{option} names the label {label!r}, which the class {class_name!r} does not have"
     return BncliError(what, hint=f"it has {known}")
 
 
-def reweighted(columns: Columns, class_weights: Array) -> Columns:
-    """Return the rows with weights times those of their classes; so too the rows that they keep as they were read."""
+def apply_class_weights(columns: Columns, class_weights: Array) -> Columns:
+    """Return the rows with their weights times those of their classes (K,), and likewise the raw rows they keep."""
     assert columns.label is not None
     weights = class_weights[columns.label.codes]
     weights = weights if columns.weights is None else weights * columns.weights
@@ -59,6 +59,6 @@ def reweighted(columns: Columns, class_weights: Array) -> Columns:
         sample = origin.sample
         assert sample.label is not None
         by_label = dict(zip(columns.label.levels, class_weights.tolist(), strict=True))
-        own = np.array([by_label.get(label, 1.0) for label in sample.label.levels])
-        origin = replace(origin, sample=reweighted(sample, own))
+        of_sample = np.array([by_label.get(label, 1.0) for label in sample.label.levels])
+        origin = replace(origin, sample=apply_class_weights(sample, of_sample))
     return replace(columns, weights=weights, origin=origin)

@@ -1,10 +1,4 @@
-"""Raw tables as the engine takes them: one column per name, as they were read, before any cut is known.
-
-Columns of codes that lie in parts: the record batches of a mapped file, or what was read block by block.
-
-A part is used where it lies. Only a question that goes over the ends of parts, or for the whole column, makes a copy.
-Pages of a mapped file that were read count as memory of the process until they are let go; the file's cache keeps them.
-"""
+"""Raw tables as the engine takes them: one column per name, as it was read, before any cut is known."""
 
 from __future__ import annotations
 
@@ -20,93 +14,19 @@ from bncli.engine.data.number_formats import Form
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
-ROWS_AT_ONCE = 1 << 16
-"""Codes are counted so many at a time: what counts them makes 8 bytes of each."""
-
-
-@dataclass(frozen=True)
-class ChunkedColumn:
-    """One column: its parts (n_p,) in row order, all of one type; `let_go` of the pages if they are a mapped file's."""
-
-    parts: tuple[Codes, ...]
-    let_go: Callable[[], None] | None = None
-
-    @staticmethod
-    def of(codes: Codes) -> ChunkedColumn:
-        """Return a column in one part."""
-        return ChunkedColumn((codes,))
-
-    def __len__(self) -> int:
-        return self._edges[-1]
-
-    @cached_property
-    def _edges(self) -> tuple[int, ...]:
-        return tuple(itertools.accumulate(map(len, self.parts), initial=0))
-
-    def whole(self) -> Codes:
-        """Return all rows, (N,): a copy unless there is one part."""
-        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-
-    def rows(self, start: int, stop: int) -> Codes:
-        """Consecutive rows: a view where they lie in one part."""
-        joined = list(zip(self.parts, itertools.pairwise(self._edges), strict=True))
-        found = [part[max(start - a, 0) : stop - a] for part, (a, b) in joined if a < stop and start < b]
-        if not found:
-            return self.parts[0][:0]
-        return found[0] if len(found) == 1 else np.concatenate(found)
-
-    def count(self, n: int, weights: Array | None = None) -> Array:
-        """Return the number or weight of rows with each code below n or above, (at least n,), added in row order."""
-        if weights is not None:
-            return np.bincount(self.whole(), weights, n).astype(np.float64)
-        counted = self._counted.astype(np.float64)
-        return np.append(counted, np.zeros(max(0, n - len(counted))))
-
-    @cached_property
-    def _counted(self) -> NDArray[np.int64]:
-        """The rows of each code up to the largest; those of a file prove it, and are its frequencies."""
-        counted = np.zeros(0, np.int64)
-        for part in self.parts:
-            for start in range(0, len(part), ROWS_AT_ONCE):
-                found = np.bincount(part[start : start + ROWS_AT_ONCE], minlength=len(counted))
-                counted = np.append(counted, np.zeros(len(found) - len(counted), np.int64)) + found
-        return counted
-
-
-class ColumnsJoinedOnDemand(Sequence[Codes]):
-    """Columns in parts, as if they were arrays: one is joined when it is asked for, and not kept."""
-
-    def __init__(self, columns: Sequence[ChunkedColumn]) -> None:
-        self.columns = tuple(columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def let_go(self) -> None:
-        """Of the pages of mapped files."""
-        for let_go in {column.let_go for column in self.columns}:
-            if let_go is not None:
-                let_go()
-
-    def __getitem__(self, i):  # type: ignore[no-untyped-def]
-        if isinstance(i, slice):
-            return tuple(self[j] for j in range(len(self))[i])
-        found = self.columns[i].whole()
-        self.let_go()
-        return found
-
-
 MISSING = -1
 """Code of a missing value in a categorical column."""
 UNSEEN = -2
-"""Code of a value that is not among the column's levels (only when the levels are fixed by a model)."""
+"""Code of a value that is not among the column's levels (only if the levels are fixed by a model)."""
+ROWS_AT_A_TIME = 1 << 16
+"""Codes are counted in slices of this many rows, since counting takes 8 bytes for each of them."""
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Numbers by row, shape (N,): float64 with NaN where missing, or a narrower dtype if no number needs more.
+    """Numbers by row, shape (N,): float64 with NaN for missing, or a narrower dtype if no number needs more.
 
-    `form` says how they were written; None: as plain numbers.
+    `form` says how the numbers were written; None: as plain numbers.
     """
 
     values: NDArray[np.generic]
@@ -133,9 +53,9 @@ Column = NumericColumn | CategoricalColumn
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """Codes (N,) that were found before: `attribute` has the cuts or levels and is not counted yet.
+    """Codes that were computed before: `attribute` has the cuts or levels, without frequencies.
 
-    A missing value has the code that follows those of the values, whether rows have any or not.
+    A missing value has the code after those of the values, whether any row has one or not.
     """
 
     codes: ChunkedColumn
@@ -146,12 +66,89 @@ class CodedColumn:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What coded columns know of the table that they were made from.
+class ChunkedColumn:
+    """A column of codes in parts: the record batches of a mapped file, or what was read block by block.
 
-    `sample`: rows as they were read, those that learning a penalty draws by `seed`; seed None: all rows, in their
-    order. None: nothing was kept. `file`: whether the codes were in a file, by cuts of whoever made that.
-    `sampled_rows`: as of `Cuts`.
+    `parts` (n_p,) are in row order and of one type. A part is used where it lies; only a range across the ends of
+    parts, or the whole column, is copied. `release` lets go of the pages of a mapped file that were read and count as
+    memory of the process until then; the system's file cache keeps them.
+    """
+
+    parts: tuple[Codes, ...]
+    release: Callable[[], None] | None = None
+
+    @staticmethod
+    def of(codes: Codes) -> ChunkedColumn:
+        """Return a column in one part."""
+        return ChunkedColumn((codes,))
+
+    def __len__(self) -> int:
+        return self._edges[-1]
+
+    @cached_property
+    def _edges(self) -> tuple[int, ...]:
+        return tuple(itertools.accumulate(map(len, self.parts), initial=0))
+
+    def whole(self) -> Codes:
+        """Return all rows, (N,): a copy unless there is one part."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+    def rows(self, start: int, stop: int) -> Codes:
+        """Return consecutive rows: a view if they lie in one part."""
+        bounded = zip(self.parts, itertools.pairwise(self._edges), strict=True)
+        pieces = [part[max(start - a, 0) : stop - a] for part, (a, b) in bounded if a < stop and start < b]
+        if not pieces:
+            return self.parts[0][:0]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def count(self, n: int, weights: Array | None = None) -> Array:
+        """Return the number or weight of the rows with each code, (at least n,), summed in row order."""
+        if weights is not None:
+            return np.bincount(self.whole(), weights, n).astype(np.float64)
+        counted = self._counted.astype(np.float64)
+        return np.append(counted, np.zeros(max(0, n - len(counted))))
+
+    @cached_property
+    def _counted(self) -> NDArray[np.int64]:
+        """The rows of each code up to the largest; they validate a file of codes, and are its frequencies."""
+        counted = np.zeros(0, np.int64)
+        for part in self.parts:
+            for start in range(0, len(part), ROWS_AT_A_TIME):
+                counts = np.bincount(part[start : start + ROWS_AT_A_TIME], minlength=len(counted))
+                counted = np.append(counted, np.zeros(len(counts) - len(counted), np.int64)) + counts
+        return counted
+
+
+class ColumnsJoinedOnDemand(Sequence[Codes]):
+    """Columns in parts as a sequence of arrays: a column is joined when it is accessed, and not kept."""
+
+    def __init__(self, columns: Sequence[ChunkedColumn]) -> None:
+        self.columns = tuple(columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def release(self) -> None:
+        """Let go of the pages of mapped files."""
+        for release in {column.release for column in self.columns}:
+            if release is not None:
+                release()
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]
+        if isinstance(i, slice):
+            return tuple(self[j] for j in range(len(self))[i])
+        joined = self.columns[i].whole()
+        self.release()
+        return joined
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What coded columns know about the table that they were made from.
+
+    `sample` holds rows as they were read, those that the choice of a penalty draws with `seed`; seed None: all rows, in
+    their order; sample None: nothing was kept. `file`: whether the codes were in a file, with somebody else's cuts.
+    `sampled_rows`: as in `Cuts`.
     """
 
     missing_tokens: tuple[str, ...] | None = None
@@ -161,7 +158,7 @@ class Origin:
     sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
-        """Return the rows drawn by this seed, where they are there."""
+        """Return the rows drawn with this seed, if they were kept."""
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
@@ -174,9 +171,8 @@ class Origin:
 class Columns:
     """A table or a batch of one: attributes by name in file order, the class, the row weights.
 
-    `label` is None where the rows carry no class (scoring); `weights` is None where every row weighs 1. `origin` is
-    None where columns are as they were read, and not coded.
-    Levels are ordered by number when all are numbers, else by code point.
+    `label` is None if the rows carry no class (scoring); `weights` is None if every row weighs 1. `origin` is None for
+    columns as they were read, not coded. Levels are ordered by number if all are numbers, else by code point.
     """
 
     n_rows: int

@@ -1,7 +1,7 @@
-"""Which numeric attributes have a direction: the log-odds of a label never fall, or never rise, along them.
+"""Monotone directions: the log-odds of a label never fall, or never rise, along a numeric attribute.
 
-It is a property of the attribute in the schema, as is the label of the schema itself, so that whoever learns from coded
-rows finds both there. The label is the second of two unless another is named.
+The direction is a property of the attribute in the schema, and the label one of the schema itself, so that every
+learner of coded rows finds both there. With two labels it is the second one unless another is named.
 """
 
 from __future__ import annotations
@@ -11,22 +11,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from bncli.engine.data.class_weights import unknown_label
+from bncli.engine.data.class_weights import unknown_label_error
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.errors import UsageError
 
 
-def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
-    """Return the rows with these directions in their schema; UsageError for what cannot have one."""
+def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
+    """Return the rows with the directions of these attributes, and their label, in the schema.
+
+    Raises UsageError for a name that is no numeric attribute, for a label that the class does not have, and if the
+    label is ambiguous or there is only one.
+    """
     if not increasing and not decreasing:
         return data
     schema = data.schema
-    _check_label(schema, towards, "--increasing" if increasing else "--decreasing")
+    n = len(schema.labels)
+    if towards is not None and towards not in schema.labels:
+        error = unknown_label_error(towards, schema.labels, "--towards", schema.class_name)
+        raise UsageError(error.what, hint=error.hint)
+    flag = "--increasing" if increasing else "--decreasing"
+    if n < 2:
+        what = f"{flag} takes a class of at least two labels, and {schema.class_name!r} has {n}"
+        raise UsageError(what, hint="leave it out")
+    if n > 2 and towards is None:
+        what = f"{flag} is about one label, and {schema.class_name!r} has {n}"
+        raise UsageError(what, hint=f"name it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)")
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
         for name in names:
-            i = _place(schema, flag, name)
+            i = _find_attribute(schema, flag, name)
             attribute = attributes[i]
             if not isinstance(attribute, NumericAttribute):
                 hint = "a direction is one of numbers; --numeric reads a column as such"
@@ -35,21 +49,7 @@ def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str]
     return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))
 
 
-def _check_label(schema: Schema, towards: str | None, flag: str) -> None:
-    """Raise UsageError where the class has no such label, and where it is to be named or there is no other."""
-    n = len(schema.labels)
-    if towards is not None and towards not in schema.labels:
-        error = unknown_label(towards, schema.labels, "--towards", schema.class_name)
-        raise UsageError(error.what, hint=error.hint)
-    if n < 2:
-        what = f"{flag} takes a class of at least two labels, and {schema.class_name!r} has {n}"
-        raise UsageError(what, hint="leave it out")
-    if n > 2 and towards is None:
-        what = f"{flag} is about one label, and {schema.class_name!r} has {n}"
-        raise UsageError(what, hint=f"name it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)")
-
-
-def _place(schema: Schema, flag: str, name: str) -> int:
+def _find_attribute(schema: Schema, flag: str, name: str) -> int:
     try:
         return schema.index(name)
     except KeyError:

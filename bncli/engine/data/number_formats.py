@@ -1,6 +1,6 @@
-"""How a numeric attribute is written in a table, where it is not a plain number: a part of a date, a national form.
+"""How the values of a numeric attribute are written in a table, if not as plain numbers: a date part, a national form.
 
-To the engine a form is data: it is carried from a column to its attribute and into files, and files read by it.
+To the engine a form is data, carried from a column to its attribute and into model files. Files are read by it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ DateOrder = Literal["ymd", "dmy", "mdy", "yymd", "time"]
 DatePart = Literal["year", "month", "day", "weekday", "hour", "days"]
 DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "yymd", "time")
 DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "days")
-"""In the order in which a date column is replaced by them."""
+"""The parts that replace a date column, in this order."""
 
 
 @dataclass(frozen=True)
 class NumberForm:
-    """A number with the decimal mark `decimal`, perhaps thousands marks, and perhaps a currency or percent sign.
+    """A number with the decimal mark `decimal`, possibly thousands marks, and possibly a currency or percent sign.
 
     words: texts of the column that are no numbers, such as "k.A."; they are read as missing values.
     """
@@ -31,9 +31,9 @@ class NumberForm:
 class DateForm:
     """A part of the date, or the time of the day, in the column `source`, by the clock that the text shows.
 
-    order: day or month first where a date is written in three numbers and the year last; `ymd` where no such date was
-    seen, `yymd` where the year comes first and has two digits, `time` for times of the day. weekday: 1 is Monday.
-    days: since `origin` (days since 1970-01-01).
+    order: whether day or month comes first in a date of three numbers with the year last; `ymd` if there was no such
+    date, `yymd` if the year comes first and has two digits, `time` for times of the day. weekday: 1 is Monday. days:
+    since `origin` (days since 1970-01-01).
     """
 
     source: str

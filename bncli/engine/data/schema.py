@@ -1,4 +1,4 @@
-"""What a model knows of its columns: names, cuts or levels, how often each code was seen, what else may come."""
+"""The schema of a model: names, cuts or levels of its columns, frequencies of their codes, and how to read new rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class _Attribute:
     missing: bool
     frequencies: tuple[float, ...]
     missing_weight: float = field(default=0.0, kw_only=True)
-    """Training weight of the rows in which it was unobserved; 0 where that counts as a value (`missing`)."""
+    """Training weight of the rows in which it was unobserved; 0 if missing is a level (`missing`)."""
 
     @property
     def n_values(self) -> int:
-        """Number of intervals or levels, the missing level not counted."""
+        """Number of intervals or levels, without the missing level."""
         raise TypeError(type(self).__name__)
 
     @property
@@ -30,7 +30,7 @@ class _Attribute:
 
     @property
     def informative(self) -> bool:
-        """False for an attribute left with one value in all; it takes no part in the structure."""
+        """False for an attribute with a single code; it takes no part in the structure."""
         return self.cardinality > 1
 
 
@@ -38,8 +38,8 @@ class _Attribute:
 class NumericAttribute(_Attribute):
     """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
 
-    `form` says how tables write its numbers; None: plainly. `direction`: 1 where the log-odds of a label of the class
-    (`Schema.towards`) never fall along it, -1 where they never rise, 0 where they may do both.
+    `form` says how tables write its numbers; None: as plain numbers. `direction` is 1 if the log-odds of a label of the
+    class (`Schema.towards`) never fall along the attribute, -1 if they never rise, 0 if they may do both.
     """
 
     cuts: tuple[float, ...] = ()
@@ -55,8 +55,8 @@ class NumericAttribute(_Attribute):
 class CategoricalAttribute(_Attribute):
     """Levels coded 0..m in their order; `frequencies` is the training weight of each code.
 
-    A level may stand for several values that were pooled: then `groups` says which, level by level (one that stands for
-    itself alone has itself); it is empty where nothing was pooled. A pooled level's name is no value of the data.
+    A level may represent several values that were pooled: then `groups` lists the values of every level (one that was
+    not pooled has only itself). It is empty if nothing was pooled. The name of a pooled level is no value of the data.
     """
 
     levels: tuple[str, ...] = ()
@@ -68,9 +68,9 @@ class CategoricalAttribute(_Attribute):
 
     @cached_property
     def code_of(self) -> Mapping[str, int]:
-        """The code of every text that has one: of levels, and of the values that were pooled to one.
+        """The code of every level, and of the values that were pooled to one.
 
-        A pooled level's name has its code too, so that rows drawn from a model, and binned tables, can be read.
+        A pooled level's name has a code too, so that rows simulated from a model, and binned tables, can be read.
         """
         codes = {level: code for code, level in enumerate(self.levels)}
         codes.update((value, code) for code, group in enumerate(self.groups) for value in group)
@@ -81,13 +81,13 @@ Attribute = NumericAttribute | CategoricalAttribute
 
 
 def source_column(attribute: Attribute) -> str:
-    """Return the column of a table that the attribute is made from: that of a date, or the one of its own name."""
+    """Return the table column that the attribute is made from: that of a date, or the one of its own name."""
     form = attribute.form if isinstance(attribute, NumericAttribute) else None
     return form.source if isinstance(form, DateForm) else attribute.name
 
 
 def direction_of(schema: Schema, i: int) -> int:
-    """Return 1, -1 or 0, as of a `NumericAttribute`; levels have none."""
+    """Return the direction of attribute i: 1, -1 or 0; categorical attributes have none."""
     attribute = schema.attributes[i]
     return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
@@ -98,10 +98,10 @@ Unseen = Literal["average", "error"]
 
 @dataclass(frozen=True)
 class ReadingRules:
-    """How a model is to read rows to come; stored in its schema, and of no effect on what is learnt.
+    """How a model reads new rows; stored in its schema, without effect on learning.
 
-    `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never
-    seen in training does at scoring, count as unknown or stop with an error.
+    `missing_tokens`: the texts that mean a missing value; None: the reader's defaults. `unseen`: whether a value never
+    seen in training counts as unknown at scoring or is an error.
     """
 
     missing_tokens: tuple[str, ...] | None = None
@@ -110,12 +110,11 @@ class ReadingRules:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts and levels before they meet rows (`frequencies` empty), and how they were made.
+    """Cuts and levels without frequencies, and how they were made.
 
-    An attribute with a missing level (`missing`) keeps it whatever rows it meets; another gets one where rows lack it.
-
-    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are the options it took.
-    `sampled_rows`: of how many rows they were learnt, where these were a sample of the table; None: of all.
+    An attribute with a missing level (`missing`) keeps it for any rows; another gets one if rows have missing values.
+    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are its options. `sampled_rows`: the
+    number of rows they were learned from, if these were a sample of the table; None: all rows.
     """
 
     class_name: str
@@ -129,14 +128,11 @@ class Cuts:
 class Schema:
     """Class name and labels, attributes in file order (uninformative ones included), and the reading policies.
 
-    `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never
-    seen in training does at scoring, count as unknown or stop with an error.
-    label_frequencies: the training weight of each label; empty where nobody counted it.
-    missing_policy: what a missing value is. `level`: one more value of an attribute that had some in training.
-    `marginalize`: unobserved, in training and in scoring; no attribute has a missing level, and the code of a missing
-    value is the cardinality.
-    towards: the label whose log-odds against each other label go the ways of the attributes that have a direction; None
-    where that is the second of two.
+    missing_tokens and unseen are as in `ReadingRules`. label_frequencies: the training weight of each label; empty if
+    it was not counted. missing_policy `level`: a missing value is one more level of an attribute that had missing
+    values in training. `marginalize`: it is unobserved, in training and in scoring; no attribute has a missing level,
+    and the code of a missing value is the cardinality. towards: the label whose log-odds against each other label
+    follow the directions of the attributes; None: the second of two.
     """
 
     class_name: str
@@ -150,7 +146,7 @@ class Schema:
 
     @property
     def marginalizes(self) -> bool:
-        """Whether what a row does not show is marginalized."""
+        """Whether missing values are marginalized."""
         return self.missing_policy == "marginalize"
 
     @property
@@ -174,12 +170,12 @@ class Schema:
         return any(direction_of(self, i) for i in range(len(self.attributes)))
 
     @property
-    def raised(self) -> int:
-        """The position of the label whose log-odds directions are about."""
+    def direction_label(self) -> int:
+        """The position of the label whose log-odds follow the directions of attributes."""
         return 1 if self.towards is None else self.labels.index(self.towards)
 
     def index(self, name: str) -> int:
-        """Position of the attribute called `name`; KeyError if there is none."""
+        """Return the position of the attribute called `name`; KeyError if there is none."""
         return self._positions[name]
 
     @cached_property

@@ -56,7 +56,7 @@ from scipy.optimize import minimize
 from bncli import __version__
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.monotone_directions import directed
+from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.ensembles import grids
@@ -240,7 +240,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: ReadingRules, run: Run
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    data = directed(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
+    data = set_directions(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
     effort = effort_of(recipe.effort, recipe.time_limit, data)
     # BncliError where not even the first candidate can be tried in `memory` bytes (None: not known).
     memory = run.memory

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import COLUMNS_AT_ONCE, Rule, learn_dataset
+from bncli.engine.data.cutting import COLUMNS_AT_A_TIME, PoolingRule, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, ReadingRules
 from bncli.engine.discretizers import equal_frequency, mdl
@@ -38,7 +38,7 @@ Binnings = tuple[Grouping | None, ...]
 """By attribute, the coarser binning of its codes; None: as cut."""
 
 
-def fine_dataset(columns: Columns, reading: ReadingRules, run: Run, group_levels: Rule = "off") -> Dataset:
+def fine_dataset(columns: Columns, reading: ReadingRules, run: Run, group_levels: PoolingRule = "off") -> Dataset:
     """Return the rows in codes, every column cut by the union of all grids.
 
     The levels of categories pooled by the rule.
@@ -79,8 +79,8 @@ def _without_cuts(data: Dataset) -> frozenset[int]:
     numbers = [i for i in data.schema.informative if isinstance(attributes[i], NumericAttribute)]
     complete = [i for i in numbers if not attributes[i].missing]
     found: list[int] = []
-    for first in range(0, len(complete), COLUMNS_AT_ONCE):
-        some = complete[first : first + COLUMNS_AT_ONCE]
+    for first in range(0, len(complete), COLUMNS_AT_A_TIME):
+        some = complete[first : first + COLUMNS_AT_A_TIME]
         values = np.stack([data.codes[i] for i in some])
         found += itertools.compress(some, mdl.uncut(values, data.labels, data.n_labels))
     return frozenset(found)

@@ -24,7 +24,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import pooling_notes
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import nested_order, stratified_folds
 from bncli.engine.evaluation.decision_figures import DecisionFigures, measure_decisions
@@ -250,7 +250,7 @@ def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
     """Return the scores of a model's network on the rows that it was learnt from; BncliError where it has none."""
     schema = model.schema
     codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
-    data = Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
+    data = Dataset(schema, codes, encode_labels(columns, schema), columns.weights, threads)
     return score_network(Counts(data), only_network(model.structure), Strengths.of(model.recipe))
 
 
@@ -286,7 +286,7 @@ def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> S
 
     `allow_missing`: columns that are not there are unknown.
     """
-    labels = label_codes(columns, model.schema)
+    labels = encode_labels(columns, model.schema)
     predictions = predict(model, columns, allow_missing=allow_missing)
     decided = measure_decisions(model, predictions, labels, columns.weights)
     return ScoredRows(predictions, measure(predictions, labels, columns.weights), decided)

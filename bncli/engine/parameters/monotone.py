@@ -391,7 +391,7 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
             # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
             members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
             directed.append(_Directed(sign, tuple(members)))
-    return Directions(tuple(families), tuple(directed), schema.raised) if directed else None
+    return Directions(tuple(families), tuple(directed), schema.direction_label) if directed else None
 
 
 def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:

@@ -64,7 +64,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.schema import Attribute
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
@@ -243,7 +243,7 @@ def _under(data: Dataset, columns: Columns) -> Dataset:
     codes: list[Codes] = [nothing] * len(schema.attributes)
     for i, found in zip(schema.informative, encode_attributes(columns, schema, schema.informative).codes, strict=True):
         codes[i] = found if schema.marginalizes else _known(found, schema.attributes[i])
-    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, data.threads)
+    return Dataset(schema, tuple(codes), encode_labels(columns, schema), columns.weights, data.threads)
 
 
 def _known(codes: Codes, attribute: Attribute) -> Codes:

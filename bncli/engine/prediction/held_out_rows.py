@@ -26,7 +26,7 @@ import numpy as np
 
 from bncli.engine.calibration import fit_calibration, refuse_few
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets
@@ -128,7 +128,7 @@ def calibrated_out_of_fold(
     model: Model, columns: Columns, learn_from: Callable[[Columns], Model], watch: Watch
 ) -> Model:
     """Return the model with the map that its recipe asks for; BncliError for rows that do not suffice."""
-    method, labels = model.recipe.calibrate, label_codes(columns, model.schema)
+    method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < OUT_OF_FOLD_FOLDS:
         what = f"--calibrate holds out a fifth of the rows, and there are {columns.n_rows}"
         raise BncliError(what, hint="learn without it")

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bncli.engine.data.class_weights import unknown_label
+from bncli.engine.data.class_weights import unknown_label_error
 from bncli.engine.kernels.arrays import Array, log_softmax
 from bncli.engine.model import Model
 from bncli.errors import ModelError, UsageError
@@ -39,7 +39,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     labels = model.schema.labels
     for label, share in prior.items():
         if label not in labels:
-            error = unknown_label(label, labels, "--prior", model.schema.class_name)
+            error = unknown_label_error(label, labels, "--prior", model.schema.class_name)
             raise UsageError(error.what, hint=error.hint)
         if not 0 < share < math.inf:
             what = f"--prior gives {label!r} the probability {share:g}"

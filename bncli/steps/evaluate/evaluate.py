@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import label_codes
+from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
 from bncli.engine.evaluation.metrics import METRICS as METRICS
 from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, per_label
@@ -219,7 +219,7 @@ def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> Tested
     """Has the model predict the rows of a table."""
     run.watch(Stage("score"))
     examined = examine(model, rows, allow_missing=source.allow_missing_columns)
-    return TestedRows(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
+    return TestedRows(model.schema.labels, encode_labels(rows, model.schema), rows.weights, examined)
 
 
 def single_report(
@@ -274,7 +274,7 @@ def evaluate_on(
     test = carrying(test, outputs.by)
     rows = read_test([model, *(one.model for one in sampled)], test, run)
     tested = tested_rows(model, rows, test, run)
-    frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
+    frequencies = class_frequencies(encode_labels(columns, model.schema), len(model.schema.labels), columns.weights)
     seconds["score"] = watch.seconds()["score"]
     report = single_report("trained on one table, tested on another", tested, frequencies, seconds)
     report = with_groups(report, group_columns(rows, test, lambda: attributes_of(model), watch))

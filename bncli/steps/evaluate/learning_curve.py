@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import label_codes
+from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.splits import nested_order
 from bncli.engine.evaluation.metrics import METRICS, class_frequencies
 from bncli.engine.kernels.arrays import Array
@@ -103,7 +103,7 @@ def learn_samples(
             watch(Progress(done, total, f"a sample of {told}"))
             begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
             model = learn(rows, silent if repeat else forward_warnings(watch, f"learnt from {told}, "))
-            frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
+            frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
             yield SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size
 

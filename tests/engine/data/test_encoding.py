@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import ModelError
 
@@ -65,9 +65,9 @@ def test_attributes_come_in_the_order_asked_for() -> None:
 def test_labels_are_matched_by_name() -> None:
     schema = schema_of(NumericAttribute("a", False, (), ()))
     columns = Columns(3, {}, "y", categorical([0, 1, 0], "yes", "no"))
-    assert label_codes(columns, schema).tolist() == [1, 0, 1]
+    assert encode_labels(columns, schema).tolist() == [1, 0, 1]
     unused = Columns(1, {}, "y", categorical([1], "maybe", "yes"))
-    assert label_codes(unused, schema).tolist() == [1]
+    assert encode_labels(unused, schema).tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_labels_are_matched_by_name() -> None:
 def test_labels_that_do_not_fit(label: CategoricalColumn | None, message: str) -> None:
     columns = Columns(0 if label is None else len(label.codes), {}, "y", label)
     with pytest.raises(ModelError, match=message):
-        label_codes(columns, Schema("y", ("no", "yes"), ()))
+        encode_labels(columns, Schema("y", ("no", "yes"), ()))
 
 
 def test_columns_that_do_not_fit() -> None:

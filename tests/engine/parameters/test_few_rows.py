@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.data.monotone_directions import directed
+from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.ensembles.candidate_selection import space_of
 from bncli.engine.ensembles.candidates import Candidate
 from bncli.engine.parameters import few_rows as module
@@ -119,5 +119,7 @@ def test_leaves_alone_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None
 def test_leaves_alone_what_has_directions(increasing: list[str]) -> None:
     data = mixed_dataset(random_dataset(40, CARDINALITIES, 2), ["categorical", "categorical", "numeric"])
     families = REGIONS.families(CARDINALITIES)
-    space = space_of(directed(data, increasing, [], None), Candidate("by hand", REGIONS, families, lower_orders=True))
+    space = space_of(
+        set_directions(data, increasing, [], None), Candidate("by hand", REGIONS, families, lower_orders=True)
+    )
     assert (few_rows(space) is None) == bool(increasing)

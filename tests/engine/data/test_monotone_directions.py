@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.monotone_directions import directed
+from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import UsageError
 
@@ -23,21 +23,21 @@ def rows(labels: tuple[str, ...]) -> Dataset:
 
 
 def test_two_labels_have_directions() -> None:
-    schema = directed(rows(("no", "yes")), ("age",), (), None).schema
+    schema = set_directions(rows(("no", "yes")), ("age",), (), None).schema
     assert schema.attributes[0] == replace(rows(("no", "yes")).schema.attributes[0], direction=1)
-    assert (schema.towards, schema.raised) == (None, 1)
+    assert (schema.towards, schema.direction_label) == (None, 1)
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), ("1", "2", "10"), ("a", "b", "c", "d")])
 def test_any_label_can_be_named(labels: tuple[str, ...]) -> None:
     for i, label in enumerate(labels):
-        schema = directed(rows(labels), (), ("age",), label).schema
-        assert (schema.towards, schema.raised) == (label, i)
+        schema = set_directions(rows(labels), (), ("age",), label).schema
+        assert (schema.towards, schema.direction_label) == (label, i)
 
 
 def test_without_a_direction_a_label_is_of_no_account() -> None:
     data = rows(("a", "b", "c"))
-    assert directed(data, (), (), "a") is data
+    assert set_directions(data, (), (), "a") is data
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,5 @@ def test_what_has_none_is_named(
     labels: tuple[str, ...], flags: tuple[tuple[str, ...], tuple[str, ...]], towards: str | None, message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        directed(rows(labels), *flags, towards)
+        set_directions(rows(labels), *flags, towards)
     assert str(caught.value) == message
