@@ -1,12 +1,12 @@
-"""Dates, national numbers, codes and marks of missing values in whole tables, and what is told of them."""
+"""Dates, national numbers, codes, words among numbers and marks of missing values, and the notes about them."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -17,30 +17,14 @@ from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.reading.byte_streams import Transcoder
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Note
 from tests.batches import blocks_of, read_batches
-from tests.files.reading.test_table import read, table, values, write
+from tests.files.reading.tables import noted, read, rows_of, table, values, write, write_parquet
 
 DAYS = [dt.date(2023, 12, 30) + dt.timedelta(days=9 * i) for i in range(40)]
-
-
-def rows_of(column: list[str], header: str = "d,class", delimiter: str = ",") -> str:
-    """A table of one column and a class."""
-    lines = [f"{value}{delimiter}{'uv'[i % 2]}" for i, value in enumerate(column)]
-    return "\n".join([header.replace(",", delimiter), *lines, ""])
-
-
-def noted(path: Path, content: str | bytes, **options: Any) -> tuple[Columns, list[str]]:
-    notes: list[Event] = []
-    columns = table(path, content, watch=notes.append, **options)
-    return columns, [note.text for note in notes if isinstance(note, Note)]
-
-
-# Dates
 
 
 @pytest.mark.parametrize(
@@ -149,9 +133,6 @@ def test_the_origin_is_that_of_the_rows_that_count(tmp_path: Path) -> None:
     assert values(noted(tmp_path, content, weights="w")[0], "d.days") == [9 * i for i in range(39)]
 
 
-# Codes
-
-
 @pytest.mark.parametrize("block_size", [64, 1 << 20])
 @pytest.mark.parametrize(("before", "after"), [("", ""), ('"', '"'), (" ", ""), ("", "\t")])
 def test_leading_zeros_make_codes(tmp_path: Path, block_size: int, before: str, after: str) -> None:
@@ -180,9 +161,6 @@ def test_codes_are_found_beside_malformed_rows_and_missing_values(tmp_path: Path
     content = rows_of([f"{i % 50 + 1},{i % 7}" for i in range(300)] + ["", "08,"], "a,b,class")
     columns, _ = noted(tmp_path, content, block_size=128, on_bad_row="skip")
     assert values(columns, "a")[-1] == "08"
-
-
-# Numbers
 
 
 def test_national_numbers_of_a_semicolon_file(tmp_path: Path) -> None:
@@ -217,9 +195,6 @@ def test_a_forced_decimal_mark_holds_for_every_column(tmp_path: Path) -> None:
 def test_truth_values_are_names(tmp_path: Path) -> None:
     for yes, no in (("true", "false"), ("Yes", "No"), ("J", "N"), ("0", "1"), ("on", "off"), ("TRUE", "FALSE")):
         assert set(values(noted(tmp_path, rows_of([yes, no] * 20))[0], "d")) == {yes, no}
-
-
-# Missing values
 
 
 def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Path) -> None:
@@ -275,17 +250,9 @@ def test_the_reason_for_leaving_a_column_out_is_the_true_one(tmp_path: Path, col
     assert f"left out as {why}: d (--categorical NAME keeps one)" in notes
 
 
-# Columnar files
-
-
-def parquet(path: Path, table: dict[str, Any]) -> str:
-    pa.parquet.write_table(pa.table(table), path / "t.parquet")
-    return str(path / "t.parquet")
-
-
 def test_temporal_columns_of_a_parquet_file(tmp_path: Path) -> None:
     moments = [dt.datetime.combine(day, dt.time(i % 24, 30)) for i, day in enumerate(DAYS)]
-    path = parquet(
+    path = write_parquet(
         tmp_path,
         {
             "ts": pa.array(moments, pa.timestamp("ns")),
@@ -337,9 +304,6 @@ def test_a_malformed_row_beside_values_without_a_python_text(tmp_path: Path, end
     assert bad.read_text().startswith("inf,2024-03-01 12:30:45.123456789,")
 
 
-# A model reads rows as its training rows were read
-
-
 def learnt(columns: Columns) -> Any:
     return learn_dataset(columns, discretize="equal-width", bins=3).schema
 
@@ -375,7 +339,7 @@ def test_scoring_converts_as_training_did(
 def test_a_model_of_text_reads_a_parquet_file_and_the_reverse(tmp_path: Path) -> None:
     text = write(tmp_path, rows_of([f"{day:%d.%m.%Y}" for day in DAYS]))
     iso = write(tmp_path, rows_of([day.isoformat() for day in DAYS]), "iso.csv")
-    typed = parquet(tmp_path, {"d": pa.array(DAYS, pa.date32()), "class": ["u", "v"] * 20})
+    typed = write_parquet(tmp_path, {"d": pa.array(DAYS, pa.date32()), "class": ["u", "v"] * 20})
     for learnt_from, others in ((text, (iso, typed)), (typed, (iso,)), (iso, (typed,))):
         columns = read(learnt_from)
         for other in others:
@@ -396,67 +360,6 @@ def test_a_part_is_read_from_its_source_or_else_from_a_column_of_its_name(tmp_pa
         read_labelled(Source((simulated,)), schema, ["d.year", "d.days"])
     allowed = read_labelled(Source((simulated,), allow_missing_columns=True), schema)
     assert list(allowed.attributes) == ["d.month"]
-
-
-# Encodings
-
-
-@given(
-    st.text(st.characters(codec="utf-16", exclude_categories=["Cs"])),
-    st.sampled_from(["utf-16", "utf-16-le", "utf-32", "utf-8"]),
-    st.lists(st.integers(1, 5), min_size=1),
-    st.integers(1, 9),
-)
-def test_any_cut_of_the_bytes_decodes_alike(text: str, encoding: str, cuts: list[int], size: int) -> None:
-    data = text.encode(encoding)
-    first, rest = data[:3], [data[3:]]
-
-    class Pieces:
-        def __init__(self) -> None:
-            self.sizes = iter(cuts * (len(data) + 1))
-
-        def read(self, _: int, /) -> bytes:
-            n = next(self.sizes)
-            piece, rest[0] = rest[0][:n], rest[0][n:]
-            return piece
-
-    transcoder = Transcoder(first, Pieces(), encoding, "t")
-    found = []
-    while piece := transcoder.read(size):
-        assert len(piece) <= size
-        found.append(piece)
-    assert b"".join(found).decode() == text
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-@pytest.mark.parametrize("block_size", [64, 1 << 20])
-def test_wide_text_with_a_mark_is_known(tmp_path: Path, encoding: str, block_size: int) -> None:
-    content = rows_of([f"é€{i % 5}𝄞" for i in range(200)])
-    assert values(table(tmp_path, content.encode(encoding), block_size=block_size), "d")[-1] == "é€4𝄞"
-
-
-def test_other_encodings_on_request(tmp_path: Path) -> None:
-    content = rows_of([f"{i},5 €" if i else "ü" for i in range(40)], delimiter=";")
-    assert values(table(tmp_path, content.encode("cp1252"), encoding="cp1252", categorical=("d",)), "d")[0] == "ü"
-    for name in ("utf-8", "UTF8", "utf-8-sig"):
-        table(tmp_path, content.encode(), encoding=name, categorical=("d",))
-    for name in ("klingon", "base64", "rot13", "", "a\0b"):
-        with pytest.raises(UsageError, match="unknown encoding"):
-            table(tmp_path, content, encoding=name)
-    with pytest.raises(BncliError, match=r"malformed row: not UTF-8 text.*line 2; .*--encoding latin-1"):
-        table(tmp_path, content.encode("latin-1", "replace"))
-    with pytest.raises(BncliError, match=r"malformed row: not UTF-8 text.*line 2"):
-        table(tmp_path, b"d,class\n\x81,u\na,v\n", encoding="cp1252")
-    with pytest.raises(BncliError, match=r"the text is not utf-16 \(truncated data\)"):
-        table(tmp_path, content.encode("utf-16")[:-1])
-
-
-def test_an_encoding_is_of_no_effect_on_a_columnar_file(tmp_path: Path) -> None:
-    path = parquet(tmp_path, {"x": np.arange(6), "k": ["u", "v"] * 3})
-    assert values(read(path, encoding="utf-16"), "x") == list(range(6))
-
-
-# Years of two digits
 
 
 @pytest.mark.parametrize(
@@ -480,3 +383,143 @@ def test_few_short_dates_are_names(tmp_path: Path) -> None:
     assert values(noted(tmp_path, rows_of(more * 4))[0], "d.month")[:2] == [2, 3]
     _, notes = noted(tmp_path, rows_of([*few, "5.6.12"] * 4))
     assert "--dates mdy fits too" in notes[0]
+
+
+def numbers_and(*texts: str, n: int = 40, delimiter: str = ",") -> str:
+    """A table whose column `a` is n different numbers, and from line n + 2 on some texts."""
+    rows = [f"{i}.5{delimiter}{'uv'[i % 2]}\n" for i in range(n)]
+    return f"a{delimiter}k\n" + "".join(rows) + "".join(f"{text}{delimiter}u\n" for text in texts)
+
+
+SLIPS = ("1.2x", "1.3x", "1.4x", "1.5x")
+"""One more than are taken for words that mean missing."""
+
+
+def test_slips_among_numbers_are_noted(tmp_path: Path) -> None:
+    content = numbers_and(*SLIPS)
+    said = (
+        r"column 'a': 40 of 44 values are numbers, but '1\.2x' \(.*t\.csv line 42\) is not; "
+        r"--numeric a reads it as numbers, --missing \+1.2x as missing"
+    )
+    with pytest.raises(BncliError, match=f"look like identifiers.*{said}; --categorical NAME keeps one"):
+        table(tmp_path, content)
+    notes: list[Event] = []
+    table(
+        tmp_path, content.replace("a,k", "a,b,k").replace(",", ",7,").replace("a,7,b,7,k", "a,b,k"), watch=notes.append
+    )
+    assert [note.text for note in notes if isinstance(note, Note) and re.fullmatch(said, note.text)]
+
+
+@pytest.mark.parametrize("block_size", [64, 1 << 20])
+def test_a_slip_is_counted_over_all_blocks(tmp_path: Path, block_size: int) -> None:
+    notes: list[Event] = []
+    content = numbers_and("?", "oops", *SLIPS, n=30) + "".join(f"{i % 7},v\n" for i in range(500))
+    table(tmp_path, content, watch=notes.append, block_size=block_size)
+    assert any("530 of 535 values are numbers, but 'oops'" in note.text for note in notes if isinstance(note, Note))
+
+
+def test_no_doubt_about_columns_of_text(tmp_path: Path) -> None:
+    notes: list[Event] = []
+    words = "a,b,k\n" + "".join(f"{'w' if i % 5 == 0 else i % 9},{'xyz'[i % 3]},{'uv'[i % 2]}\n" for i in range(60))
+    table(tmp_path, words, watch=notes.append)
+    table(tmp_path, numbers_and(*SLIPS, n=19), watch=notes.append, categorical=("a",))
+    table(tmp_path, numbers_and(*SLIPS), watch=notes.append, categorical=("a",))
+    assert not [note for note in notes if isinstance(note, Note)]
+
+
+def test_decimal_commas_are_told(tmp_path: Path) -> None:
+    content = numbers_and("3,14", delimiter=";").replace(".5;", ",5;")
+    notes: list[Event] = []
+    columns = table(tmp_path, content, watch=notes.append)
+    assert values(columns, "a")[-2:] == [39.5, 3.14]
+    assert "read as numbers with a decimal comma: a" in [note.text for note in notes if isinstance(note, Note)]
+
+
+@pytest.mark.parametrize(("n_words", "told"), [(4, True), (5, False)])
+def test_nine_tenths_must_be_numbers(tmp_path: Path, n_words: int, told: bool) -> None:
+    notes: list[Event] = []
+    rows = [*(f"{i % 8}.5" for i in range(36)), *"vwxyz"[:n_words]]
+    table(tmp_path, "a,k\n" + "".join(f"{a},{'uv'[i % 2]}\n" for i, a in enumerate(rows)), watch=notes.append)
+    assert told == any("36 of 40 values are numbers" in note.text for note in notes if isinstance(note, Note))
+
+
+def column_of(texts: list[str], header: str = "a;k") -> str:
+    return header + "\n" + "".join(f"{text};{'uv'[i % 2]}\n" for i, text in enumerate(texts))
+
+
+@pytest.mark.parametrize("words", [["k.A."], ["<5", "-"], ["unbekannt", "n/a", "keine Angabe"]])
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("block_size", [64, 1 << 20])
+def test_a_few_words_among_numbers_are_missing(tmp_path: Path, words: list[str], mark: str, block_size: int) -> None:
+    numbers = [f"{i}{mark}5" for i in range(27)]
+    content = column_of([*numbers, *words])
+    columns, notes = noted(tmp_path, content, block_size=block_size)
+    assert values(columns, "a") == [*(i + 0.5 for i in range(27)), *[None] * len(words)]
+    (note,) = (note for note in notes if note.startswith("words among numbers are read as missing: "))
+    assert all(f"'{word}' in a" in note for word in words)
+    assert "--categorical NAME" in note
+    schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
+    assert schema.attributes[0].form == NumberForm(mark, "", tuple(sorted(words)))  # type: ignore[union-attr]
+    with blocks_of(block_size):
+        again = read_labelled(Source((str(tmp_path / "t.csv"),)), schema)
+    assert values(again, "a") == values(columns, "a")
+    as_names, notes = noted(tmp_path, column_of([*numbers, *words] * 3), categorical=("a",))
+    assert values(as_names, "a") == [*numbers, *words] * 3
+    assert not notes
+    said, notes = noted(tmp_path, content, missing_tokens=tuple(f"+{word}" for word in words))
+    assert values(said, "a") == values(columns, "a")
+    assert not any("words among" in note for note in notes)
+
+
+def test_a_word_that_training_did_not_have_is_malformed(tmp_path: Path) -> None:
+    columns, _ = noted(tmp_path, column_of([*(f"{i}" for i in range(40)), "k.A."]))
+    schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
+    path = tmp_path / "more.csv"
+    path.write_text("a;k\n1;u\nk.A.;v\nunbekannt;u\n")
+    with pytest.raises(BncliError, match=r"column 'a' holds 'unbekannt', which is not a number.*line 4"):
+        read_labelled(Source((str(path),)), schema)
+    path.write_text("a;k\n1;u\nk.A.;v\n")
+    assert values(read_labelled(Source((str(path),)), schema), "a") == [1, None]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [*(f"{i}" for i in range(36)), *"vwxy"],  # four words
+        [*(f"{i}" for i in range(17)), "x", "x"],  # more than a tenth of the rows
+        [*(f"{i}" for i in range(9)), "", "", "", "x", "y"],  # a tenth of the rows, more of those with a value
+        [*("1", "2") * 20, "x"],  # two numbers
+        [*(f"{i:03}" for i in range(40)), "x"],  # codes
+        [*(f"{i}.5" for i in range(40)), "1,25"],  # a number, written in another way
+        [*(f"{i}" for i in range(40)), "€ 1,25"],
+        [*(f"{i}" for i in range(40)), "2024-03-01"],  # a date
+    ],
+)
+def test_what_is_no_column_of_numbers_with_words(tmp_path: Path, texts: list[str]) -> None:
+    columns, notes = noted(tmp_path, column_of([f"{text};{i % 3}.5" for i, text in enumerate(texts)], "a;b;k"))
+    assert not isinstance(columns.attributes.get("a"), NumericColumn)
+    assert not any("words among" in note for note in notes)
+
+
+def test_identifiers_are_left_out_with_a_note(tmp_path: Path) -> None:
+    content = "id,x,class\n" + "".join(f"n{i},{i},{i % 2}\n" for i in range(30))
+    notes: list[Event] = []
+    assert list(table(tmp_path, content, watch=notes.append).attributes) == ["x"]
+    assert any(isinstance(note, Note) and "identifiers: id " in note.text for note in notes)
+    assert list(table(tmp_path, content, categorical=("id",)).attributes) == ["id", "x"]
+    with pytest.raises(BncliError, match="identifiers"):
+        table(tmp_path, content, ignore=("x",))
+
+
+def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
+    content = "a,b,c,d,class\n" + "".join(
+        f"{i % 10},{i % 11},{i % 3 * 1000000},{i % 4 / 2},{i % 2}\n" for i in range(50)
+    )
+    notes: list[Event] = []
+    table(tmp_path, content, watch=notes.append)
+    assert [note.text for note in notes if isinstance(note, Note)] == [
+        "integers with at most 10 different values are read as numbers: a, c (if they are codes: --categorical NAME)"
+    ]
+    notes.clear()
+    table(tmp_path, content, watch=notes.append, numeric=("a",), categorical=("c",))
+    assert not [note for note in notes if isinstance(note, Note)]

@@ -1,3 +1,5 @@
+"""Rows read as a model's schema says, in batches to score or whole to test."""
+
 from __future__ import annotations
 
 import csv
@@ -18,13 +20,15 @@ from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Numeri
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.reading import csv_text
-from bncli.files.reading.rows_by_schema import Batch, Batches, read_labelled
-from bncli.files.reading.source import Source
+from bncli.files.reading.rows_by_schema import Batch, Batches, LevelLookup, read_labelled
+from bncli.files.reading.source import MissingTokens, Source
 from bncli.watch import Event, Note, Run
 from tests.batches import blocks_of, read_batches
-from tests.files.reading.test_table import write
-from tests.files.reading.test_table_columnar import as_parquet
-from tests.files.reading.test_table_hostile import FakeStdin
+from tests.files.reading.tables import (
+    FakeStdin,
+    as_parquet,
+    write,
+)
 
 SCHEMA = Schema(
     "class",
@@ -197,9 +201,6 @@ def test_the_first_batch_comes_before_stdin_ends(monkeypatch: pytest.MonkeyPatch
     stdin.close()
 
 
-# Test sets
-
-
 def labelled(path: str, needed: tuple[str, ...] | None = ("x", "c"), **options: Any) -> Any:
     with blocks_of(options.pop("block_size", csv_text.BLOCK_SIZE)):
         return read_labelled(Source((path,), **options), SCHEMA, needed)
@@ -240,3 +241,17 @@ def test_labels_of_a_test_set(tmp_path: Path) -> None:
         labelled(renamed, class_name="truth", weights="w")
     with pytest.raises(BncliError, match="no rows"):
         labelled(write(tmp_path, "class,x,c\n"))
+
+
+TEXTS = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
+
+
+@given(st.lists(TEXTS, max_size=20))
+def test_codes_by_a_models_levels(texts: list[str]) -> None:
+    levels = ("b", "a", "9", "NA")
+    for tokens in (MissingTokens.of(None), MissingTokens.of(("NA", "b"))):
+        codes = LevelLookup.of(levels, tokens).encode(pa.array(texts, pa.string()))
+        for text, code in zip(texts, codes.tolist(), strict=True):
+            value = text.strip()
+            known = levels.index(value) if value in levels else UNSEEN
+            assert code == (MISSING if value in tokens.text else known)

@@ -1,32 +1,194 @@
-"""Files that no reader should trip over: one clear line, the right kind of error, nothing half done."""
+"""Text files: where rows begin and end, blocks of whole rows, headers, malformed rows."""
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
-import os
-import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bncli.engine.data.columns import Columns
 from bncli.errors import BncliError, UsageError
-from bncli.files.reading.source import Source
+from bncli.files.reading import csv_text
+from bncli.files.reading.csv_text import (
+    TextBlock,
+    TextLayout,
+    _quoted_sections_by_regex,
+    count_lines,
+    cut_blocks,
+    last_boundary,
+    quoted_sections,
+    read_arrays,
+    scan,
+)
+from bncli.files.reading.source import Source, ValueKind
 from bncli.files.reading.training_rows import read_columns
-from bncli.watch import Event, Note, Progress
-from tests.files.reading.test_table import read, table, values, write
+from bncli.watch import Event, Note
+from tests.files.reading.oracles import read_rows
+from tests.files.reading.tables import GOOD, check_good, read, table, values, write
 
-GOOD = "x,c,class\n1,a,u\n2,b,v\n3,a,u\n"
+texts = st.lists(
+    st.sampled_from([b"a", b'"', b'""', b",", b";", b"\n", b"\r", b"\r\n", b" ", b"\xc3\xa9"]), max_size=40
+)
+texts = texts.map(b"".join)
 
 
-# Text that is no table
+@given(texts)
+def test_rows_are_where_a_reader_of_single_bytes_finds_them(data: bytes) -> None:
+    rows = read_rows(data, b",")
+    found = scan(data, b",")
+    assert found.starts.tolist() == [row.start for row in rows]
+    assert found.ends.tolist() == [row.end for row in rows]
+    assert found.n_fields.tolist() == [len(row.fields) for row in rows]
+    assert found.lines.tolist() == [row.line for row in rows]
+
+
+@given(texts)
+def test_both_ways_to_find_quoted_sections_agree(data: bytes) -> None:
+    quick, slow = quoted_sections(data, b","), _quoted_sections_by_regex(data, b",")
+    inside_quick, inside_slow = _inside(quick, len(data)), _inside(slow, len(data))
+    assert inside_quick.tolist() == inside_slow.tolist()
+    assert quick.unclosed == slow.unclosed
+    rows = read_rows(data, b",")
+    assert quick.unclosed == (bool(rows) and not rows[-1].closed)
+
+
+def _inside(sections: object, length: int) -> np.ndarray:
+    inside = np.zeros(length, bool)
+    for start, end in zip(sections.starts, sections.ends, strict=True):  # type: ignore[attr-defined]
+        inside[start:end] = True
+    return inside
+
+
+@given(texts)
+def test_the_last_boundary_is_the_end_of_the_last_row_that_is_whole(data: bytes) -> None:
+    boundary = last_boundary(data, quoted_sections(data, b","))
+    for more in (b"", b"\n", b'a",\n'):
+        whole = read_rows(data + more, b",")
+        assert all(row.end <= boundary or row.start >= boundary for row in whole)
+    if b"\r" not in data:
+        ends = [row.end for row in read_rows(data, b",") if row.closed and data[row.end - 1 : row.end] == b"\n"]
+        assert boundary >= max(ends, default=0)
+
+
+@given(texts)
+def test_lines_are_counted_however_they_end(data: bytes) -> None:
+    assert count_lines(data) == len((data + b".").splitlines()) - 1
+
+
+@given(texts)
+def test_the_rows_are_those_that_arrow_sees(data: bytes) -> None:
+    rows = read_rows(data, b",")
+    if not rows or not rows[-1].closed:
+        return
+    n_columns = len(rows[0].fields)
+    try:
+        columns = read_arrays(data, n_columns, b",", dict.fromkeys(range(n_columns), ValueKind.TEXT), ())
+    except pa.ArrowInvalid:
+        assert any(len(row.fields) != n_columns for row in rows)
+        return
+    assert [[field.decode() for field in row.fields] for row in rows] == [
+        list(row) for row in zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "boundary"),
+    [
+        (b"", 0),
+        (b"a,b", 0),
+        (b"a\nb", 2),
+        (b"a\rb", 2),
+        (b"a\rb\r", 2),  # a line feed may follow
+        (b'a,"x\ny', 0),
+        (b'a\n"x\ny\nz', 2),
+        (b'a\n"x\ny"\nz', 8),
+    ],
+)
+def test_boundaries_of_small_texts(data: bytes, boundary: int) -> None:
+    assert last_boundary(data, quoted_sections(data, b",")) == boundary
+
+
+block_texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"bc"]), max_size=60).map(
+    b"".join
+)
+layout = TextLayout("f", ("x", "y"), b",")
+
+
+class Pipe(io.BytesIO):
+    """A stream that pauses before the bytes at the given positions."""
+
+    def __init__(self, data: bytes, pauses: Collection[int]) -> None:
+        super().__init__(data)
+        self.pauses = pauses
+        self.paused = 0 in pauses
+
+    def read_ready(self, size: int) -> bytes:
+        here = self.tell()
+        stop = min((p for p in self.pauses if here < p < here + size), default=None)
+        self.paused = stop is not None
+        return self.read(size if stop is None else stop - here)
+
+
+def cut_all(data: bytes, size: int, n_rest: int = 0, pauses: Collection[int] = ()) -> list[TextBlock]:
+    stream = Pipe(data[n_rest:], pauses)
+    return list(cut_blocks(stream, layout, data[:n_rest], 2, size))  # type: ignore[arg-type]
+
+
+@given(block_texts, st.integers(1, 80), st.integers(0, 10), st.sets(st.integers(0, 100), max_size=8))
+def test_blocks_hold_whole_rows_and_know_their_lines(data: bytes, size: int, n_rest: int, pauses: set[int]) -> None:
+    rows = read_rows(data, b",")
+    if rows and not rows[-1].closed:
+        return
+    found, position = cut_all(data, size, n_rest, pauses), 0
+    assert b"".join(block.data for block in found) == data
+    for block in found:
+        assert not block.bad
+        assert position == 0 or any(row.end <= position for row in rows) or not data[:position].strip(b"\r\n")
+        assert all(row.end <= position or row.start >= position for row in rows)
+        assert block.line == 2 + len((data[:position] + b".").splitlines()) - 1
+        position += len(block.data)
+
+
+@given(block_texts, st.integers(1, 80))
+def test_nothing_is_lost_when_a_quote_has_no_end(data: bytes, size: int) -> None:
+    found = cut_all(data, size)
+    assert b"".join(block.data + b"".join(row.raw for row in block.bad) for block in found) == data
+    for block in found:
+        rows = read_rows(block.data, b",")
+        assert all(row.closed for row in rows)
+
+
+def test_only_the_line_of_an_open_quote_is_dropped() -> None:
+    (first, second) = cut_all(b'1,2\n3,"4\n5,6\n7,8\n', 1000)
+    assert (first.data, second.data) == (b"1,2\n", b"5,6\n7,8\n")
+    (bad,) = first.bad
+    assert (bad.where, bad.raw) == ("f line 3", b'3,"4\n')
+    assert second.line == 4
+
+
+def test_an_open_quote_does_not_swallow_a_long_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "MAX_ROW", 1000)
+    data = b'1,"2\n' + b"3,4\n" * 5000
+    found = cut_all(data, 100)
+    assert [row.where for block in found for row in block.bad] == ["f line 2"]
+    assert b"".join(block.data for block in found) == b"3,4\n" * 5000
+    assert max(len(block.data) for block in found) < 5000
+
+
+def test_an_endless_line_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "MAX_ROW", 1000)
+    with pytest.raises(BncliError, match="a line of more than"):
+        cut_all(b"x" * 10_000, 100)
+
+
+def test_no_bytes_no_blocks(tmp_path: Path) -> None:
+    assert cut_all(b"", 10) == []
 
 
 @pytest.mark.parametrize(
@@ -86,12 +248,6 @@ def test_the_same_table_in_other_clothes(tmp_path: Path, content: str) -> None:
     check_good(table(tmp_path, content))
 
 
-def check_good(columns: Columns) -> None:
-    assert values(columns, "x") == [1, 2, 3]
-    assert values(columns, "c") == ["a", "b", "a"]
-    assert values(columns, "class") == ["u", "v", "u"]
-
-
 def test_the_delimiter_is_the_most_frequent_candidate_outside_quotes(tmp_path: Path) -> None:
     assert list(table(tmp_path, '"a;b;c",y,class\n1,2,u\n2,3,v\n3,4,u\n').attributes) == ["a;b;c", "y"]
     assert list(table(tmp_path, "a,b;y;class\n1;2;u\n2;3;v\n3;4;u\n", delimiter=";").attributes) == ["a,b", "y"]
@@ -108,8 +264,6 @@ def test_a_header_larger_than_what_is_read_at_once(tmp_path: Path) -> None:
     )
     assert len(table(tmp_path, content).attributes) == 10_000
 
-
-# Malformed rows
 
 RAGGED = "x,c,class\n1,a,u\n2,b\n3,a,v\n4,a,u,9\n5,b,v\n"
 
@@ -222,167 +376,3 @@ def test_kilobytes_that_become_one_line_of_gigabytes(tmp_path: Path, head: bytes
     content = gzip.compress(head) + packed_once * 140
     with pytest.raises(BncliError, match=r"more than 64 MB"):
         read(write(tmp_path, content))
-
-
-# Where bytes come from
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": lambda data: packed(data, "zstd"),
-}
-
-
-def packed(data: bytes, codec: str) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, codec) as stream:
-        stream.write(data)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-@pytest.mark.parametrize("codec", PACKERS)
-def test_compressed_files_are_told_by_their_first_bytes(tmp_path: Path, codec: str) -> None:
-    pack = PACKERS[codec]
-    check_good(read(write(tmp_path, pack(GOOD.encode()), "misnamed.txt")))
-    two_members = pack(GOOD[:14].encode()) + pack(GOOD[14:].encode())
-    check_good(read(write(tmp_path, two_members, "t.csv." + codec)))
-
-
-@pytest.mark.parametrize("codec", PACKERS)
-def test_a_compressed_file_cut_off(tmp_path: Path, codec: str) -> None:
-    whole = PACKERS[codec](("x,class\n" + "".join(f"{i * i},{i % 2}\n" for i in range(5000))).encode())
-    for size in (len(whole) // 2, len(whole) - 5):
-        with pytest.raises(BncliError, match="damaged or cut off") as caught:
-            table(tmp_path, whole[:size])
-        assert "t.csv" in str(caught.value)
-
-
-class FakeStdin:
-    """A pipe: it can be read once and never seeked."""
-
-    def __init__(self, data: bytes) -> None:
-        reader, writer = os.pipe()
-        self.buffer = open(reader, "rb")  # noqa: SIM115
-        self._thread = threading.Thread(target=self._feed, args=(writer, data))
-        self._thread.start()
-
-    @staticmethod
-    def _feed(writer: int, data: bytes) -> None:
-        with open(writer, "wb") as file:
-            file.write(data)
-
-    def close(self) -> None:
-        self.buffer.close()
-        self._thread.join()
-
-
-def from_stdin(monkeypatch: pytest.MonkeyPatch, data: bytes, **options: Any) -> Columns:
-    stdin = FakeStdin(data)
-    monkeypatch.setattr(sys, "stdin", stdin)
-    try:
-        return read("-", **options)
-    finally:
-        stdin.close()
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
-def test_stdin_may_be_read_twice(monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
-    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "".join(f"{word},1\n" for word in "wxyz")
-    columns = from_stdin(monkeypatch, pack(b"a,class\n" + rows.encode()), block_size=1000)
-    assert values(columns, "a") == [str(i % 50) for i in range(5000)] + [*"wxyz"]
-
-
-def test_stdin_alone_and_named_in_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(BncliError, match="stdin line 2"):
-        from_stdin(monkeypatch, b"x,class\n1\n")
-    with pytest.raises(BncliError, match="cannot be read together"):
-        read_columns(Source(("-", write(tmp_path, GOOD))))
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(BncliError, match="stdin is closed"):
-        read("-")
-
-
-def test_a_named_pipe_is_read_like_stdin(tmp_path: Path) -> None:
-    pipe = str(tmp_path / "pipe")
-    os.mkfifo(pipe)
-    rows = "".join(f"{i % 50},{i % 2}\n" for i in range(5000)) + "".join(f"{word},1\n" for word in "wxyz")
-    feeder = threading.Thread(target=lambda: Path(pipe).write_text("a,class\n" + rows))
-    feeder.start()
-    assert len(values(read(pipe, block_size=1000), "a")) == 5004
-    feeder.join()
-
-
-def test_no_such_file_names_the_nearest(tmp_path: Path) -> None:
-    write(tmp_path, GOOD, "train.csv")
-    with pytest.raises(BncliError, match=r"no such file, .*trian\.csv; did you mean .*train\.csv\?"):
-        read(str(tmp_path / "trian.csv"))
-    with pytest.raises(BncliError, match=r"there is no folder '.*nowhere', .*nowhere/x\.csv"):
-        read(str(tmp_path / "nowhere" / "x.csv"))
-
-
-def test_several_files_of_one_table_in_any_order_of_columns(tmp_path: Path) -> None:
-    a = write(tmp_path, "x,c,class\n1,a,u\n", "a.csv")
-    b = write(tmp_path, gzip.compress(b"class;x;c\nv;2;b\nu;3;a\n"), "b.csv.gz")
-    check_good(read_columns(Source((a, b))))
-    with pytest.raises(BncliError, match=r"'z' is in \S*z\.csv but not in \S*a\.csv"):
-        read_columns(Source((a, write(tmp_path, "x,c,class,z\n", "z.csv"))))
-
-
-def test_the_same_file_twice(tmp_path: Path) -> None:
-    path = write(tmp_path, "x,class\n1,a\n2,b\n")
-    os.symlink(path, tmp_path / "other.csv")
-    for again in (path, str(tmp_path / "." / "t.csv"), str(tmp_path / "other.csv"), str(tmp_path)):
-        with pytest.raises(UsageError, match="the same file is given twice"):
-            read_columns(Source((path, again)))
-
-
-def test_a_wrong_delimiter_is_hinted_at(tmp_path: Path) -> None:
-    path = write(tmp_path, "a,b,k\n1,2,u\n2,3,v\n")
-    (tmp_path / "t.schema.json").write_text('{"class": "k"}')
-    with pytest.raises(BncliError, match=r"no column 'k', .*json; .*t\.csv has a single column.*--delimiter"):
-        read(path, delimiter=";")
-    with pytest.raises(UsageError, match=r"no column 'b', .*t\.csv has a single column.*--delimiter"):
-        read(path, delimiter=";", schema_file=None, class_name="b")
-
-
-def test_a_directory_holds_the_files_in_order_of_names(tmp_path: Path) -> None:
-    write(tmp_path, "x,c,class\n2,b,v\n3,a,u\n", "part2.csv")
-    write(tmp_path, "x,c,class\n1,a,u\n", "part1.csv")
-    write(tmp_path, "not data", "README.md")
-    write(tmp_path, "not data", ".hidden.csv")
-    check_good(read(str(tmp_path)))
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(BncliError, match="holds no data files"):
-        read(str(empty))
-
-
-def test_a_directory_of_text_and_parquet(tmp_path: Path) -> None:
-    from pyarrow import parquet
-
-    write(tmp_path, "x,c,class\n1,a,u\n", "part1.csv")
-    parquet.write_table(pa.table({"class": ["v", "u"], "x": [2, 3], "c": ["b", "a"]}), tmp_path / "part2.parquet")
-    check_good(read(str(tmp_path)))
-
-
-def test_progress_is_in_bytes_of_the_files(tmp_path: Path) -> None:
-    events: list[Event] = []
-    a = write(tmp_path, GOOD, "a.csv")
-    b = write(tmp_path, gzip.compress(GOOD.encode()), "b.csv.gz")
-    read_columns(Source((a, b)), watch=events.append)
-    progress = [event for event in events if isinstance(event, Progress)]
-    total = os.path.getsize(a) + os.path.getsize(b)
-    assert {event.total for event in progress} == {total}
-    assert progress[-1].done == total
-    assert [event.done for event in progress] == sorted(event.done for event in progress)
-
-
-def test_a_disk_that_is_full_for_the_copy_of_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full(io.BytesIO):
-        def write(self, data: object) -> int:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", Full)
-    with pytest.raises(BncliError, match=r"cannot keep a copy of the input .*No space left"):
-        from_stdin(monkeypatch, GOOD.encode())

@@ -1,4 +1,4 @@
-"""Two rounds: the codes are those of one round by the same cuts, however the table is cut; a change between is told."""
+"""Tables larger than memory: a sample, and a second pass under its cuts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
+"""Blocks of a column: coded texts and numbers in narrow types."""
+
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.files.reading.column_builder import ColumnBuilder
+from bncli.files.reading.column_builder import ColumnBuilder, encode_texts
 from bncli.files.reading.source import ColumnRequest, MissingTokens, ValueKind
 from bncli.files.reading.values import narrow_numbers
 
@@ -31,10 +34,14 @@ def test_the_same_numbers_in_fewer_bytes(chunks: list[np.ndarray]) -> None:
         assert joined.dtype == np.float64
 
 
-def test_small_integers_take_a_byte() -> None:
-    assert narrow_numbers(np.array([-128, 127])).dtype == np.int8
-    assert narrow_numbers(np.array([128])).dtype == np.int16
-    assert narrow_numbers(np.array([2**31])).dtype == np.float64
-    assert narrow_numbers(np.array([0.5, np.nan])).dtype == np.float32
-    assert narrow_numbers(np.array([0.1])).dtype == np.float64
-    assert narrow_numbers(np.array([1e300])).dtype == np.float64
+words = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
+
+
+@given(st.lists(words, max_size=20), st.lists(words, max_size=20))
+def test_chunks_hold_the_texts_of_the_rows(first: list[str], second: list[str]) -> None:
+    builder = ColumnBuilder(ColumnRequest("x", ValueKind.TEXT), is_free=False, tokens=MissingTokens.of(None))
+    for texts in (first, second, first):
+        block = encode_texts(pa.array(texts, pa.string()), builder.shared)
+        assert [block.texts[int(code)].as_py() for code in block.codes] == texts
+        builder.add(block, str)
+    assert builder.shared.to_pylist() == list(dict.fromkeys([*first, *second]))
