@@ -1,4 +1,4 @@
-"""Learning and measuring from Python: the steps of the commands, with tables that need not be files."""
+"""Learn and evaluate from Python: the steps of the commands, on tables that need not be files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from bncli.api.linear_algebra import one_thread
-from bncli.api.messages import COLUMNS, FILES, Told, in_python, run_of, watching
+from bncli.api.calls import ProgressOption, make_run, python_call
 from bncli.api.models import Model
-from bncli.api.tables import one_of, source_of, source_options
+from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, check_word, source_of, source_options
 from bncli.cli.learning_options import Learning, learning
-from bncli.cli.presets import parse_learner as learner
-from bncli.cli.presets import typed_options
+from bncli.cli.presets import parse_learner, typed_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
@@ -31,65 +29,53 @@ from bncli.steps.compare import compare as comparing
 from bncli.steps.evaluate import evaluate as evaluating
 
 
-@in_python()
-def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: Told = None, **options: Any) -> Model:
-    """Learn a model from a table: a path, a data frame, a dictionary of columns.
+def fit(
+    table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: ProgressOption = None, **options: Any
+) -> Model:
+    """Learn a model from a table: a path, a data frame, or a dictionary of columns.
 
-    Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
-    `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
-    predict; else one called `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights`
-    (a column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
-    `drop_incomplete`, `use` (the only columns to learn from), `positive` (the label that is the event), `on_bad_row`,
-    and of a file `format`, `delimiter`, `encoding`, `names` (of its columns, where it has no header). unseen: what
-    `bncli score` does about values that training never saw, `average` or `error`. The same rows and options give the
-    same bytes as the command, on any number of threads.
+    The options are those of `bncli fit`, with `_` for `-`:
 
-    `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
-    `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
-    TypeError for an unknown option.
+    - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be a file, `cuts` is one;
+      `log_p_quantiles=True`
+    - about the table: `class_` (the column to predict; by default the column `class`, else the last one), `ignore`,
+      `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
+      column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
+      `drop_incomplete`, `positive` (the label that is the event), `on_bad_row`
+    - about a file: `format`, `delimiter`, `encoding`, `names` (of the columns, if the file has no header)
+
+    unseen: what `bncli score` does about values that training never saw, `average` or `error`.
+    progress: a function that is called with every event (`bncli.watch`). By default notes are issued as Python warnings
+        (`UserWarning`), and with True there is also a progress bar.
+
+    The same rows and options give the same bytes as the command, on any number of threads. Raises BncliError, with one
+    line that says what is wrong, where, and what to do; TypeError for an unknown option.
     """
-    quantiles = bool(options.pop("log_p_quantiles", False))
-    columns, words = split_options(options)
-    chosen = _learning(words)
-    one_of("unseen", unseen)
-    with ExitStack() as kept:
-        kept.enter_context(one_thread())
-        source = kept.enter_context(source_of(table, **columns))
-        path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
-        run = run_of(threads, kept.enter_context(watching(progress)))
-        supplied = chosen.supplied
+    with python_call():
+        quantiles = bool(options.pop("log_p_quantiles", False))
+        reading, words = _split_options(options)
+        chosen = _parse_learning(words)
+        check_word("unseen", unseen)
+    with (
+        python_call(progress) as watch,
+        source_of(table, **reading) as source,
+        tempfile.TemporaryDirectory(prefix="bncli-") as folder,
+    ):
+        path = str(Path(folder, "model.bnc"))
         report = fitting.fit(
-            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, log_p_quantiles=quantiles, run=run
+            source,
+            chosen.recipe,
+            output=path,
+            supplied=chosen.supplied,
+            unseen=unseen,
+            log_p_quantiles=quantiles,
+            run=make_run(threads, watch),
         )
-        told = report.as_json()
-        del told["model"]
-        return Model(read_model(path), told)
+        content = report.as_json()
+        del content["model"]
+        return Model(read_model(path), content)
 
 
-def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is said of the table, as fields of a source, and the options of learning."""
-    of_table = (*COLUMNS, *FILES)
-    said = {key: value for key, value in options.items() if key in of_table}
-    return source_options(said), {key: value for key, value in options.items() if key not in of_table}
-
-
-def _learning(words: Mapping[str, Any]) -> Learning:
-    """Return the recipe that the options mean."""
-    known = typed_options()
-    for word in words:
-        if word not in known and word != "seed":
-            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMNS, *FILES], 1)
-            hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
-            raise TypeError(f"there is no option {word!r}; {hint}")
-    files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
-    if words.get("class_weights") is not None:
-        files["class_weights"] = resolve_label_numbers(words["class_weights"])
-    if words.get("costs") is not None:
-        files["costs"] = resolve_costs(words["costs"])
-    return learning({**known, "seed": 0, **words, **files}, settings={})
-
-
-@in_python()
 def evaluate(
     table: Any,
     *,
@@ -98,26 +84,28 @@ def evaluate(
     repeats: int = 1,
     by: str | Iterable[str] = (),
     threads: int = 1,
-    progress: Told = None,
+    progress: ProgressOption = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Return how well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
+    """Return how well learning predicts rows that it has not seen, as `bncli evaluate --json` prints it.
 
-    By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
-    `by`: columns whose values have figures of their own; `reliability=True`: bins of probabilities; as with these
-    flags. A model that is there is tested by `model.evaluate`.
+    By default with cross-validation of `folds` folds; with `test`, models are learnt from `table` and tested on `test`.
+    Options are those of `fit`. `by` are columns for whose values results are given separately; `reliability=True`
+    compares predicted probabilities with observed frequencies. To test a fitted model, use `model.evaluate`.
     """
-    reliability, unseen = bool(options.pop("reliability", False)), one_of("unseen", options.pop("unseen", "average"))
-    columns, words = split_options(options)
-    chosen = _learning(words)
+    with python_call():
+        reliability = bool(options.pop("reliability", False))
+        unseen = check_word("unseen", options.pop("unseen", "average"))
+        reading, words = _split_options(options)
+        chosen = _parse_learning(words)
     outputs = evaluating.EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
-    with one_thread(), watching(progress) as watch, ExitStack() as files:
-        how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run_of(threads, watch)}
-        how["unseen"] = unseen
-        source = files.enter_context(source_of(table, **columns))
+    with python_call(progress) as watch, ExitStack() as files:
+        run = make_run(threads, watch)
+        how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run, "unseen": unseen}
+        source = files.enter_context(source_of(table, **reading))
         if test is not None:
-            tested = files.enter_context(source_of(test, **columns))
-            return evaluating.evaluate_on(source, tested, chosen.recipe, **how).as_json()
+            test_source = files.enter_context(source_of(test, **reading))
+            return evaluating.evaluate_on(source, test_source, chosen.recipe, **how).as_json()
         protocol = Protocol(folds, repeats, chosen.recipe.seed or words.get("seed") or 0)
         return evaluating.evaluate(source, chosen.recipe, protocol, **how).as_json()
 
@@ -130,52 +118,70 @@ def compare(
     repeats: int = 1,
     seed: int = 0,
     threads: int = 1,
-    progress: Told = None,
+    progress: ProgressOption = None,
     **columns: Any,
 ) -> dict[str, Any]:
-    """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
+    """Compare learners on several tables (files), on the same folds, as `bncli compare --json` prints it.
 
-    learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
-    `unseen` and what is said of the columns: as to `fit`.
+    learners: the options of each learner by its name, as on a command line: {"tree": "--structure tan --param map"}.
+    `unseen` and options about the columns are as in `fit`.
     """
-    chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
-    unseen = one_of("unseen", columns.pop("unseen", "average"))
-    said, words = split_options(columns)
+    chosen = [parse_learner(f"{name}={options}", seed) for name, options in learners.items()]
+    unseen = check_word("unseen", columns.pop("unseen", "average"))
+    reading, words = _split_options(columns)
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
-    with in_python(), one_thread(), watching(progress) as watch, ExitStack() as files:
-        sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
-        run = run_of(threads, watch)
+    with python_call(progress) as watch, ExitStack() as files:
+        sources = []
+        for table in tables:
+            if not isinstance(table, (str, os.PathLike)):  # the results name the tables by their files
+                what = f"a table to compare on is a path, and not a {type(table).__name__}"
+                raise UsageError(what, hint="write it to a file")
+            sources.append(files.enter_context(source_of(table, **reading)))
+        run = make_run(threads, watch)
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), unseen=unseen, run=run).as_json()
 
 
-def _path(table: Any) -> str:
-    """Comparisons name their tables by their files."""
-    if not isinstance(table, (str, os.PathLike)):
-        raise UsageError(
-            f"a table to compare on is a path, and not a {type(table).__name__}", hint="write it to a file"
-        )
-    return os.fspath(table)
+def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options about the table as fields of a source, and the options about learning."""
+    of_table = (*COLUMN_OPTIONS, *FILE_OPTIONS)
+    reading = source_options({key: value for key, value in options.items() if key in of_table})
+    return reading, {key: value for key, value in options.items() if key not in of_table}
 
 
-@in_python()
+def _parse_learning(words: Mapping[str, Any]) -> Learning:
+    """Return the recipe and the supplied files that options about learning stand for."""
+    known = typed_options()
+    for word in words:
+        if word not in known and word != "seed":
+            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMN_OPTIONS, *FILE_OPTIONS], 1)
+            hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
+            raise TypeError(f"there is no option {word!r}; {hint}")
+    texts = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
+    if words.get("class_weights") is not None:
+        texts["class_weights"] = resolve_label_numbers(words["class_weights"])
+    if words.get("costs") is not None:
+        texts["costs"] = resolve_costs(words["costs"])
+    return learning({**known, "seed": 0, **words, **texts}, settings={})
+
+
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
-    """Return rows drawn from a model that is a network, the class among them, as a table of Arrow.
+    """Return rows drawn from a model that is a network, with the class, as an Arrow table.
 
-    Raises UsageError for fewer rows than 1, ModelError for a model that is no network.
+    Raises UsageError for fewer than 1 row, ModelError for a model that is not a network.
     """
-    if rows < 1:
-        raise UsageError(f"rows is {rows}, and should be 1 or more")
-    with one_thread(), tempfile.TemporaryDirectory(prefix="bncli-") as folder:
-        origin, drawn = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
+    with python_call(), tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        if rows < 1:
+            raise UsageError(f"rows is {rows}, and should be 1 or more")
+        origin, output = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
         if isinstance(model, Model):
             model.save(origin)
         else:
             origin = os.fspath(model)
         try:
-            simulating.simulate(origin, rows, simulating.SimulateOutputs(rows=drawn), seed=seed, missing=missing)
+            simulating.simulate(origin, rows, simulating.SimulateOutputs(rows=output), seed=seed, missing=missing)
         except BncliError as error:
             raise type(error)(error.what, where=error.where.replace(folder, "").lstrip("/"), hint=error.hint) from error
-        return parquet.read_table(drawn, memory_map=False)
+        return parquet.read_table(output, memory_map=False)

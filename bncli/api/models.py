@@ -1,11 +1,11 @@
-"""A learnt model in Python: probabilities, explanations, effects, and the bytes of its file."""
+"""A fitted model in Python: probabilities, decisions, explanations, effects, and its file."""
 
 from __future__ import annotations
 
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -14,40 +14,38 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.api.linear_algebra import one_thread
-from bncli.api.messages import in_python, run_of, watching
-from bncli.api.tables import LABELLED, SCORED, one_of, source_of, source_options
+from bncli.api.calls import make_run, python_call
+from bncli.api.tables import LABELLED_OPTIONS, SCORED_OPTIONS, check_word, source_of, source_options
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.decision_rules import Decided, Decider
-from bncli.engine.prediction.monitoring import Monitor
 from bncli.engine.prediction.prior import prior_shift, shifted
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import dump_model, read_model
-from bncli.files.artifacts.monitors import monitor_json, monitored_model
-from bncli.files.reading.rows_by_schema import Batches
+from bncli.files.artifacts.monitors import monitor_json
 from bncli.steps.effects_and_regions import NamedEffect, effects_report
-from bncli.steps.score import decision_options_of, rule_to_score, warn_about_threshold
-from bncli.steps.score_rows import ScoredBlock, ScoredRows
-from bncli.steps.what_if import WhatIfQuestions
+from bncli.steps.row_scoring import RowScorer, ScoredBlock, WhatIfQuestions
+from bncli.steps.score import decision_options, rule_to_score, warn_about_threshold
 
-_SHOWN = 12
-"""Effects and nodes that a notebook shows."""
+_EFFECTS_SHOWN, _ARCS_SHOWN = 12, 48
+"""The numbers of effects and arcs that a notebook shows."""
 
 
 class Contribution(NamedTuple):
-    """What a set of attributes adds to the log-odds of the predicted class, and the values that it had in the row."""
+    """What a set of attributes adds to the log-odds of the predicted class, and their values in the row."""
 
     attributes: tuple[str, ...]
     values: tuple[str, ...]
     contribution: float
 
 
-class Reasons(NamedTuple):
-    """A row explained: log_odds = base + the sum of contributions + rest, in nats (see `bncli help explain`)."""
+class RowExplanation(NamedTuple):
+    """The explanation of a prediction: log_odds = base + sum of the contributions + rest, in nats.
+
+    See `bncli help explain`.
+    """
 
     prediction: str
     log_odds: float
@@ -57,33 +55,25 @@ class Reasons(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """Rows decided: labels (N,), None where there is no decision; expected costs (N,) and sets of labels, as asked."""
+    """Decisions about rows: labels (N,), None for an abstention; expected costs (N,) and prediction sets, if any."""
 
     labels: NDArray[Any]
     expected_costs: Array | None
     sets: list[tuple[str, ...]] | None
 
-    @staticmethod
-    def of(blocks: Sequence[Decided], classes: NDArray[Any]) -> Decisions:
-        """Of consecutive rows."""
-        names = np.array([*classes, None], dtype=object)  # ABSTAINED is the last
-        labels = [names[block.codes] for block in blocks]
-        costs = [block.expected_costs for block in blocks if block.expected_costs is not None]
-        members = [block.members for block in blocks if block.members is not None]
-        sets = [tuple(classes[row]) for one in members for row in one.T]
-        return Decisions(
-            np.concatenate(labels) if labels else classes[:0],
-            np.concatenate(costs) if costs else None,
-            sets if members else None,
-        )
-
 
 class Model:
-    """A classifier, made by `fit` or `load`; it does not change.
+    """A fitted classifier, returned by `fit` and `load`; it does not change.
 
-    classes_: the labels (K,), as text, in the order of the columns of `predict_proba`. class_name: the column that is
-    predicted. feature_names_in_: the columns that the model looks at. report: what `fit --json` would have said; None
-    for a model that was loaded.
+    classes_: the labels (K,), as strings, in the order of the columns of `predict_proba`. class_name: the column that
+    is predicted. feature_names_in_: the columns that the model uses. report: what `fit --json` prints, or None for a
+    model that was loaded.
+
+    All methods that take a table accept a path, a data frame, or a dictionary of columns. `allow_missing_columns`
+    treats columns that the table lacks as missing in every row; otherwise they are an error. Columns that the model
+    does not use are ignored. Methods that score rows also accept `unseen`, `missing`, `on_bad_row`, and for a file
+    `format`, `delimiter`, `encoding` and `names`, as in `fit`; the defaults of `unseen` and `missing` are the model's,
+    and rows that are skipped have no result. The methods raise BncliError.
     """
 
     def __init__(self, model: engine.Model, report: dict[str, Any] | None = None) -> None:
@@ -91,7 +81,7 @@ class Model:
         self.report = report
         self.class_name = model.schema.class_name
         self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
-        self.feature_names_in_: NDArray[Any] = np.array(ScoredRows(model).needed, dtype=object)
+        self.feature_names_in_: NDArray[Any] = np.array(RowScorer(model).needed, dtype=object)
 
     def predict_proba(
         self,
@@ -100,107 +90,92 @@ class Model:
         prior: Mapping[str, float] | Literal["training"] | None = None,
         threads: int = 1,
         allow_missing_columns: bool = False,
-        **said: Any,
+        **options: Any,
     ) -> Array:
-        """Return P(y | x_t), shape (N, K): a row of the table per row, a label a column.
+        """Return P(y | x_t), shape (N, K), with one row per row of the table and one column per label.
 
-        prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
-        undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
-        the table lacks is an error, or unknown in every row. Here and wherever rows are scored can be said `unseen`,
-        `missing` and of a file `format`, `delimiter`, `encoding`, `on_bad_row`, as to `fit` (rows that are skipped are
-        not in the result); without them the model says what is missing or unseen. Raises BncliError.
+        prior: class frequencies to score under, as a probability per label; `training` for those of the training data,
+        which undoes class weights; None for those that the model was fitted under.
         """
         shift = None if prior is None else prior_shift(self._model, prior)
-        found = [np.exp(shifted(p, shift)).T for p, _ in self._scored(table, 0, threads, allow_missing_columns, said)]
-        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+        blocks = self._score(RowScorer(self._model), table, threads, allow_missing_columns, options)
+        probabilities = [np.exp(shifted(block.log_p, shift)).T for block in blocks]
+        return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
 
     def predict(
-        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
+        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> NDArray[Any]:
-        """Return the most probable label of every row (N,), the first of equals."""
-        scores = self._scored(table, 0, threads, allow_missing_columns, said)
-        found = [self.classes_[log_p.argmax(axis=0)] for log_p, _ in scores]
-        return np.concatenate(found) if found else self.classes_[:0]
+        """Return the most probable label of each row (N,); ties go to the first label."""
+        blocks = self._score(RowScorer(self._model), table, threads, allow_missing_columns, options)
+        labels = [self.classes_[block.log_p.argmax(axis=0)] for block in blocks]
+        return np.concatenate(labels) if labels else self.classes_[:0]
 
-    def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **instead: Any) -> Decisions:
-        """Return what to do about every row, as the model says or as is said here `instead`.
+    def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any) -> Decisions:
+        """Return a decision for each row, by the model's rule or by options that replace it.
 
-        costs (`{true: {decision: cost}}`, text or a file), threshold, abstain_below, sets, sets_by: as the options of
-        `bncli score`; prior: as in `predict_proba`. Raises BncliError where neither says what to decide.
+        These are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, sets and sets_by, as
+        for `bncli score`, and prior, as in `predict_proba`. Raises BncliError if there is no rule.
         """
-        prior = instead.pop("prior", None)
-        said = {key: instead.pop(key) for key in (*SCORED, "unseen") if key in instead}
-        wanted = decision_options_of(instead)
-        with in_python(), watching(None) as watch:
-            rule = rule_to_score(self._model, wanted, prior is not None, watch)
+        prior = options.pop("prior", None)
+        reading = {key: options.pop(key) for key in (*SCORED_OPTIONS, "unseen") if key in options}
+        changes = decision_options(options)
+        labels = tuple(self.classes_)
+        with python_call() as watch:
+            rule = rule_to_score(self._model, changes, prior is not None, watch)
             if rule is None:
                 hint = "say costs, a threshold, abstain_below or sets"
                 raise UsageError("the model does not say what to decide", hint=hint)
             shift = None if prior is None else prior_shift(self._model, prior)
-            decider = Decider.of(rule, tuple(self.classes_))
-            blocks, highest = list[Decided](), -math.inf
-            for p, _ in self._scored(table, 0, threads, allow_missing_columns, said):
-                log_p = shifted(p, shift)
+            decider = Decider.of(rule, labels)
+            decided, highest = list[Decided](), -math.inf
+            for block in self._score(RowScorer(self._model), table, threads, allow_missing_columns, reading):
+                log_p = shifted(block.log_p, shift)
                 highest = max(highest, float(log_p[1].max()))
-                blocks.append(decider.decide(log_p))
-            warn_about_threshold(rule, tuple(self.classes_), highest, watch)
-        return Decisions.of(blocks, self.classes_)
+                decided.append(decider.decide(log_p))
+            warn_about_threshold(rule, labels, highest, watch)
+        names = np.array([*labels, None], dtype=object)  # the code of an abstention is the last
+        costs = [block.expected_costs for block in decided if block.expected_costs is not None]
+        members = [block.members for block in decided if block.members is not None]
+        sets = [tuple(self.classes_[row]) for block in members for row in block.T]
+        return Decisions(
+            np.concatenate([names[block.codes] for block in decided]) if decided else self.classes_[:0],
+            np.concatenate(costs) if costs else None,
+            sets if members else None,
+        )
 
     def explain(
-        self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
-    ) -> list[Reasons]:
-        """Return why each row got its label: the n largest contributions, by falling size; UsageError for n below 1."""
+        self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
+    ) -> list[RowExplanation]:
+        """Explain the predicted label of each row by its n largest contributions; UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
-        return [
-            reasons
-            for log_p, why in self._scored(table, n, threads, allow_missing_columns, said)
-            for reasons in self._reasons(log_p, why)
-        ]
-
-    def _scored(
-        self, table: Any, explain: int, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
-    ) -> Iterator[tuple[Array, Explanation | None]]:
-        """Yield log P(y | x_t), (K, rows), of consecutive rows, and why."""
-        rows = ScoredRows(self._model, explain=explain)
-        for _, log_p, why, _ in self._blocks(table, rows, threads, allow_missing_columns, said):
-            yield log_p, why
-
-    def _blocks(
-        self, table: Any, rows: ScoredRows, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
-    ) -> Iterator[ScoredBlock]:
-        of_source = source_options({key: value for key, value in said.items() if key != "unseen"}, SCORED)
-        of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
-        schema, run = self._model.schema, run_of(threads)
-        with in_python(), one_thread(), source_of(table, **of_source) as source:
-            rows.strict = (one_of("unseen", said.get("unseen")) or schema.unseen) == "error"
-            with Batches(source, schema, rows.needed, texts=rows.texts_wanted(), run=run) as batches:
-                rows.absent = batches.absent
-                for batch in batches:
-                    if rows.strict:
-                        rows.refuse_unseen(batch, batches.kept_names)
-                    yield from rows.score(batch)
-
-    def _reasons(self, log_p: Array, why: Explanation | None) -> Iterator[Reasons]:
-        assert why is not None
-        predicted, wordings = self.classes_[log_p.argmax(axis=0)], why.wordings
-        for t, label in enumerate(predicted):
-            places = [(i, k) for i, k in enumerate(why.reasons[:, t]) if k >= 0]
-            found = (
-                Contribution(wordings[k].attributes, wordings[k].values, float(why.contributions[i, t]))
-                for i, k in places
-            )
-            numbers = float(why.log_odds[t]), float(why.base[t])
-            yield Reasons(label, *numbers, tuple(found), float(why.rest[t]))
+        explanations = []
+        scorer = RowScorer(self._model, explain=n)
+        for block in self._score(scorer, table, threads, allow_missing_columns, options):
+            why = block.why
+            assert why is not None
+            for t, label in enumerate(self.classes_[block.log_p.argmax(axis=0)]):
+                contributions = []
+                for i, term in enumerate(why.reasons[:, t]):
+                    if term >= 0:
+                        text = why.wordings[term]
+                        contributions.append(Contribution(text.attributes, text.values, float(why.contributions[i, t])))
+                log_odds, base, rest = float(why.log_odds[t]), float(why.base[t]), float(why.rest[t])
+                explanations.append(RowExplanation(label, log_odds, base, tuple(contributions), rest))
+        return explanations
 
     def what_if(
-        self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False, **said: Any
+        self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False, **options: Any
     ) -> Array:
-        """Return P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
+        """Return P(y | x_t), shape (N, K), with these values set in every row.
+
+        changes: values by column, None for missing.
+        """
         texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
-        answers = self._asked(table, WhatIfQuestions(changes=texts), allow_missing_columns, said)
-        found = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
-        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+        answers = self._answer(WhatIfQuestions(changes=texts), table, allow_missing_columns, options)
+        # The first column has the most probable labels, the others the log-probabilities.
+        probabilities = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
+        return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
 
     def flip(
         self,
@@ -209,54 +184,67 @@ class Model:
         changes: int = 2,
         *,
         allow_missing_columns: bool = False,
-        **said: Any,
+        **options: Any,
     ) -> list[str]:
-        """Return the fewest values (`A=v; B=w`) that, if changed, change the decision, row by row; empty: none.
+        """Return for each row the fewest values (`A=v; B=w`) that would change the decision, or an empty text.
 
-        Decided is by the rule of the model, or where it has none for the most probable label. At most `changes` values
-        of these columns, none: of all, may change.
+        The decision is that of the model's rule, or else the most probable label. At most `changes` values change, of
+        these columns (none: all).
         """
-        asked = WhatIfQuestions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
-        return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns, said) for text in texts]
-
-    def next_best(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> list[str]:
-        """Return the missing column of each row whose value is expected to tell most of the class; empty: none."""
-        answers = self._asked(table, WhatIfQuestions(next_best=True), allow_missing_columns, said)
+        questions = WhatIfQuestions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
+        answers = self._answer(questions, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
-    def surprise(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> Array:
-        """Return -ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
-        found = [
-            column for (column,) in self._asked(table, WhatIfQuestions(surprise=True), allow_missing_columns, said)
-        ]
-        return np.concatenate(found) if found else np.empty(0)
+    def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
+        """Return for each row the missing column whose value is expected to tell most about the class.
+
+        The text is empty for a row without missing values.
+        """
+        answers = self._answer(WhatIfQuestions(next_best=True), table, allow_missing_columns, options)
+        return [str(text) for (texts,) in answers for text in texts]
+
+    def surprise(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> Array:
+        """Return -ln P(x_t) in nats, shape (N,); ModelError if the model is not a network with probabilities."""
+        answers = self._answer(WhatIfQuestions(surprise=True), table, allow_missing_columns, options)
+        values = [column for (column,) in answers]
+        return np.concatenate(values) if values else np.empty(0)
 
     def monitor(
-        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
+        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> dict[str, Any]:
-        """Return what `score --monitor` would write of these rows: drift against training, predictions, ln P(x)."""
-        rows = ScoredRows(self._model)
-        rows.watch(self._model)
-        for _ in self._blocks(table, rows, threads, allow_missing_columns, said):
+        """Return what `score --monitor` writes for these rows: drift from training, predictions, ln P(x)."""
+        scorer = RowScorer(self._model, monitored=True)
+        for _ in self._score(scorer, table, threads, allow_missing_columns, options):
             pass
-        watcher = rows.watcher
-        assert watcher is not None
-        return monitor_json(Monitor(monitored_model(self._model), watcher.tally, watcher.no_log_p))
+        return monitor_json(scorer.monitor())
 
-    def _asked(
-        self, table: Any, questions: WhatIfQuestions, allow_missing_columns: bool, said: Mapping[str, Any]
+    def _answer(
+        self, questions: WhatIfQuestions, table: Any, allow_missing_columns: bool, options: Mapping[str, Any]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the columns of the answers, block by block."""
-        rows = ScoredRows(self._model)
-        rows.ask(self._model, questions, self._model.rule)
-        for block in self._blocks(table, rows, 1, allow_missing_columns, said):
-            yield block.added
+        """Yield the output columns of the answers, block by block."""
+        scorer = RowScorer(self._model, questions=questions, rule=self._model.rule)
+        for block in self._score(scorer, table, 1, allow_missing_columns, options):
+            yield block.answers
+
+    def _score(
+        self, scorer: RowScorer, table: Any, threads: int, allow_missing_columns: bool, options: Mapping[str, Any]
+    ) -> Iterator[ScoredBlock]:
+        reading = source_options({key: value for key, value in options.items() if key != "unseen"}, SCORED_OPTIONS)
+        run = make_run(threads)
+        scorer.strict = (check_word("unseen", options.get("unseen")) or self._model.schema.unseen) == "error"
+        with (
+            python_call(),
+            source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source,
+            scorer.open(source, run) as batches,
+        ):
+            for batch in batches:
+                yield from scorer.score(batch)
 
     def effects(self) -> tuple[NamedEffect, ...]:
-        """Return what the attributes do to the log-odds of the classes, by falling share of the score's variance.
+        """Return what sets of attributes do to the log-odds of the classes, by falling share of the score's variance.
 
-        Of each: `attributes`, `share`, `values` (a value of the attributes an axis, the classes the last), and `names`,
-        what the values along an axis stand for.
+        Each effect has `attributes`, `share`, `values` (one axis per attribute, and the classes last), and `names` (of
+        the values along each axis).
         """
         return effects_report(self._model).effects
 
@@ -269,26 +257,28 @@ class Model:
         unseen: Unseen | None = None,
         threads: int = 1,
         allow_missing_columns: bool = False,
-        **said: Any,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Return how well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
+        """Return how well the model predicts a labelled table, as `bncli evaluate --model --json` prints it.
 
-        `by`, `reliability`: as in `bncli.evaluate`. Of the table can be said `class_`, `weights`, `missing`,
-        `drop_unlabelled`, `on_bad_row`, `positive` and of a file how to read it, as to `fit`; of decisions what
-        `decide` takes instead of those of the model. Raises BncliError.
+        `by` and `reliability` are as in `bncli.evaluate`. Options: about the table `class_`, `weights`, `missing`,
+        `drop_unlabelled`, `on_bad_row`, `positive`, and for a file how to read it, as in `fit`; about decisions those
+        of `decide`, which replace the model's.
         """
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_learnt
 
-        words = (*LABELLED, "positive")
-        of_source = source_options({key: said.pop(key) for key in words if key in said}, words)
-        of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
+        words = (*LABELLED_OPTIONS, "positive")
+        reading = source_options({key: options.pop(key) for key in words if key in options}, words)
         outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
-        wanted = decision_options_of(said)
-        with in_python(), one_thread(), watching(None) as watch, source_of(table, **of_source) as source:
-            run = run_of(threads, watch)
+        decisions = decision_options(options)
+        with (
+            python_call() as watch,
+            source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source,
+        ):
+            run = make_run(threads, watch)
             schema = self._model.schema
-            model = replace(self._model, schema=replace(schema, unseen=one_of("unseen", unseen) or schema.unseen))
-            return evaluate_learnt(model, source, outputs=outputs, decisions=wanted, run=run).as_json()
+            model = replace(self._model, schema=replace(schema, unseen=check_word("unseen", unseen) or schema.unseen))
+            return evaluate_learnt(model, source, outputs=outputs, decisions=decisions, run=run).as_json()
 
     def calibrate(
         self,
@@ -297,27 +287,27 @@ class Model:
         *,
         threads: int = 1,
         allow_missing_columns: bool = False,
-        **columns: Any,
+        **options: Any,
     ) -> Model:
-        """Return a model of the same tables whose probabilities are corrected by rows that it was not learnt from.
+        """Return a model with the same tables and calibrated probabilities, fitted on rows it was not trained on.
 
-        method: temperature, isotonic or per-class (see `bncli help calibration`). Of the table can be said `class_`,
-        `weights`, `missing`, `drop_unlabelled` and of a file how to read it, as to `fit`. Raises BncliError.
+        method: temperature, isotonic or per-class (see `bncli help calibration`). Options about the table: `class_`,
+        `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, and for a file how to read it, as in `fit`.
         """
         from bncli.steps.calibrate import calibrate_model
 
-        said = source_options(columns, LABELLED) | ({"allow_missing_columns": True} if allow_missing_columns else {})
-        with in_python(), one_thread(), source_of(table, **said) as source:
-            return Model(calibrate_model(self._model, source, method, run=run_of(threads)), self.report)
+        reading = source_options(options, LABELLED_OPTIONS)
+        with python_call(), source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source:
+            return Model(calibrate_model(self._model, source, method, run=make_run(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, the same bytes as those of `bncli fit`."""
+        """Write the model file, with the bytes that `bncli fit` writes."""
         from bncli.files.atomic import write_bytes
 
         write_bytes(os.fspath(path), dump_model(self._model))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (dump_model(self._model), self.report)
+        return _load_bytes, (dump_model(self._model), self.report)
 
     def __repr__(self) -> str:
         recipe = self._model.recipe
@@ -327,31 +317,29 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the network, and the strongest effects."""
-        bars = "".join(_bar(effect) for effect in self.effects()[:_SHOWN])
-        return f"<div><p><b>{escape(repr(self))}</b></p><p>{self._network_html()}</p><table>{bars}</table></div>"
-
-    def _network_html(self) -> str:
+        """Return what a notebook shows: the network, and the strongest effects."""
         structure = name_structure(self._model.structure, self._model.schema)
-        if not isinstance(structure, NamedDag):
-            return f"regions of {len(structure.nodes):,} attributes"
-        arcs = [f"{escape(p)} &rarr; {escape(child)}" for child, parents in structure.parents.items() for p in parents]
-        more = f", and {len(arcs) - _SHOWN * 4:,} more arcs" if len(arcs) > _SHOWN * 4 else ""
-        return ", ".join(arcs[: _SHOWN * 4]) + more
+        if isinstance(structure, NamedDag):
+            pairs = [(parent, child) for child, parents in structure.parents.items() for parent in parents]
+            network = ", ".join(f"{escape(parent)} &rarr; {escape(child)}" for parent, child in pairs[:_ARCS_SHOWN])
+            network += f", and {len(pairs) - _ARCS_SHOWN:,} more arcs" if len(pairs) > _ARCS_SHOWN else ""
+        else:
+            network = f"regions of {len(structure.nodes):,} attributes"
+        rows = ""
+        for effect in self.effects()[:_EFFECTS_SHOWN]:
+            width = max(1, round(200 * effect.share))
+            bar = f'<svg width="{width}" height="10"><rect width="{width}" height="10" fill="#0072b2"/></svg>'
+            name = escape(" × ".join(effect.attributes))
+            rows += f"<tr><td>{name}</td><td>{effect.share:.1%}</td><td>{bar}</td></tr>"
+        return f"<div><p><b>{escape(repr(self))}</b></p><p>{network}</p><table>{rows}</table></div>"
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Return the model in a file; ModelError where it is damaged or none."""
+    """Return the model in a file; ModelError if the file is damaged or not a model."""
     return Model(read_model(os.fspath(path)))
 
 
-def _bar(effect: NamedEffect) -> str:
-    width = max(1, round(200 * effect.share))
-    bar = f'<svg width="{width}" height="10"><rect width="{width}" height="10" fill="#0072b2"/></svg>'
-    return f"<tr><td>{escape(' × '.join(effect.attributes))}</td><td>{effect.share:.1%}</td><td>{bar}</td></tr>"
-
-
-def _restored(content: bytes, report: dict[str, Any] | None) -> Model:
+def _load_bytes(content: bytes, report: dict[str, Any] | None) -> Model:
     with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
         path = Path(folder, "model.bnc")
         path.write_bytes(content)

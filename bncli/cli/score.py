@@ -141,7 +141,7 @@ def command(**typed: Any) -> None:
         settings.refuse_cluster(typed, "--row: a few rows have no work to share out")
     cluster = None if rows is not None else settings.cluster_of_files(typed, source)
     from bncli.engine.prediction.decision_rules import DecisionOptions
-    from bncli.steps.score import Output, score
+    from bncli.steps.score import ScoreOutput, score
     from bncli.watch import Run
 
     decisions = DecisionOptions(*(typed[key] for key in DECISION_KEYS))
@@ -149,7 +149,7 @@ def command(**typed: Any) -> None:
         report = score(
             typed["model"],
             source,
-            Output(
+            ScoreOutput(
                 typed["output"],
                 typed["output_format"],
                 keep="all" if typed["keep_all"] else typed["keep"],

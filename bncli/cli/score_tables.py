@@ -13,8 +13,8 @@ from bncli.cli.options import flag, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from bncli.steps.row_scoring import WhatIfQuestions
     from bncli.steps.score import MonitorSummary
-    from bncli.steps.what_if import WhatIfQuestions
 
 _GROUP = "What if"
 WHAT_IF = (
@@ -87,7 +87,7 @@ def refuse_idle_questions(typed: Mapping[str, Any]) -> None:
 
 def questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
     """Return what was typed; UsageError for a --set that is no COLUMN=VALUE."""
-    from bncli.steps.what_if import WhatIfQuestions
+    from bncli.steps.row_scoring import WhatIfQuestions
 
     return WhatIfQuestions(
         next_best=typed["next_best"],

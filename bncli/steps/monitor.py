@@ -1,6 +1,6 @@
-"""Monitors of one model side by side, in the order given, which is that of time; and all their rows together.
+"""Compare rows with the training rows of a model: join monitors of several periods, or count the rows of a table.
 
-Or the rows of a table beside those that a model was learnt from, counted as scoring would count them.
+Monitors are files that `score --monitor` writes. They are joined in the given order, which is that of time.
 """
 
 from __future__ import annotations
@@ -16,25 +16,37 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.prediction.monitoring import LEAST_PSI, Drift, Monitor
 from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_model
-from bncli.files.artifacts.monitors import monitor_json, monitored_model, read_monitor, write_monitor
+from bncli.files.artifacts.monitors import monitor_json, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs
 from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
-from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
+from bncli.steps.row_scoring import RowScorer
 from bncli.steps.run import with_memory_limit
-from bncli.steps.score_rows import ScoredRows
 from bncli.watch import Run
 
-_DRAWN = 12
-"""Attributes whose curves are told apart at a glance."""
+_MOST_CURVES = 12
+"""More curves could not be told apart at a glance."""
 _LIMIT = f"limit {LEAST_PSI:g}"
-_ALL = ("rows", "drift", "drifted", "predictions", "mean_confidence", "mean_log_p", "log_p_quantiles", "log_loss")
+_FIGURES = (
+    "rows",
+    "drift",
+    "drifted",
+    "predictions",
+    "mean_confidence",
+    "mean_log_p",
+    "log_p_quantiles",
+    "log_loss",
+    "below_training",
+)
+"""The keys of a monitor's JSON that do not concern single attributes."""
+_SERIES = ("psi", "p", "missing", "unseen", "drift")
+"""The keys of an attribute that are reported for every monitor."""
 
 
 @dataclass(frozen=True)
 class MonitorReport:
-    """The monitors by the files that they were read from."""
+    """The monitors, and the files that they were read from."""
 
     files: tuple[str, ...]
     monitors: tuple[Monitor, ...]
@@ -50,50 +62,64 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes, those that drifted in any monitor first, the farthest of them in front."""
-        farthest = {
-            one.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
-            for i, one in enumerate(self.whole.tally.attributes)
+        """The attributes: those that drifted in any monitor first, then by falling drift."""
+        rank = {
+            tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
+            for i, tally in enumerate(self.whole.tally.attributes)
         }
-        return tuple(sorted(farthest, key=lambda name: farthest[name]))
+        return tuple(sorted(rank, key=lambda name: rank[name]))
 
     @cached_property
     def short_names(self) -> list[str]:
-        """The files without their folders, where that leaves them apart."""
+        """The files without their folders, unless two of them would have the same name."""
         names = [os.path.basename(path) for path in self.files]
         return names if len(set(names)) == len(names) else list(self.files)
 
     def drifts(self, name: str) -> list[Drift]:
-        """Of one attribute, monitor by monitor."""
-        i = next(i for i, one in enumerate(self.whole.tally.attributes) if one.name == name)
+        """Return the drift of an attribute in each monitor."""
+        i = next(i for i, tally in enumerate(self.whole.tally.attributes) if tally.name == name)
         return [monitor.drifts[i] for monitor in self.monitors]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all rows together, each monitor, and each attribute over the monitors."""
+        """Return the figures of all rows together, of each monitor, and of each attribute in every monitor."""
         single = [monitor_json(monitor) for monitor in self.monitors]
         together = monitor_json(self.whole)
-        series = {one["name"]: [each["attributes"][i] for each in single] for i, one in _numbered(together)}
-        over = ("psi", "p", "missing", "unseen", "drift")
+        attributes = []
+        for i, attribute in enumerate(together["attributes"]):
+            series = {key: [monitor["attributes"][i][key] for monitor in single] for key in _SERIES}
+            attributes.append(attribute | {"series": series})
+        monitors = []
+        for file, monitor in zip(self.files, single, strict=True):
+            monitors.append({"file": file} | {key: monitor[key] for key in _FIGURES if key in monitor})
         return {
             "model": together["model"],
-            **_figures(together),
-            "attributes": [
-                one | {"series": {key: [each[key] for each in series[one["name"]]] for key in over}}
-                for _, one in _numbered(together)
-            ],
-            "monitors": [{"file": file} | _figures(one) for file, one in zip(self.files, single, strict=True)],
+            **{key: together[key] for key in _FIGURES if key in together},
+            "attributes": attributes,
+            "monitors": monitors,
         }
 
 
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
-    """Join monitor files, and draws the PSI of the attributes over them to the file `svg`."""
+    """Join monitor files, and draw the PSI of the attributes over time to the file `svg`.
+
+    Raises ModelError for monitors of different models.
+    """
     check_outputs((svg,), paths)
     monitors = [read_monitor(path) for path in paths]
-    for path, one in zip(paths, monitors, strict=True):
-        _check_same(monitors[0], one, paths[0], path)
+    first = monitors[0]
+    for path, other in zip(paths, monitors, strict=True):
+        if other.model.fingerprint != first.model.fingerprint:
+            what = f"the monitor is of another model than that of {paths[0]}"
+            raise ModelError(what, where=path, hint="join monitors of one model file")
+        training = [
+            [(tally.name, *tally.training.tolist()) for tally in each.tally.attributes] for each in (first, other)
+        ]
+        if other.model != first.model or training[0] != training[1]:
+            what = f"the monitor tells of the model otherwise than {paths[0]} does, whose fingerprint is the same"
+            raise ModelError(what, where=path, hint="score the rows again")
     report = MonitorReport(tuple(paths), tuple(monitors))
     if svg is not None:
-        write_bytes(svg, _picture(report).encode())
+        _draw(report, svg)
     return report
 
 
@@ -106,61 +132,34 @@ def monitor_rows(
     unseen: Unseen | None = None,
     run: Run = Run(),
 ) -> MonitorReport:
-    """Count the rows of a table beside those that the model was learnt from, as `score` would; no score is written.
+    """Count the rows of a table, as `score --monitor` does, without writing predictions.
 
-    output: the file that `score --monitor` would write, which may be joined with others.
+    `output` is the monitor file to write, which can be joined with others.
     """
     check_outputs((output, svg), (*source.paths, model_path))
     model = read_model(model_path)
-    rows = ScoredRows(model, (unseen or model.schema.unseen) == "error")
-    rows.watch(model)
-    with Batches(source, model.schema, rows.needed, texts=rows.texts_wanted(), run=with_memory_limit(run)) as batches:
-        rows.absent = batches.absent
+    scorer = RowScorer(model, strict=(unseen or model.schema.unseen) == "error", monitored=True)
+    with scorer.open(source, with_memory_limit(run)) as batches:
         for batch in batches:
-            if rows.strict:
-                rows.refuse_unseen(batch, batches.kept_names)
-            for _ in rows.score(batch):
+            for _ in scorer.score(batch):
                 pass
-    watcher = rows.watcher
-    assert watcher is not None
-    found = Monitor(monitored_model(model), watcher.tally, watcher.no_log_p)
+    counted = scorer.monitor()
     if output is not None:
-        write_monitor(output, found)
-    report = MonitorReport(("stdin" if source.paths == ("-",) else source.paths[0],), (found,))
+        write_monitor(output, counted)
+    report = MonitorReport(("stdin" if source.paths == ("-",) else source.paths[0],), (counted,))
     if svg is not None:
-        write_bytes(svg, _picture(report).encode())
+        _draw(report, svg)
     return report
 
 
-def _check_same(first: Monitor, other: Monitor, first_path: str, path: str) -> None:
-    """Raise ModelError where they are not of one model."""
-    if other.model.fingerprint != first.model.fingerprint:
-        what = f"the monitor is of another model than that of {first_path}"
-        raise ModelError(what, where=path, hint="join monitors of one model file")
-    shapes = [[(one.name, *one.training.tolist()) for one in each.tally.attributes] for each in (first, other)]
-    if other.model != first.model or shapes[0] != shapes[1]:
-        what = f"the monitor tells of the model otherwise than {first_path} does, whose fingerprint is the same"
-        raise ModelError(what, where=path, hint="score the rows again")
-
-
-def _picture(report: MonitorReport) -> str:
-    """Return a curve an attribute, those that went highest, and the limit below which nobody needs to act."""
-    drawn = report.names[:_DRAWN]
-    curves = {
-        name: [(t, drift.psi) for t, drift in enumerate(report.drifts(name), 1) if drift.psi is not None]
-        for name in drawn
-    }
+def _draw(report: MonitorReport, path: str) -> None:
+    """Draw a PSI curve for each of the attributes that drifted most, and the limit above which drift counts."""
+    curves = {}
+    for name in report.names[:_MOST_CURVES]:
+        drifts = enumerate(report.drifts(name), 1)
+        curves[name] = [(t, drift.psi) for t, drift in drifts if drift.psi is not None]
     limit = next(name for name in (_LIMIT, f"{_LIMIT} of PSI") if name not in curves)
     curves[limit] = [(1, LEAST_PSI), (max(len(report.files), 2), LEAST_PSI)]
     panel = CurvesPanel("PSI", {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()})
     title = f"Drift of {report.whole.model.class_name} over {len(report.files)} monitors"
-    return convergence_plots(title, "monitor", "PSI", list(curves), [panel])
-
-
-def _figures(content: dict[str, Any]) -> dict[str, Any]:
-    """Of a monitor, what is not about single attributes."""
-    return {key: content[key] for key in (*_ALL, "below_training") if key in content}
-
-
-def _numbered(content: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    return list(enumerate(content["attributes"]))
+    write_bytes(path, convergence_plots(title, "monitor", "PSI", list(curves), [panel]).encode())

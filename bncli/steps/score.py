@@ -1,22 +1,18 @@
-"""Streams a table through a model: rows in, a prediction a row out, in order and in bounded memory.
+"""Score a table with a model: write one prediction per row, in order, in bounded memory.
 
-Reading and parsing, scoring, and formatting and writing overlap, each on a thread of its own; the output begins before
-the input ends. The reader stays on the caller's thread, where ^C is heard even while it waits for input.
+Reading and parsing, scoring, and formatting and writing overlap, each in a thread of its own, so the output begins
+before the input ends. The caller's thread reads, because it must notice ^C even while it waits for input.
 
-On a cluster each file of the table is read, scored and formatted by a worker, and its rows are written here when its
-turn comes.
-
-By which rule rows are decided that a model scores.
-
-What a scoring run adds for a monitor: its file, and what it says of drift.
+On a cluster each file of the table is a task: a worker reads, scores and formats it, and this process writes its rows
+when they are next. Bytes, counts and the first error are those of one process.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -28,82 +24,95 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, DecisionRule, Model
 from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, rule_of
-from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor, ScoreMonitor
+from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
-from bncli.files.artifacts.monitors import monitored_model, write_monitor
-from bncli.files.exports.prediction_files import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, ScoreFile, open_scores
+from bncli.files.artifacts.monitors import write_monitor
+from bncli.files.exports.prediction_files import (
+    SUPPORTED_FORMATS,
+    UNSUPPORTED_ENDINGS,
+    PieceMaker,
+    ScoreFile,
+    open_scores,
+)
 from bncli.files.exports.score_layout import ScoreLayout
 from bncli.files.label_numbers import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batch, Batches
-from bncli.files.reading.source import Source
+from bncli.files.reading.source import BadRow, Source
 from bncli.recipe.defaults import parse_options
 from bncli.recipe.refusals import refuse_decisions
 from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.tasks import checked_cluster, files_of
+from bncli.steps.cluster.tasks import (
+    checked_cluster,
+    each_file_in_turn,
+    files_of,
+    for_workers,
+    report_idle_threads,
+    with_typed_paths,
+)
+from bncli.steps.row_scoring import RowScorer, ScoreCounts, WhatIfQuestions
 from bncli.steps.run import PipelineStage, Stopwatch, with_memory_limit
-from bncli.steps.score_on_cluster import ScoredFile, ScorePlan, files_on_cluster
-from bncli.steps.score_rows import ScoredRows
-from bncli.steps.what_if import WhatIfQuestions
 from bncli.watch import Note, Run, Stage, Watch
 
-_NAMED = 5
+_LISTED_ATTRIBUTES = 5
 
 
 @dataclass(frozen=True)
 class MonitorSummary:
-    """A monitor as it was written to `file`."""
+    """A monitor that was written to `file`."""
 
     file: str
     monitor: Monitor
 
     def as_json(self) -> dict[str, Any]:
-        """Return the file, and what it says in short."""
+        """Return the file, and which attributes have drifted."""
         return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
 
     def sentence(self) -> str:
-        """Return whether anything has drifted, and what, the farthest first."""
-        total, drifted = len(self.monitor.tally.attributes), self.monitor.drifted
-        if not self.monitor.tally.rows:
+        """Return which attributes have drifted, the largest drift first, and the share of improbable rows."""
+        monitor = self.monitor
+        total, drifted = len(monitor.tally.attributes), monitor.drifted
+        if not monitor.tally.rows:
             return "no rows, no drift"
+        improbable = ""
+        if monitor.below_training is not None:
+            lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
+            improbable = f"; {100 * monitor.below_training:.3g} % of the rows below the {lowest}"
         if not drifted:
-            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{self._improbable()}"
-        return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}{self._improbable()}"
-
-    def _improbable(self) -> str:
-        """Return how many rows are less probable than nearly all of training were, where the model knows."""
-        share = self.monitor.below_training
-        lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
-        return "" if share is None else f"; {100 * share:.3g} % of the rows below the {lowest}"
-
-    def _named(self) -> str:
-        names, drifted = {one.name: one for one in self.monitor.tally.attributes}, self.monitor.drifted
-        by_name = dict(zip(names, self.monitor.drifts, strict=True))
-        told = [f"{name} ({_size(by_name[name])})" for name in drifted[:_NAMED]]
-        return ", ".join(told) + (", ..." if len(drifted) > _NAMED else "")
+            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{improbable}"
+        drift_of = dict(zip((tally.name for tally in monitor.tally.attributes), monitor.drifts, strict=True))
+        listed = ", ".join(f"{name} ({_describe_drift(drift_of[name])})" for name in drifted[:_LISTED_ATTRIBUTES])
+        more = ", ..." if len(drifted) > _LISTED_ATTRIBUTES else ""
+        return f"drift in {len(drifted):,} of {total:,} attributes: {listed}{more}{improbable}"
 
     def refuse_drift(self) -> None:
-        """Raise DriftError where anything has drifted."""
+        """Raise DriftError if any attribute has drifted."""
         if self.monitor.drifted:
             raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
 
 
-Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
-"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), why, and what else was asked."""
+def _describe_drift(drift: Drift) -> str:
+    """Return why an attribute counts as drifted: its PSI, its unseen values, or both."""
+    if drift.psi is None:
+        return "no value of training"
+    unseen = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
+    if drift.psi < LEAST_PSI and unseen:
+        return unseen
+    return f"PSI {drift.psi:.2f}{', ' if unseen else ''}{unseen}"
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where predictions go (None or `-`: standard output) and what is written of a row.
+class ScoreOutput:
+    """Where predictions are written (None or `-`: standard output), and what is written for each row.
 
-    keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
-    positive: the label that is the event, None: as the model says. rows: the first and the last row to score, from 1.
-    prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
-    decisions: what is wanted instead of what the model records of them.
-    questions: what is asked beyond the prediction.
+    keep: input columns to carry along. digits: decimals, None for full precision. explain: number of contributions to
+    the prediction. prior: class frequencies to score under, as probabilities by label or `training`; None for those of
+    the model. decisions: settings that replace those of the model. questions: what-if questions. positive: the label
+    that is the event, None for the model's. rows: first and last row to score, counted from 1 without malformed rows.
     """
 
     path: str | None = None
@@ -122,10 +131,11 @@ class Output:
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """What went through. `unseen` and `missing` count values by column, of the columns that the model uses.
+    """What was scored.
 
-    `absent_columns` are those that the data lacks, unknown in every row and counted nowhere else. `output` None:
-    standard output. `monitor`: what was written to the file of that name, None where none was asked for.
+    unseen, missing: number of such values by column, of the columns that the model uses; those in `absent_columns`,
+    which the table lacks, are unknown in every row and not counted. output: None for the standard output. monitor: the
+    monitor that was written, None unless requested.
     """
 
     model: str
@@ -141,7 +151,7 @@ class ScoreReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, `monitor` where there is one."""
+        """Return every field by name, `monitor` only if there is one."""
         fields = {name: value for name, value in vars(self).items() if name != "monitor"}
         monitor = {} if self.monitor is None else {"monitor": self.monitor.as_json()}
         return fields | {"absent_columns": list(self.absent_columns)} | monitor
@@ -150,158 +160,208 @@ class ScoreReport:
 def score(
     model_path: str,
     source: Source,
-    output: Output = Output(),
+    output: ScoreOutput = ScoreOutput(),
     *,
     unseen: Unseen | None = None,
     monitor: str | None = None,
     run: Run = Run(),
 ) -> ScoreReport:
-    """Return scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says.
+    """Score `source` and write the predictions.
 
-    monitor: the file for what was counted, beside the training rows of the model.
+    `unseen` and the missing tokens of the source replace the model's, unless they are None. `monitor` is a file for
+    counts of the rows, to compare them with the training rows.
     """
-    # The file of the predictions (None: standard output); UsageError for outputs that cannot be written.
-    others = (source.bad_rows_file, monitor)
-    read = (*source.paths, model_path)
     path = None if output.path == "-" else output.path
     refuse_ending(path, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
-    check_outputs((path, *others), read)
-    stopwatch = Stopwatch(run.watch)
-    stopwatch(Stage("score"))
+    check_outputs((path, source.bad_rows_file, monitor), (*source.paths, model_path))
+    watch = Stopwatch(run.watch)
+    watch(Stage("score"))
     model = with_positive_label(read_model(model_path), output.positive)
-    rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
-    # What scores; a note where what it tells needs a word.
-    strict = (unseen or model.schema.unseen) == "error"
-    shift = _shift(model, output.prior, stopwatch)
-    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
-    if output.questions.surprise and model.log_p is not None:
-        told = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
-        stopwatch(Note(f"surprise of the training rows: {', '.join(told)}"))
-    rows = ScoredRows(model, strict, output.explain, shift)
-    if output.questions.any:
-        rows.ask(model, output.questions, rule)
-    if monitor is not None:
-        rows.watch(model)
-    with Batches(
-        source,
-        model.schema,
-        rows.needed,
-        keep=output.keep,
-        texts=rows.texts_wanted(),
-        run=with_memory_limit(run)._replace(watch=stopwatch),
-    ) as batches:
-        rows.absent = batches.absent
-        kept = batches.carried_names
-        wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
-        layout = ScoreLayout(model.schema.labels, kept, *wanted, extra=() if rows.asked is None else rows.asked.added)
-        with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
-            if cluster is None:
-                _stream(batches, rows, scores, len(layout.keep), output.rows)
-            else:
-                plan = _plan(model, source, layout, output, rows)
-                _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
-    warn_about_threshold(rule, model.schema.labels, rows.highest, stopwatch)
-    found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
-    return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
-
-
-def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
-    """Return that of the prior; a note where probabilities are those of weighted classes and nobody said so."""
-    if prior is not None:
-        return prior_shift(model, prior)
-    if model.class_weights is not None:
+    rule = rule_to_score(model, output.decisions, output.prior is not None, watch)
+    shift = None
+    if output.prior is not None:
+        shift = prior_shift(model, output.prior)
+    elif model.class_weights is not None:
         what = "probabilities are those of rows that weigh as --class-weights said in fit"
         watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
-    return None
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    if output.questions.surprise and model.log_p is not None:
+        quantiles = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
+        watch(Note(f"surprise of the training rows: {', '.join(quantiles)}"))
+    strict = (unseen or model.schema.unseen) == "error"
+    scorer = RowScorer(
+        model,
+        strict=strict,
+        explain=output.explain,
+        shift=shift,
+        questions=output.questions,
+        rule=rule,
+        monitored=monitor is not None,
+    )
+    limited_run = with_memory_limit(run)._replace(watch=watch)
+    with scorer.open(source, limited_run, keep=output.keep) as batches:
+        layout = ScoreLayout(
+            model.schema.labels,
+            batches.carried_names,
+            output.labels_only,
+            output.log_proba,
+            output.digits,
+            output.explain,
+            rule,
+            extra=() if scorer.what_if is None else scorer.what_if.columns,
+        )
+        on_cluster = (
+            nullcontext() if run.cluster is None else checked_cluster(run.cluster, files_of([source]), run.watch)
+        )
+        with on_cluster as cluster, open_scores(path, output.format, layout) as scores:
+            if cluster is None:
+                _score_here(batches, scorer, scores, len(layout.keep), output.rows)
+            else:
+                plan = _Plan(model, source, layout, path, output, strict, shift, monitor is not None)
+                _score_on_cluster(cluster, plan, batches, scorer, scores, watch)
+    counts = scorer.counts
+    warn_about_threshold(rule, model.schema.labels, counts.highest, watch)
+    summary = None
+    if monitor is not None:
+        if model.class_weights is not None and model.plain_frequencies is None:
+            run.watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
+        summary = MonitorSummary(monitor, scorer.monitor())
+        if summary.monitor.no_log_p:
+            run.watch(Note(f"no ln P(x): {summary.monitor.no_log_p}"))
+        write_monitor(monitor, summary.monitor)
+    return ScoreReport(
+        model=model_path,
+        output=path,
+        rows=counts.rows,
+        skipped_rows=batches.n_skipped,
+        unseen_values=sum(counts.unseen.values()),
+        unseen=scorer.in_column_order(counts.unseen),
+        missing_values=sum(counts.missing.values()),
+        missing=scorer.in_column_order(counts.missing),
+        absent_columns=batches.absent,
+        monitor=summary,
+        seconds=watch.seconds(),
+    )
 
 
-@contextmanager
-def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
-    """Yield the cluster that is asked for, whose workers see every file of the table.
+_Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
+"""Rows for the output: kept columns, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
 
-    None: this process does the work.
+
+def _score_here(
+    batches: Batches, scorer: RowScorer, scores: ScoreFile, n_kept: int, rows: tuple[int, int] | None
+) -> None:
+    """Read in this thread, and score and write in a stage each.
+
+    n_kept: number of columns to carry along, the first of those read as text. rows: first and last row to score, None
+    for all; BncliError if the table ends before the first.
     """
-    if run.cluster is None:
-        yield None
-        return
-    with checked_cluster(run.cluster, files_of([source]), run.watch) as cluster:
-        yield cluster
-
-
-def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int, wanted: tuple[int, int] | None) -> None:
-    """Read here; score and write in a stage each; keep the first `n_kept` texts that were read.
-
-    wanted: the first and the last row to score, from 1, malformed rows not counted; None: all. BncliError where the
-    table ends before.
-    """
-
-    def score_batch(batch: Batch) -> None:
-        if rows.strict:
-            rows.refuse_unseen(batch, batches.kept_names)
-        for block, log_p, why, added in rows.score(batch):
-            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why, added))
-
     with (
-        PipelineStage[Block](lambda block: scores.write(*block)) as writing,
-        PipelineStage(score_batch) as scoring,
+        PipelineStage[_Block](lambda block: scores.write(*block)) as writing,
+        PipelineStage(partial(_score_batch, scorer, n_kept, writing.put)) as scoring,
         closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
     ):
         n_read = 0
         for batch in stream:
-            first, last = (1, n_read + batch.columns.n_rows) if wanted is None else wanted
+            first, last = (1, n_read + batch.columns.n_rows) if rows is None else rows
             start, stop = max(first - 1 - n_read, 0), min(last - n_read, batch.columns.n_rows)
             if start < stop:
                 scoring.put(batch.slice(start, stop))
             n_read += batch.columns.n_rows
-            if wanted is not None and n_read >= last:
+            if rows is not None and n_read >= last:
                 break
-    if wanted is not None and n_read < wanted[0]:
-        what = f"there is no row {wanted[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
+    if rows is not None and n_read < rows[0]:
+        what = f"there is no row {rows[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
         raise BncliError(what, hint="rows are numbered from 1, the header and malformed rows not counted")
 
 
-def _plan(model: Model, source: Source, layout: ScoreLayout, output: Output, rows: ScoredRows) -> ScorePlan:
-    """Return what the workers must know."""
-    path = None if output.path == "-" else output.path
-    how = (rows.strict, rows.shift, rows.watcher is not None, output.questions)
-    return ScorePlan(model, source, layout, path, output.format, *how)
+def _score_batch(scorer: RowScorer, n_kept: int, put: Callable[[_Block], None], batch: Batch) -> None:
+    for block, log_p, why, answers in scorer.score(batch):
+        put(([column[block] for column in batch.kept[:n_kept]], log_p, why, answers))
 
 
-def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterable[ScoredFile]) -> None:
-    """Write the workers' results for each file in row order."""
+@dataclass(frozen=True)
+class _Plan:
+    """What a worker must know; the files of `source` come with the tasks."""
+
+    model: Model
+    source: Source
+    layout: ScoreLayout
+    path: str | None
+    output: ScoreOutput
+    strict: bool
+    shift: Array | None
+    monitored: bool
+
+
+def _score_on_cluster(
+    cluster: Cluster, plan: _Plan, batches: Batches, scorer: RowScorer, scores: ScoreFile, watch: Watch
+) -> None:
+    """Have the workers score the files, and write their results in the order of the rows."""
+    paths = plan.source.paths
+    plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
     with batches.bad_rows as bad_rows:
-        for blocks, counts, error in files:
+        report_idle_threads(len(find_inputs(paths, keep=False)), cluster, watch)
+        results = each_file_in_turn(cluster, _serve_scoring, plan, paths, tuple, watch)
+        for _, (blocks, counts, tally, error), typed in results:
             for bad, pieces in blocks:
-                bad_rows.take(bad)
+                bad_rows.take(tuple(replace(row, path=typed[row.path]) for row in bad))
                 for piece in pieces:
                     scores.write_piece(piece)
             if error is not None:
-                raise error
-            rows.add(counts)
+                raise with_typed_paths(error, typed)
+            scorer.counts.add(counts)
+            if scorer.watcher is not None:
+                scorer.watcher.tally.merge(tally)
 
 
-def _report(
-    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: MonitorSummary | None
-) -> Callable[..., ScoreReport]:
-    return partial(
-        ScoreReport,
-        model=model_path,
-        output=output,
-        rows=rows.count,
-        skipped_rows=batches.n_skipped,
-        unseen_values=sum(rows.unseen.values()),
-        unseen=rows.in_order(rows.unseen),
-        missing_values=sum(rows.missing.values()),
-        missing=rows.in_order(rows.missing),
-        absent_columns=batches.absent,
-        monitor=found,
+def _serve_scoring(plan: _Plan) -> Callable[[tuple[str, ...]], Any]:
+    """Return, on a worker, the function that scores a file."""
+    scorer = RowScorer(
+        plan.model,
+        strict=plan.strict,
+        explain=plan.layout.explain,
+        shift=plan.shift,
+        questions=plan.output.questions,
+        rule=plan.layout.rule,
+        monitored=plan.monitored,
     )
+    maker = PieceMaker(plan.path, plan.output.format, plan.layout)
+    return partial(_score_last_file, plan, scorer, maker)
 
 
-def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
-    """Return what a program says of decisions, by the words of the options; TypeError for an unknown one."""
+def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: tuple[str, ...]) -> tuple[Any, ...]:
+    """Score, on a worker, the last of some files; the first one has the columns that all must have.
+
+    Returns blocks of rows, each as the malformed rows met before it or in it and the others as they are written; the
+    counts; the counts for a monitor; and the error that ended the file, or None.
+    """
+    scorer.counts = ScoreCounts()
+    if scorer.watcher is not None:
+        scorer.watcher.begin()
+    n_kept = len(plan.layout.keep)
+    blocks: list[tuple[tuple[BadRow, ...], list[bytes]]] = []
+    error = None
+    try:
+        source = replace(plan.source, paths=paths)
+        with scorer.open(source, with_memory_limit(Run()), keep=plan.layout.keep) as batches:
+            for batch, bad in batches.with_bad_rows(len(paths) - 1):
+                pieces = [
+                    maker.piece([column[rows] for column in batch.kept[:n_kept]], log_p, why, answers)
+                    for rows, log_p, why, answers in scorer.score(batch)
+                ]
+                blocks.append((bad, pieces))
+                if bad and plan.source.on_bad_row == "fail":
+                    break
+    except BncliError as raised:
+        error = raised
+    return blocks, scorer.counts, None if scorer.watcher is None else scorer.watcher.tally, error
+
+
+def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
+    """Return options about decisions, given by their words; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
@@ -310,19 +370,19 @@ def decision_options_of(words: Mapping[str, Any]) -> DecisionOptions:
     return DecisionOptions(**{key_of(flag): value for flag, value in parse_options(typed).items()})
 
 
-def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watch: Watch) -> DecisionRule | None:
-    """Return that of the model, with what is wanted instead; None: nothing is decided.
+def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool, watch: Watch) -> DecisionRule | None:
+    """Return the model's decision rule as changed by the options, or None if nothing is to be decided.
 
-    A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
+    Warns if a threshold or prediction sets were chosen on held-out rows, and the probabilities get another prior.
     """
     stored = model.rule
     has_sets = stored is not None and stored.sets is not None
-    refuse_decisions({flag_of(key): value for key, value in wanted._asdict().items()}, has_sets)
-    rule = rule_of(wanted, model.schema.labels, model.schema.class_name, stored)
+    refuse_decisions({flag_of(key): value for key, value in options._asdict().items()}, has_sets)
+    rule = rule_of(options, model.schema.labels, model.schema.class_name, stored)
     if rule is None:
         return None
-    Decider.of(rule, model.schema.labels)  # what cannot be decided is told before a row is read
-    if other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
+    Decider.of(rule, model.schema.labels)  # so that an impossible rule is an error before any row is read
+    if has_other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
         what = "threshold" if rule.sets is None else "prediction sets"
         text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
         watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
@@ -330,32 +390,10 @@ def rule_to_score(model: Model, wanted: DecisionOptions, other_prior: bool, watc
 
 
 def warn_about_threshold(rule: DecisionRule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
-    """Warn if rows were scored but none reaches the threshold; highest: ln P of the second label in any row."""
+    """Warn if no row reaches the threshold; highest: the largest ln P of the second label, -inf without rows."""
     if rule is None or rule.threshold is None or highest == -math.inf:
         return
     value, most = rule.threshold.value, math.exp(highest)
     if most < value:
         text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
         watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
-
-
-def write_found(path: str, model: Model, watcher: ScoreMonitor | None, watch: Watch) -> MonitorSummary:
-    """Write what was counted, and notes what it lacks."""
-    assert watcher is not None
-    if model.class_weights is not None and model.plain_frequencies is None:
-        watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
-    if watcher.no_log_p:
-        watch(Note(f"no ln P(x): {watcher.no_log_p}"))
-    monitor = Monitor(monitored_model(model), watcher.tally, watcher.no_log_p)
-    write_monitor(path, monitor)
-    return MonitorSummary(path, monitor)
-
-
-def _size(drift: Drift) -> str:
-    """Return what made an attribute drift: its PSI, values never seen in training, or both."""
-    if drift.psi is None:
-        return "no value of training"
-    strange = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
-    if drift.psi < LEAST_PSI and strange:
-        return strange
-    return f"PSI {drift.psi:.2f}{', ' if strange else ''}{strange}"

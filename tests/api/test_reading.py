@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import bncli
-from bncli.api.messages import COLUMNS, FILES
 from bncli.api.models import Model
-from bncli.api.tables import LABELLED, SCORED
+from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, LABELLED_OPTIONS, SCORED_OPTIONS
 from bncli.cli import options
 from bncli.errors import BncliError, ModelError, UsageError
 from tests.api.test_learning import command, silent
@@ -48,12 +47,12 @@ def test_every_flag_about_data_has_its_keyword() -> None:
     """Another flag of the command is to be given one here too."""
     names = {"class_name": "class_"}
     said = {names.get(name, name) for name in flags(*options.TABLE, options.POSITIVE)}
-    assert said == {*COLUMNS, *FILES}
+    assert said == {*COLUMN_OPTIONS, *FILE_OPTIONS}
     assert flags(*options.OF_LABELLED, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
         "class_name",
-        *LABELLED,
+        *LABELLED_OPTIONS,
     } - {"class_"}
-    assert flags(*options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {*SCORED}
+    assert flags(*options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {*SCORED_OPTIONS}
     for function in (bncli.fit, Model.evaluate):
         assert flags(*options.UNSEEN) <= {*signature(function).parameters}
 
@@ -84,7 +83,7 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
     model = bncli.fit(foreign, **NB, **SAID)
     numbers, names, labels = zip(*ROWS, strict=True)
     table = {"zahl": [float(text.replace(",", ".")) for text in numbers], "farbe": names, "klasse": labels}
-    said = {key: SAID[key] for key in FILES if key in SAID}
+    said = {key: SAID[key] for key in FILE_OPTIONS if key in SAID}
     assert np.array_equal(method(model, foreign, **said), method(model, table))
     with pytest.raises(BncliError):
         method(model, foreign, delimiter=";", encoding="utf-16")
@@ -94,7 +93,7 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
 
 def test_measuring_reads_as_is_said(foreign: Path) -> None:
     model = bncli.fit(foreign, **NB, **SAID)
-    said = {key: SAID[key] for key in FILES if key in SAID}
+    said = {key: SAID[key] for key in FILE_OPTIONS if key in SAID}
     assert model.evaluate(foreign, **said)["rows"] == 120
     assert model.calibrate(foreign, **said).classes_.tolist() == ["ja", "nein"]
     assert bncli.evaluate(foreign, folds=2, **NB, **SAID)["rows"] == 120

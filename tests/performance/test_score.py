@@ -25,7 +25,7 @@ from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 from tests.performance.conftest import Recorder
 from tests.performance.workloads import real_path
 
@@ -79,10 +79,10 @@ def test_beside_a_plain_read(folder: Path, record: Recorder) -> None:
     ratios = cpu_ratios(
         lambda: pyarrow.csv.read_csv(data, convert_options=options),
         {
-            "--digits 6": lambda: score(model, source, output=Output(path=output, digits=6)),
-            "full precision": lambda: score(model, source, output=Output(output)),
-            "--labels-only": lambda: score(model, source, output=Output(path=output, labels_only=True)),
-            "--keep-all": lambda: score(model, source, output=Output(path=output, keep="all")),
+            "--digits 6": lambda: score(model, source, output=ScoreOutput(path=output, digits=6)),
+            "full precision": lambda: score(model, source, output=ScoreOutput(output)),
+            "--labels-only": lambda: score(model, source, output=ScoreOutput(path=output, labels_only=True)),
+            "--keep-all": lambda: score(model, source, output=ScoreOutput(path=output, keep="all")),
         },
         repeats=9,
     )
@@ -106,8 +106,8 @@ def test_a_quarter_of_the_values_missing(tmp_path: Path, structure: str, record:
     model, output = str(tmp_path / "m.bnc"), str(tmp_path / "out.csv")
     write_model(model, learn(read_columns(holes), recipe).model)
     ratios = cpu_ratios(
-        lambda: score(model, whole, output=Output(output)),
-        {"holes": lambda: score(model, holes, output=Output(output))},
+        lambda: score(model, whole, output=ScoreOutput(output)),
+        {"holes": lambda: score(model, holes, output=ScoreOutput(output))},
         repeats=9,
     )
     record(f"score, adult {structure}, a quarter of the values missing", ratios["holes"], "x without holes", 2.0)
@@ -117,10 +117,10 @@ CHILD = """
 import sys
 from pathlib import Path
 from bncli.files.reading.source import Source
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 from tests.performance.conftest import Recorder
 from bncli.watch import Run
-rows = score(sys.argv[1], Source(("-",)), Output("/dev/null"), run=Run(2)).rows
+rows = score(sys.argv[1], Source(("-",)), ScoreOutput("/dev/null"), run=Run(2)).rows
 status = Path("/proc/self/status").read_text()  # not getrusage: its peak counts the process that forked this one
 print(rows, int(status.split("VmHWM:")[1].split()[0]) // 1024)
 """

@@ -37,7 +37,7 @@ from bncli.recipe import Recipe
 from bncli.steps import diff as step
 from bncli.steps.diff import DiffReport, diff
 from bncli.steps.fit import fit
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 WINE = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
@@ -123,7 +123,7 @@ def test_decisions_are_those_of_score(
 
 
 def scored(model: str, path: Path) -> list[dict[str, str]]:
-    score(model, WINE, Output(str(path)))
+    score(model, WINE, ScoreOutput(str(path)))
     with path.open() as file:
         return list(csv.DictReader(file))
 

@@ -35,7 +35,7 @@ from bncli.recipe import Recipe
 from bncli.steps import export as step
 from bncli.steps.export import export
 from bncli.steps.fit import fit
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
@@ -348,7 +348,7 @@ def test_a_view_scores_a_table_as_it_was_imported(tmp_path: Path) -> None:
     """All columns texts, missing ones as they stand in the file."""
     path = learnt("wine_holes.csv", tmp_path)
     text = export(path, "sql", options={"input": "wine", "key": "row"}).text
-    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Output(str(tmp_path / "s.csv")))
+    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), ScoreOutput(str(tmp_path / "s.csv")))
     with open(SAMPLE_DATA / "wine_holes.csv", newline="") as rows, closing(sqlite3.connect(":memory:")) as base:
         names, *content = csv.reader(rows)
         base.execute(f"CREATE TABLE wine (row integer, {', '.join(f'[{name}] TEXT' for name in names)})")
@@ -383,7 +383,7 @@ def test_the_program_takes_the_rows_of_a_file_as_they_are(tmp_path: Path) -> Non
     path = learnt("wine_holes.csv", tmp_path)
     space: dict[str, Any] = {}
     exec(export(path, "python").text, space)
-    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Output(str(tmp_path / "s.csv")))
+    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), ScoreOutput(str(tmp_path / "s.csv")))
     with open(SAMPLE_DATA / "wine_holes.csv", newline="") as rows, open(tmp_path / "s.csv", newline="") as scores:
         for row, score_row in zip(csv.DictReader(rows), csv.DictReader(scores), strict=True):
             for label, p in space["predict_proba"](row).items():

@@ -21,7 +21,7 @@ from bncli.steps.export import export
 from bncli.steps.fit import fit
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 from bncli.steps.simulate import SimulateOutputs, simulate
 from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run
@@ -104,7 +104,7 @@ def test_the_values_of_a_group_score_alike(table: Source, tmp_path: Path) -> Non
     one, other = town.groups
     values = [one[0], one[1], town.levels[0], other[0], other[1], town.levels[1], "elsewhere"]
     rows = written(tmp_path / "new.csv", HEADER[:-1], [(value, "s1", 40, "l") for value in values])
-    report = score(model, rows, Output(path=out))
+    report = score(model, rows, ScoreOutput(path=out))
     found = [row["p_yes"] for row in csv.DictReader(Path(out).read_text().splitlines())]
     assert len(set(found[:3])) == len(set(found[3:6])) == 1
     assert found[0] != found[3]
@@ -128,7 +128,7 @@ def test_rows_drawn_from_a_model_are_read_by_it(table: Source, tmp_path: Path) -
     model, drawn = str(tmp_path / "m.bnc"), str(tmp_path / "drawn.csv")
     fit(table, Recipe(param="map"), output=model)
     simulate(model, 50, SimulateOutputs(drawn))
-    report = score(model, Source((drawn,)), Output(path=str(tmp_path / "out.csv")))
+    report = score(model, Source((drawn,)), ScoreOutput(path=str(tmp_path / "out.csv")))
     assert sum(report.unseen.values()) == 0
 
 

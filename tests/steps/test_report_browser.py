@@ -18,7 +18,7 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 from bncli.steps.report.report import report
-from bncli.steps.score import Output, score
+from bncli.steps.score import ScoreOutput, score
 from tests.chromium import Browser, PageOfFile, chromium
 from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, kinds, written
 from tests.sweeps import first_few
@@ -155,7 +155,7 @@ def test_what_if_says_what_score_says(page: PageOfFile, made: tuple[str, Path]) 
     others = [a.name for a in schema.attributes if a.name not in names]
     rows: list[list[object]] = [[*(one["row"][name] for name in names), *("" for _ in others)] for one in found]
     data = written(folder / "rows.csv", [*names, *others], rows)
-    score(str(folder / "m.bnc"), Source((str(data),)), Output(str(folder / "p.jsonl"), explain=99))
+    score(str(folder / "m.bnc"), Source((str(data),)), ScoreOutput(str(folder / "p.jsonl"), explain=99))
     scored = [json.loads(line) for line in (folder / "p.jsonl").read_text(encoding="utf-8").splitlines()]
     adds_up = page.evaluate("document.getElementById('panel-what-if').textContent.includes('add up to')")
     assert adds_up == (kind not in ("regions", "path"))

@@ -24,8 +24,8 @@ from bncli.files import atomic as output_streams
 from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps import score_rows as step
-from bncli.steps.score import Output, ScoreReport, score
+from bncli.steps import row_scoring
+from bncli.steps.score import ScoreOutput, ScoreReport, score
 from bncli.watch import Run
 from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
@@ -70,7 +70,7 @@ class Place:
         said |= {"allow_missing_columns": options.pop("allow_missing_columns", False)}
         source = Source(tuple(map(str, paths)), on_bad_row=on_bad_row, **said)
         how = {name: options.pop(name) for name in ("unseen", "run") if name in options}
-        return score(self.model, source, Output(**{"path": str(self.output), **options}), **how)
+        return score(self.model, source, ScoreOutput(**{"path": str(self.output), **options}), **how)
 
     def rows(self) -> list[list[str]]:
         return list(csv.reader(io.StringIO(self.output.read_text(), newline=""), strict=True))
@@ -103,7 +103,7 @@ def test_neither_blocks_nor_threads_show(
     data = "size,colour,id\n" + "".join(f"{i % 4},{('red', 'blue', 'x')[i % 3]},{i}\n" for i in range(100))
     place.score(data, keep=("id",))
     expected = place.output.read_bytes()
-    monkeypatch.setattr(step, "NUMBERS_PER_BLOCK", numbers_per_part)
+    monkeypatch.setattr(row_scoring, "NUMBERS_PER_BLOCK", numbers_per_part)
     assert place.score(data, parts=parts, keep=("id",), run=Run(threads)).rows == 100
     assert place.output.read_bytes() == expected
 
@@ -218,7 +218,7 @@ def test_equals_the_definition(tmp_path: Path, model: Model, seed: int) -> None:
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     output = str(tmp_path / "out.jsonl")
     source = Source((str(tmp_path / "data.csv"),))
-    assert score(str(tmp_path / "m.bnc"), source, Output(output, log_proba=True)).rows == 6
+    assert score(str(tmp_path / "m.bnc"), source, ScoreOutput(output, log_proba=True)).rows == 6
     written = [json.loads(line) for line in Path(output).read_text().splitlines()]
     actual = [[row[f"p_{label}"] for label in model.schema.labels] for row in written]
     expected = [slow_log_probabilities(model, dict(enumerate(row))) for row in codes]

@@ -14,8 +14,8 @@ from bncli.engine.model import Model
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
-from bncli.steps import score_rows as step
-from bncli.steps.score import Output, score
+from bncli.steps import row_scoring
+from bncli.steps.score import ScoreOutput, score
 from tests.steps.test_score import DATA, Place, _random_rows
 from tests.strategies import models
 
@@ -57,7 +57,7 @@ def test_blocks_do_not_show(place: Place, monkeypatch: pytest.MonkeyPatch, parts
     data = "size,colour\n" + "".join(f"{i % 4},{('red', 'blue', 'x')[i % 3]}\n" for i in range(100))
     place.score(data, explain=2)
     expected = place.output.read_bytes()
-    monkeypatch.setattr(step, "NUMBERS_PER_BLOCK", 100)
+    monkeypatch.setattr(row_scoring, "NUMBERS_PER_BLOCK", 100)
     place.score(data, parts=parts, explain=2)
     assert place.output.read_bytes() == expected
 
@@ -79,7 +79,11 @@ def test_what_is_written_adds_up(tmp_path: Path, model: Model, seed: int, most: 
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     output = tmp_path / "out.jsonl"
     source = Source((str(tmp_path / "data.csv"),))
-    score(str(tmp_path / "m.bnc"), source, output=Output(path=str(output), explain=most, digits=digits, log_proba=True))
+    score(
+        str(tmp_path / "m.bnc"),
+        source,
+        output=ScoreOutput(path=str(output), explain=most, digits=digits, log_proba=True),
+    )
     for line in output.read_text().splitlines():
         row = json.loads(line)
         reasons = [row[f"explain_{k}"] for k in range(1, most + 1)]

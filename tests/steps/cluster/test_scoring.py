@@ -19,8 +19,8 @@ from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
-from bncli.steps.score import Output, ScoreReport, score
-from bncli.steps.what_if import WhatIfQuestions
+from bncli.steps.row_scoring import WhatIfQuestions
+from bncli.steps.score import ScoreOutput, ScoreReport, score
 from bncli.watch import Event, Note, Run
 from tests.steps.cluster.processes import Processes, run
 
@@ -31,7 +31,7 @@ pytestmark = [
 
 N_ROWS = 3000
 """Of a file."""
-HERE = Output("x.csv")
+HERE = ScoreOutput("x.csv")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def scored(address: str | None, source: Source, output: Output = HERE, **how: Any) -> tuple[Any, ...]:
+def scored(address: str | None, source: Source, output: ScoreOutput = HERE, **how: Any) -> tuple[Any, ...]:
     """The bytes written (None: there is no file), the report or the error, and the notes."""
     path = Path(output.path or "")
     path.unlink(missing_ok=True)
@@ -92,14 +92,14 @@ def scored(address: str | None, source: Source, output: Output = HERE, **how: An
 @pytest.mark.parametrize(
     "output",
     [
-        Output("x.csv", keep=("id",)),
-        Output("x.jsonl", keep="all", explain=2, digits=3),
-        Output("x.arrow", keep="all", log_proba=True),
-        Output("x.parquet", keep=("p", "id"), labels_only=True),
+        ScoreOutput("x.csv", keep=("id",)),
+        ScoreOutput("x.jsonl", keep="all", explain=2, digits=3),
+        ScoreOutput("x.arrow", keep="all", log_proba=True),
+        ScoreOutput("x.parquet", keep=("p", "id"), labels_only=True),
     ],
     ids=lambda output: output.path,
 )
-def test_the_same_bytes_and_counts(cluster: Processes, place: Path, output: Output) -> None:
+def test_the_same_bytes_and_counts(cluster: Processes, place: Path, output: ScoreOutput) -> None:
     here, there = (scored(address, Source(("parts",)), output) for address in (None, cluster.address))
     assert here == there
     report = there[1]
@@ -113,7 +113,9 @@ QUESTIONS = WhatIfQuestions(next_best=True, changes=(("q", "0.5"),), flip=True, 
 @pytest.mark.parametrize("path", ["x.csv", "x.arrow"])
 def test_questions_and_monitors(cluster: Processes, place: Path, path: str) -> None:
     """What is asked row by row, and what is counted of all of them: the bytes of one process."""
-    output = Output(path, decisions=DecisionOptions(costs="a:b=1,a:c=2,b:a=1,b:c=1,c:a=5,c:b=1"), questions=QUESTIONS)
+    output = ScoreOutput(
+        path, decisions=DecisionOptions(costs="a:b=1,a:c=2,b:a=1,b:c=1,c:a=5,c:b=1"), questions=QUESTIONS
+    )
     found = []
     for address in (None, cluster.address):
         written, report, notes = scored(address, Source(("parts",)), output, monitor="watched.json")

@@ -1,0 +1,214 @@
+"""What every call from Python shares: errors that name keywords, warnings and progress bars, one BLAS thread.
+
+- Errors and notes name keywords where the command line names flags:
+
+      --categorical NAME keeps one           ->  categorical=NAME keeps one
+      --k has no effect with --structure nb  ->  k= has no effect with structure='nb'
+
+  A hint that needs a flag without a keyword is left out.
+- Notes are issued as Python warnings. `progress=True` also draws a progress bar, on the standard error if that is a
+  terminal, or in a notebook with what IPython displays (no widgets are needed). The bar disappears with the call.
+- bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change the
+  last bits of sums, so the BLAS gets one thread during a call, and its former number afterwards. The command line sets
+  this before numpy is imported. Here threadpoolctl does it if it is installed (scikit-learn requires it), or else the
+  functions of the OpenBLAS in the wheels of numpy and scipy. With neither, probabilities may differ from those of the
+  command line in the last digit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS
+from bncli.catalogue import LEARNING
+from bncli.catalogue.choices import Choice
+from bncli.cli.console import Console
+from bncli.cli.options import words_of_data
+from bncli.cli.presets import typed_options
+from bncli.errors import BncliError, UsageError
+from bncli.watch import Event, Note, Run, Watch, silent
+
+ProgressOption = Callable[[Event], None] | bool | None
+"""What the parameter `progress` accepts: a function that gets every event, or True for a progress bar."""
+_OTHER_OPTIONS = (
+    "unseen",
+    "seed",
+    "threads",
+    "test",
+    "folds",
+    "repeats",
+    "rows",
+    "by",
+    "reliability",
+    "allow_missing_columns",
+)
+_FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.+-]*[\w+]))?""")
+_OPENBLAS_NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
+_REDRAW_SECONDS = 0.1
+
+
+@contextmanager
+def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
+    """Yield the watch that `progress` selects, with one BLAS thread; a BncliError that leaves it names keywords."""
+    try:
+        with one_blas_thread(), _watching(progress) as watch:
+            yield watch
+    except BncliError as error:
+        raise error_in_keywords(error) from error.__cause__
+
+
+def make_run(threads: int, watch: Watch = silent) -> Run:
+    """Return how to carry out a computation; UsageError for an impossible number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
+    return Run(int(threads), watch=watch)
+
+
+def error_in_keywords(error: BncliError) -> BncliError:
+    """Return the same error with keywords in place of flags."""
+    hint = in_keywords(error.hint)
+    hint = "" if _FLAG.search(hint) else hint
+    return type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint)
+
+
+def in_keywords(text: str) -> str:
+    """Return the text with keywords in place of flags; a flag that has no keyword stays."""
+    if "--" not in text:
+        return text
+    names = (*typed_options(), *COLUMN_OPTIONS, *FILE_OPTIONS, *_OTHER_OPTIONS)
+    keywords = {name.rstrip("_").replace("_", "-"): name for name in names}
+    text = re.sub(r"(?<=^Invalid value for )'(--[a-z-]+)'", r"\1", text)
+    return _FLAG.sub(lambda match: _keyword(match, keywords), text)
+
+
+def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
+    """Return a flag as a keyword, with the word after it if that is a value of the option.
+
+    Values are words that the option accepts, numbers, names in capital letters, and anything in quotes.
+    """
+    flag, word = match[1], match[2]
+    if flag not in keywords:
+        return match[0]
+    if word is None:
+        return f"{keywords[flag]}="
+    if re.fullmatch(r"'.*'|[A-Z_]+|[\d.]+", word):
+        return f"{keywords[flag]}={word}"
+    entry = next((option for option in LEARNING if option.flag == f"--{flag}"), None)
+    if entry is None:
+        is_value = word in words_of_data().get(flag.replace("-", "_"), ())
+    elif isinstance(entry, Choice):
+        is_value = word.partition(":")[0] in entry.words
+    else:
+        is_value = word in getattr(entry.kind, "words", ())
+    return f"{keywords[flag]}={word!r}" if is_value else f"{keywords[flag]}= {word}"
+
+
+@contextmanager
+def _watching(progress: ProgressOption) -> Iterator[Watch]:
+    """Yield the watch that `progress` selects; a bar is drawn until the end."""
+    if progress is True:
+        with Console(bars=_notebook_bar()) as console:
+            yield lambda event: _warn(event) if isinstance(event, Note) else console.watch(event)
+    elif callable(progress):
+        yield progress
+    elif not progress:
+        yield _warn
+    else:
+        what = f"progress is a {type(progress).__name__}, and should be True or a function that takes an event"
+        raise UsageError(what, hint="leave it out for warnings alone")
+
+
+def _warn(event: Event) -> None:
+    if isinstance(event, Note):
+        warnings.warn(in_keywords(event.text), UserWarning, stacklevel=2)
+
+
+def _notebook_bar() -> NotebookBar | None:
+    """Return a bar in the notebook that this runs in, or None outside of notebooks."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import HTML, display
+
+    return NotebookBar(HTML, display)
+
+
+class NotebookBar:
+    """A progress bar in HTML, redrawn in place at most ten times per second (see `bncli.cli.console.ProgressBar`)."""
+
+    def __init__(self, html: Callable[[str], Any], display: Callable[..., Any]) -> None:
+        self._html = html
+        self._display = display(html(""), display_id=True)
+        self._name, self._drawn = "starting", -_REDRAW_SECONDS
+
+    def stage(self, name: str) -> None:
+        """Begin another stage."""
+        self._name = name
+        self._draw("<progress></progress>", "")
+
+    def progress(self, done: float, total: float | None, detail: str) -> None:
+        """Show how much of the stage is done; without a total the bar only moves."""
+        if time.monotonic() >= self._drawn + _REDRAW_SECONDS:
+            reached = "" if total is None else f' value="{done:g}" max="{total:g}"'
+            self._draw(f"<progress{reached}></progress>", detail)
+
+    def _draw(self, bar: str, detail: str) -> None:
+        self._drawn = time.monotonic()
+        self._display.update(self._html(f"{bar} {escape(self._name)} {escape(detail[:200])}"))
+
+    def print(self, text: str) -> None:
+        """Show a line in place of the bar."""
+        self._draw("", text)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._display.update(self._html(""))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within the block, the BLAS computes products of matrices with one thread."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        libraries = _openblas_functions()
+        before = [get_threads() for get_threads, _ in libraries]
+        try:
+            for _, set_threads in libraries:
+                set_threads(1)
+            yield
+        finally:
+            for (_, set_threads), threads in zip(libraries, before, strict=True):
+                set_threads(threads)
+    else:
+        with threadpool_limits(limits=1, user_api="blas"):
+            yield
+
+
+@cache
+def _openblas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
+    """Return the functions that get and set the number of threads, for every OpenBLAS in the wheels."""
+    import numpy
+    import scipy
+    import scipy.linalg  # otherwise its library would be loaded later, with its own number of threads
+
+    functions = []
+    for package in (numpy, scipy):
+        folder = Path(str(package.__file__)).parents[1] / f"{package.__name__}.libs"
+        for path in sorted(folder.glob("*openblas*")):
+            library = ctypes.CDLL(str(path))
+            names = (name for name in _OPENBLAS_NAMES if hasattr(library, name.format("get")))
+            functions += [(getattr(library, n.format("get")), getattr(library, n.format("set"))) for n in names]
+    return tuple(functions)

@@ -1,0 +1,350 @@
+"""Score rows, batch by batch: probabilities, explanations, answers to what-if questions, and counts for a monitor.
+
+`score`, `monitor` and the Python API all score rows with a `RowScorer`. No block of probabilities holds more than 2^21
+numbers, however many classes there are.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.catalogue.option_kinds import parse_decimal
+from bncli.engine.calibration import Temperature
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Columns
+from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema, source_column
+from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.model import DecisionRule, Model
+from bncli.engine.prediction.contributions import Explainer, Explanation
+from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.joint_model import JointModel
+from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
+from bncli.engine.prediction.prior import shifted
+from bncli.engine.prediction.purification import contrasts
+from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
+from bncli.engine.prediction.what_if import Flips, NextBest
+from bncli.errors import ModelError, UsageError
+from bncli.files.artifacts.monitors import monitored_model
+from bncli.files.exports.score_layout import ExtraColumn, most_probable
+from bncli.files.reading.rows_by_schema import Batch, Batches
+from bncli.files.reading.source import Source
+from bncli.watch import Run
+
+NUMBERS_PER_BLOCK = 1 << 21
+_NUMBERS_PER_CONTRIBUTION = 16
+"""What a contribution and its text count for in the size of a block."""
+_LISTED_LEVELS = 10
+
+
+@dataclass(frozen=True)
+class WhatIfQuestions:
+    """What to find out about each row in addition to its prediction.
+
+    next_best: which missing value is expected to tell most about the class.
+    changes: pairs (column, value) that are set in every row, to predict it again; an empty value means missing.
+    flip: the fewest changes that lead to another decision, of at most `flip_changes` values and among the columns
+        `flip_columns` (none: all).
+    surprise: -ln P(x).
+    labels_only: leave out the probabilities with `changes`.
+    """
+
+    next_best: bool = False
+    changes: tuple[tuple[str, str], ...] = ()
+    flip: bool = False
+    flip_columns: tuple[str, ...] = ()
+    flip_changes: int = 2
+    surprise: bool = False
+    labels_only: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any question."""
+        return self.next_best or bool(self.changes) or self.flip or self.surprise
+
+
+@dataclass
+class ScoreCounts:
+    """Counts over the rows scored so far: unseen and missing values by column of the table.
+
+    highest: the largest ln P of the second of two labels in any row.
+    """
+
+    rows: int = 0
+    unseen: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    highest: float = -math.inf
+
+    def add(self, other: ScoreCounts) -> None:
+        """Add the counts of rows that were scored elsewhere."""
+        self.rows += other.rows
+        self.unseen.update(other.unseen)
+        self.missing.update(other.missing)
+        self.highest = max(self.highest, other.highest)
+
+
+class ScoredBlock(NamedTuple):
+    """Consecutive rows of a batch: the rows, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
+
+    rows: slice
+    log_p: Array
+    why: Explanation | None
+    answers: tuple[Sequence[str] | Array, ...]
+
+
+class RowScorer:
+    """Scores batches of rows with a model, and counts them.
+
+    strict: raise an error for a value that training never saw.
+    explain: number of contributions to the prediction to report per row.
+    shift: shift (K,) of the log-odds for another prior, None for the model's own.
+    questions: what-if questions, about decisions by `rule`.
+    monitored: also count the rows for a monitor, with the class if the table has it.
+
+    Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
+    uses, and the class for a monitor.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        strict: bool = False,
+        explain: int = 0,
+        shift: Array | None = None,
+        questions: WhatIfQuestions | None = None,
+        rule: DecisionRule | None = None,
+        monitored: bool = False,
+    ) -> None:
+        self._model, self._schema = model, model.schema
+        self.strict, self._explain, self._shift = strict, explain, shift
+        self._scorer = compile_scorer(model)
+        self._explainer = Explainer(model, self._scorer.used) if explain else None
+        self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
+        self._columns = tuple(source_column(attribute) for attribute in self._attributes)
+        self._texts: tuple[str, ...] = ()
+        self._allow_missing = False
+        self.counts = ScoreCounts()
+        self.needed = tuple(attribute.name for attribute in self._attributes)
+        self.what_if: WhatIfAnswers | None = None
+        if questions is not None and questions.any:
+            self.what_if = WhatIfAnswers(model, self._scorer.used, questions, self._log_p, shift, rule)
+        self.watcher: ScoreMonitor | None = None
+        if monitored:
+            self.watcher = ScoreMonitor(model, self._scorer.used)
+            self.needed = (*self.needed, model.schema.class_name)
+
+    def open(self, source: Source, run: Run, keep: Sequence[str] | Literal["all"] = ()) -> Batches:
+        """Open the table whose batches are to be scored; `keep` are columns to carry along as text."""
+        # An error about an unseen value shows its text.
+        texts = [a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict]
+        batches = Batches(source, self._schema, self.needed, keep=keep, texts=texts, run=run)
+        self._texts, self._allow_missing = batches.kept_names, bool(batches.absent)
+        return batches
+
+    def score(self, batch: Batch) -> Iterator[ScoredBlock]:
+        """Yield the rows of a batch in order, in blocks; a strict scorer raises ModelError for an unseen value."""
+        n_rows = batch.columns.n_rows
+        if not n_rows:
+            return
+        if self.strict:
+            self._refuse_unseen(batch)
+        encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=self._allow_missing)
+        self.counts.rows += n_rows
+        if self.watcher is not None:
+            self.watcher.add_values(encoded, n_rows)
+        # The parts of a date share a column and are missing together: as keys of a dict they count once.
+        self.counts.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
+        self.counts.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
+        step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _NUMBERS_PER_CONTRIBUTION * self._explain))
+        for start in range(0, n_rows, step):
+            block = slice(start, min(start + step, n_rows))
+            codes = [column[block] for column in encoded.codes]
+            raw = uncalibrated(self._scorer, codes, block.stop - start)
+            log_p = self._calibrated_and_shifted(raw)
+            if len(log_p) == 2:
+                self.counts.highest = max(self.counts.highest, float(log_p[1].max()))
+            if self.watcher is not None:
+                label = batch.columns.label
+                self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
+            answers = () if self.what_if is None else self.what_if.answer(batch.columns, block, codes, log_p)
+            yield ScoredBlock(block, log_p, self._explanation(codes, raw, most_probable(log_p)), answers)
+
+    def _log_p(self, codes: Sequence[Codes]) -> Array:
+        return self._calibrated_and_shifted(uncalibrated(self._scorer, codes))
+
+    def _calibrated_and_shifted(self, raw: Array) -> Array:
+        calibration = self._scorer.calibration
+        return shifted(raw if calibration is None else calibration.apply(raw), self._shift)
+
+    def _explanation(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
+        """Return the explanation by the model's tables.
+
+        A temperature divides all contributions, and the shift of a prior is part of the base. Other calibration maps
+        are left out.
+        """
+        if self._explainer is None:
+            return None
+        why = self._explainer.explain(codes, raw, predicted, self._explain)
+        calibration = self._scorer.calibration
+        if isinstance(calibration, Temperature):
+            why = why.scaled(1 / calibration.temperature)
+        if self._shift is None:
+            return why
+        added = contrasts(self._shift)[predicted]
+        return replace(why, log_odds=why.log_odds + added, base=why.base + added)
+
+    def _refuse_unseen(self, batch: Batch) -> None:
+        """Raise ModelError for the first value, row by row, that training never saw."""
+        first: tuple[int, str] | None = None
+        for name in self.needed:
+            column = batch.columns.attributes.get(name)
+            if isinstance(column, CategoricalColumn) and (column.codes == UNSEEN).any():
+                row = int((column.codes == UNSEEN).argmax())
+                first = (row, name) if first is None or row < first[0] else first
+        if first is not None:
+            row, name = first
+            value = batch.kept[self._texts.index(name)][row].as_py().strip()
+            what = f"column {name!r} has the value {value!r}, which training never saw"
+            raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
+
+    def in_column_order(self, counts: Counter[str]) -> dict[str, int]:
+        """Return the counts that are not 0, in the order of the columns."""
+        return {name: counts[name] for name in dict.fromkeys(self._columns) if counts[name]}
+
+    def monitor(self) -> Monitor:
+        """Return the monitor of the rows scored so far; the scorer must be `monitored`."""
+        assert self.watcher is not None
+        return Monitor(monitored_model(self._model), self.watcher.tally, self.watcher.no_log_p)
+
+
+class WhatIfAnswers:
+    """Answers what-if questions about rows; UsageError or ModelError for a question that the model cannot answer.
+
+    used: the schema's attributes that the codes belong to. score: gives the final log P(y | x_t) (K, N) for codes.
+    rule: decides rows for `flip`; without one, or if it has only prediction sets, the most probable label counts.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        used: Sequence[int],
+        questions: WhatIfQuestions,
+        score: Callable[[Sequence[Codes]], Array],
+        shift: Array | None,
+        rule: DecisionRule | None,
+    ) -> None:
+        self._questions, self._score = questions, score
+        self._attributes = [model.schema.attributes[i] for i in used]
+        self._labels = model.schema.labels
+        names = [attribute.name for attribute in self._attributes]
+        self._changed_codes = _changed_codes(questions.changes, self._attributes, model.schema)
+        self._next_best = NextBest(model, used, shift) if questions.next_best else None
+        self._joint = JointModel(model, used) if questions.surprise else None
+        self._flips = None
+        if questions.flip:
+            allowed = [_position(name, names, model.schema) for name in questions.flip_columns or names]
+            decide = partial(_decide, rule, self._labels)
+            self._flips = Flips(model.schema, used, allowed, questions.flip_changes, score, decide)
+
+    @property
+    def columns(self) -> tuple[ExtraColumn, ...]:
+        """The output columns of the answers."""
+        columns: list[ExtraColumn] = []
+        if self._questions.changes:
+            columns.append(ExtraColumn("prediction_if", "text"))
+            if not self._questions.labels_only:
+                columns += [ExtraColumn(f"p_if_{label}", "log_p") for label in self._labels]
+        columns += [ExtraColumn("flip", "text")] if self._flips else []
+        columns += [ExtraColumn("next_best", "text")] if self._next_best else []
+        columns += [ExtraColumn("surprise", "number")] if self._joint else []
+        return tuple(columns)
+
+    def answer(
+        self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array
+    ) -> tuple[Sequence[str] | Array, ...]:
+        """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N)."""
+        answers: list[Sequence[str] | Array] = []
+        if self._changed_codes:
+            changed = list(codes)
+            for position, code in self._changed_codes:
+                changed[position] = np.full_like(codes[position], code)
+            log_p_if = self._score(changed)
+            answers.append([self._labels[y] for y in most_probable(log_p_if).tolist()])
+            answers += [] if self._questions.labels_only else list(log_p_if)
+        if self._flips is not None:
+            answers.append(self._flips.find(codes, log_p))
+        if self._next_best is not None:
+            missing = [_is_missing(columns, attribute, rows) for attribute in self._attributes]
+            answers.append(self._next_best.ask(codes, missing) if codes else [""] * log_p.shape[1])
+        if self._joint is not None:
+            answers.append(-self._joint.log_p(codes) if codes else np.zeros(log_p.shape[1]))
+        return tuple(answers)
+
+
+def _decide(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
+    """Return the label decided for (N,), or the most probable one if the rule decides nothing."""
+    if rule is None or not rule.decides:
+        return most_probable(log_p)
+    return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
+
+
+def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.bool_]:
+    """Return for each row whether the value is missing; an absent column is missing in every row."""
+    column = columns.attributes.get(attribute.name)
+    if column is None:
+        return np.ones(rows.stop - rows.start, np.bool_)
+    if isinstance(column, CategoricalColumn):
+        return np.asarray(column.codes[rows] == MISSING)
+    values: NDArray[Any] = column.values[rows]  # type: ignore[union-attr]
+    return np.asarray(np.isnan(values)) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+
+
+def _changed_codes(
+    changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
+) -> list[tuple[int, int]]:
+    """Return the position and the code of each column that is set; UsageError for one that cannot be."""
+    names = [attribute.name for attribute in attributes]
+    codes: dict[int, int] = {}
+    for name, text in changes:
+        position = _position(name, names, schema)
+        if position in codes:
+            raise UsageError(f"the column {name!r} is set twice", hint="say --set once a column")
+        attribute, value = attributes[position], text.strip()
+        if not value:
+            codes[position] = attribute.n_values  # the missing level, or the code "unknown" without one
+        elif isinstance(attribute, NumericAttribute):
+            comma = isinstance(attribute.form, NumberForm) and attribute.form.decimal == ","
+            number = parse_decimal(value.replace(",", ".") if comma else value)
+            if number is None:
+                raise UsageError(f"{value!r} is no number, and {attribute.name!r} is numeric")
+            codes[position] = int(np.searchsorted(attribute.cuts, number, side="left"))
+        else:
+            code = attribute.code_of.get(value)
+            if code is None:
+                more = ", ..." if len(attribute.levels) > _LISTED_LEVELS else ""
+                known = ", ".join(attribute.levels[:_LISTED_LEVELS]) + more
+                raise UsageError(f"{attribute.name!r} has no value {value!r}", hint=f"it has {known}")
+            codes[position] = code
+    return list(codes.items())
+
+
+def _position(name: str, names: Sequence[str], schema: Schema) -> int:
+    """Return the position of a column that the model uses; UsageError for any other name."""
+    if name in names:
+        return names.index(name)
+    if name == schema.class_name:
+        raise UsageError(f"{name!r} is the class, which is what the model tells", hint="name an attribute")
+    if any(attribute.name == name for attribute in schema.attributes):
+        raise UsageError(f"the model does not look at {name!r}", hint="it changes no prediction: leave it out")
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    raise UsageError(f"the model has no column {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")

@@ -1,0 +1,118 @@
+"""What every call shares: errors and notes in keywords, and progress bars, here in a notebook with a fake IPython."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import bncli
+from bncli.api import calls
+from bncli.api.calls import error_in_keywords, python_call
+from bncli.errors import BncliError, ModelError, UsageError
+
+ROWS = {"a": [1.5, 2.0, 3.0] * 9, "name": [f"n{i}" for i in range(27)], "class": ["x", "y", "y"] * 9}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a notebook would show one after the other."""
+    pictures: list[str] = []
+
+    def display(picture: str, *, display_id: bool) -> Any:
+        assert display_id
+        pictures.append(picture)
+        return SimpleNamespace(update=pictures.append)
+
+    ipython, module = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    module.HTML, module.display = str, display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(calls, "_REDRAW_SECONDS", 0.0)
+    return pictures
+
+
+def test_a_notebook_shows_a_bar_that_goes_away(shown: list[str]) -> None:
+    with pytest.warns(UserWarning, match="name"):
+        bncli.fit(ROWS, structure="nb", progress=True)
+    assert any("parameters" in picture for picture in shown)
+    assert any('<progress value="' in picture for picture in shown)
+    assert shown[-1] == ""
+
+
+def test_it_goes_away_after_an_error_too(shown: list[str]) -> None:
+    with pytest.raises(BncliError):
+        bncli.fit({"class": ["x", "y"]}, progress=True)
+    assert shown[-1] == ""
+
+
+def test_what_is_told_is_escaped(shown: list[str]) -> None:
+    bar = calls._notebook_bar()
+    assert bar is not None
+    bar.stage("read")
+    bar.progress(1, 2, "<b>")
+    assert shown[-1] == '<progress value="1" max="2"></progress> read &lt;b&gt;'
+
+
+def test_elsewhere_there_is_none_but_warnings(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(UserWarning, match="name"):
+        bncli.fit(ROWS, structure="nb", param="map", progress=True)
+    assert capfd.readouterr() == ("", "")
+    with pytest.warns(UserWarning, match="name"):
+        bncli.fit(ROWS, structure="nb", param="map", progress=False)
+
+
+def test_what_it_cannot_be() -> None:
+    with pytest.raises(UsageError, match="progress is a str, and should be True or a function"):
+        bncli.fit(ROWS, progress="bar")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("command", "python"),
+    [
+        ("--categorical NAME keeps one", "categorical=NAME keeps one"),
+        ("use --param discriminative, or --init zero", "use param='discriminative', or init='zero'"),
+        ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
+        ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
+        ("--class names the column", "class_= names the column"),
+        ("--drop-unlabelled", "drop_unlabelled="),
+        ("--ignore 'a b'", "ignore='a b'"),
+        ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
+        ("is the delimiter right? --delimiter", "is the delimiter right? delimiter="),
+        ("--on-bad-row skip leaves it out", "on_bad_row='skip' leaves it out"),
+        ("leave it out: --keep-all", ""),
+        ("well-known words -- and more", "well-known words -- and more"),
+        ("Invalid value for '--penalty': '-1' is none", "Invalid value for penalty=: '-1' is none"),
+        ("the column '--ignore' is there", "the column '--ignore' is there"),
+    ],
+)
+def test_hints(command: str, python: str) -> None:
+    assert error_in_keywords(BncliError("something", hint=command)).hint == python
+
+
+def test_the_kind_and_the_place_stay() -> None:
+    error = error_in_keywords(ModelError("--k is wrong", where="the table row 2", hint="leave --k out"))
+    assert type(error) is ModelError
+    assert str(error) == "k= is wrong, the table row 2; leave k= out"
+    with pytest.raises(UsageError, match=r"^seed=3 is it$"), python_call():
+        raise UsageError("--seed 3 is it")
+
+
+def test_notes_too() -> None:
+    codes = {"a": [1, 2, 3] * 9, "class": ["x", "y", "y"] * 9}
+    with pytest.warns(UserWarning, match="if they are codes: categorical=NAME"):
+        bncli.fit(codes, structure="nb", param="map")
+
+
+def test_from_the_doors() -> None:
+    rows = {"a": [1, 2] * 9, "class": ["x", None] * 9}
+    with pytest.raises(BncliError, match=r"the class is missing in 9 rows, the table.*drop_unlabelled="):
+        bncli.fit(rows)
+    with pytest.raises(UsageError, match="k= has no effect"):
+        bncli.evaluate(rows, structure="nb", k=2)
+    with pytest.raises(BncliError) as raised:
+        bncli.fit({"class": ["x", "y"]})
+    assert "--" not in str(raised.value)
