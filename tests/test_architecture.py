@@ -31,7 +31,7 @@ FLOORS = (
     ("files.paths",),
     ("engine.evaluation",),
     ("engine.learn",),
-    ("engine.coding",),
+    ("engine.training_data",),
     ("engine.ensembles",),
     ("engine.structure_learners", "engine.parameter_learners"),
     ("engine.prediction", "engine.parameters"),

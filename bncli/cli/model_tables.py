@@ -108,8 +108,8 @@ def restarts_text(restarts: Restarts) -> str:
     """Return how many starts there were, how far apart they ended, and which one is kept."""
     what = "held-out likelihoods" if restarts.held_out else "objectives"
     n = len(restarts.objectives) - 1
-    which = f"random start {restarts.kept}" if restarts.kept else "the usual start"
-    ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.best:.7g} nats"
+    which = f"random start {restarts.best_start}" if restarts.best_start else "the usual start"
+    ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
     return f"{which} kept of the usual one and {n:,} random: {ends}"
 
 

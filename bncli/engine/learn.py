@@ -1,42 +1,30 @@
-"""From columns to a model: cut and encode, structure, parameters. Read this file first.
+"""Learn a model from a table. Read this file first.
 
-    columns --cutting--> schema and coded rows --counts--> structure --> (penalty) --> parameters --> Model
+    columns -> cut points, schema, coded rows -> structure -> penalty -> parameters -> Model
 
-Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
-
-What speaks against a model that has just been learnt: no attribute used, nothing gained, more numbers than rows.
-
-Each doubt is one line for whoever learns: what is wrong, of which column, and what to do. It is told as a warning.
-
-Conventions. More parameters than rows are usual with many attributes or classes, and harmless where a penalty holds
-them down. They are a doubt where one column of more than MANY values makes most of them, and where they are more than
-FAR times the rows without a penalty. An ensemble chose its tables by rows held out, and is only judged by these. A
-held-out loss within a share NOISE of that of the class frequencies is no gain.
+`learn` takes these steps, and `learn_from_counts` those that follow the coded rows. A method is looked up by the word
+that the user types: `--structure tan` is `structure_learners/tan.py`.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
-from bncli.catalogue.choices import Choice, Method
-from bncli.engine.coding import coded
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
-from bncli.engine.data.columns import Columns, Origin
-from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.columns import Columns
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.arc_cv import choose_arcs, loss_of, naive_bayes_loss
 from bncli.engine.parameters.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
-from bncli.engine.parameters.optimization import OptimizerSettings, Space
+from bncli.engine.parameters.optimization import OptimizerSettings
 from bncli.engine.parameters.penalty_cv import (
     HeldOutFold,
     folds_with_own_cuts,
@@ -52,21 +40,26 @@ from bncli.engine.prediction.held_out_rows import learn_with_rule
 from bncli.engine.prediction.monitoring import plain_frequencies
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
+from bncli.engine.training_data import encode_training_rows
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
 
-MANY = 20
-FAR = 50
-NOISE = 1e-3
+SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
+"""Structure searches that are too slow to be repeated in every fold."""
+FEWEST_ITERATIONS = 100
+"""With a lower --max-iterations the optimizer uses all rows from the first iteration on."""
+MANY_VALUES = 20
+"""A column with more values is named in a warning if its tables hold most of the parameters."""
+PARAMETERS_PER_ROW = 50
+"""More parameters per training row than this, without a penalty, give a warning."""
+NEGLIGIBLE_GAIN = 1e-3
+"""A held-out loss lower than that of the class frequencies by at most this share counts as no gain."""
 
 
 @dataclass(frozen=True)
 class SuppliedParts:
-    """What is supplied instead of being learnt; None: it is learnt.
-
-    It is taken as it is, but for a recipe whose `arcs` are to be chosen among those of the structure.
-    """
+    """Parts of a model that a file supplies; None means that they are learned from the rows."""
 
     cuts: Cuts | None = None
     structure: NamedStructure | None = None
@@ -74,337 +67,234 @@ class SuppliedParts:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model, and how its parameters were reached.
-
-    `missing` counts the missing values of informative attributes that are marginalized.
-    """
+    """A model, its parameters with the course of their optimization, and the number of marginalized missing values."""
 
     model: Model
     parameters: Parameters
-    missing: int
-
-
-_FOUND_ONCE = ("gbn", "kikuchi", "auto")
-CAPPED = 100
-"""Who allows fewer iterations asks for those of a path, and not for the optimum."""
+    n_missing: int
 
 
 def learn(
     columns: Columns,
     recipe: Recipe,
     *,
-    given: SuppliedParts = SuppliedParts(),
-    reading: ReadingRules = ReadingRules(),
+    supplied: SuppliedParts = SuppliedParts(),
+    reading_rules: ReadingRules = ReadingRules(),
     run: Run = Run(),
 ) -> FittedModel:
-    """Learn a model from labelled rows; where cuts or a structure are given, the recipe names what made them.
+    """Learn a model from labelled rows.
 
-    What speaks against the model is told as warnings. Raises BncliError where there are no rows to learn from, or
-    where the network would take more than `run.memory`.
+    Supplied cuts and a supplied structure are used as they are, except that `recipe.arcs` may choose among the arcs of
+    the structure. `reading_rules` are stored in the schema. Problems of the model are reported as warnings to
+    `run.watch`.
+
+    Raises BncliError if there are no rows to learn from, if the recipe marginalizes missing values with parameters that
+    are not probabilities, or if the network would need more than `run.memory`.
     """
-    # Only where parameters are the probabilities of a network can anything be marginalized.
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
         what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
-    rows = [columns]  # popped, so that nothing holds the table here
+    # The list holds the only reference to the table, so that the table can be freed once its rows are coded.
+    table = [columns]
     del columns
-    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
-    if wanted == DecisionOptions():
-        return _weighted(rows, recipe, given, reading, run)
-
-    def fit(some: Columns, watch: Watch) -> FittedModel:
-        return _weighted([some], recipe, given, reading, run._replace(watch=watch))
-
-    learnt, rule = learn_with_rule(rows.pop(), wanted, fit, seed=recipe.seed or 0, watch=run.watch)
-    return replace(learnt, model=replace(learnt.model, rule=rule))
-
-
-def _weighted(
-    rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
-) -> FittedModel:
-    """Return what is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
-    class_weights = parse_class_weights(recipe.class_weights, rows[0])
-    if class_weights is None:
-        return _calibrated(rows, recipe, given, reading, run)
-    columns = rows.pop()
-    learnt = _calibrated([apply_class_weights(columns, class_weights)], recipe, given, reading, run)
-    plain, weights = plain_frequencies(learnt.model, columns), tuple(class_weights.tolist())
-    return replace(learnt, model=replace(learnt.model, class_weights=weights, plain_frequencies=plain))
-
-
-def _calibrated(
-    rows: list[Columns], recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run
-) -> FittedModel:
-    """Return the model learned from the only table of the list, calibrated on held-out rows if requested."""
-    if recipe.calibrate is None:
-        return _learn(rows.pop(), recipe, given, reading, run)
-    # they load scipy.optimize, which takes longer than a small fit
-    from bncli.engine.calibration import refuse_directed
-    from bncli.engine.prediction.held_out_rows import calibrated_out_of_fold
-
-    columns = rows.pop()
-    if columns.label is not None and (recipe.increasing or recipe.decreasing):
-        refuse_directed(recipe.calibrate, len(columns.label.levels))
-    learnt = _learn(columns, recipe, given, reading, run)
-    quiet = run._replace(watch=silent, place=None)
-
-    def fit(some: Columns) -> Model:
-        return _learn(some, recipe, given, reading, quiet).model
-
-    return replace(learnt, model=calibrated_out_of_fold(learnt.model, columns, fit, run.watch))
-
-
-def _learn(columns: Columns, recipe: Recipe, given: SuppliedParts, reading: ReadingRules, run: Run) -> FittedModel:
-    sampled = _sampled_rows(columns, given.cuts)
-    if recipe.param == "auto":
-        from bncli.engine.ensembles.auto import learn_auto  # many modules that no other method needs
-
-        model, parameters = learn_auto(columns, recipe, reading, run)
-        return _add_warnings(FittedModel(_recorded(model, sampled), parameters, missing=0), run.watch)
-    data = coded(columns, recipe, given.cuts, reading, run)
-    data = data if run.place is None else run.place(data)
-    sample = _sample(columns, recipe, given.cuts)
-    del columns  # codes, and the rows that folds are made of, are all that is needed from here
-    counts = Counts(data)
-    run.watch(Stage("structure"))
-    structure = (
-        learn_structure(counts, recipe, run) if given.structure is None else _supplied_structure(given, counts, recipe)
+    options = _decision_options(recipe)
+    if options == DecisionOptions():
+        return _learn_calibrated(table, recipe, supplied, reading_rules, run)
+    fitted, rule = learn_with_rule(
+        table.pop(),
+        options,
+        lambda rows, watch: _learn_calibrated([rows], recipe, supplied, reading_rules, run._replace(watch=watch)),
+        seed=recipe.seed or 0,
+        watch=run.watch,
     )
-    refuse_large(structure, data.schema, recipe, run.memory)
-    folds = _folds(data, sample, structure, recipe, reading, run)
-    del sample
-    if folds or recipe.penalty == "cv":
-        structure, penalty = _choose(counts, structure, folds, recipe, run)
+    return replace(fitted, model=replace(fitted.model, rule=rule))
+
+
+def _decision_options(recipe: Recipe) -> DecisionOptions:
+    return DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
+
+
+def _learn_calibrated(
+    table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+) -> FittedModel:
+    """Take the only table out of the list; learn with class weights and calibrate, as far as the recipe says so."""
+    class_weights = parse_class_weights(recipe.class_weights, table[0])
+    if class_weights is None and recipe.calibrate is None:
+        return _learn(table.pop(), recipe, supplied, reading_rules, run)
+    unweighted = table.pop()
+    columns = unweighted if class_weights is None else apply_class_weights(unweighted, class_weights)
+    if recipe.calibrate is None:
+        fitted = _learn(columns, recipe, supplied, reading_rules, run)
     else:
-        penalty = None
-    return _fitted_parameters(counts, structure, recipe, penalty, sampled, run.watch)
+        # These modules load scipy.optimize, which takes longer than a small fit.
+        from bncli.engine.calibration import refuse_directed
+        from bncli.engine.prediction.held_out_rows import calibrated_out_of_fold
+
+        if columns.label is not None and (recipe.increasing or recipe.decreasing):
+            refuse_directed(recipe.calibrate, len(columns.label.levels))
+        fitted = _learn(columns, recipe, supplied, reading_rules, run)
+        quiet = run._replace(watch=silent, place=None)
+        model = calibrated_out_of_fold(
+            fitted.model,
+            columns,
+            lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
+            run.watch,
+        )
+        fitted = replace(fitted, model=model)
+    if class_weights is not None:
+        frequencies = plain_frequencies(fitted.model, unweighted)
+        weights = tuple(class_weights.tolist())
+        fitted = replace(fitted, model=replace(fitted.model, class_weights=weights, plain_frequencies=frequencies))
+    return fitted
 
 
-def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
-    """Of how many rows the cuts are, where these are not all."""
-    if cuts is not None:
-        return cuts.sampled_rows
-    return None if columns.origin is None else columns.origin.sampled_rows
+def _learn(
+    columns: Columns, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+) -> FittedModel:
+    """Learn schema, structure, penalty and parameters."""
+    if supplied.cuts is not None:
+        sampled_rows = supplied.cuts.sampled_rows
+    else:
+        sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
+    if recipe.param == "auto":
+        from bncli.engine.ensembles.auto import learn_auto  # loads many modules that no other method needs
 
-
-def _add_warnings(learnt: FittedModel, watch: Watch) -> FittedModel:
-    check_directions(learnt.model)
-    for doubt in warnings_about(learnt.model, learnt.parameters):
-        watch(Note(doubt, warning=True))
-    return learnt
-
-
-def _recorded(model: Model, sampled: int | None) -> Model:
-    """Return the model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
-    recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
-    return replace(model, recipe=recipe, sampled_rows=sampled)
-
-
-def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
-    """Return the rows that folds are made of, as they were read.
-
-    None where none are wanted, or where there are only codes.
-    """
-    if not _holds_out(recipe) or not (cuts is None or cuts.method in DISCRETIZERS.words):
-        return None
+        return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
+    data = encode_training_rows(columns, recipe, supplied.cuts, reading_rules, run)
+    data = data if run.place is None else run.place(data)
     seed = recipe.seed or 0
-    return sample_of(columns, seed) if columns.origin is None else _drawn(columns.origin, seed)
+    # Held-out rows choose the penalty, the arcs, or both. Every fold is cut anew if the raw rows are at hand: then a
+    # sample of them is kept.
+    holds_out = "cv" in (recipe.penalty, recipe.arcs)
+    sample = None
+    if holds_out and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
+        sample = columns if columns.origin is None else columns.origin.drawn(seed)
+        if sample is not None and (columns.origin is None or columns.origin.seed is None):
+            sample = sample_of(sample, seed)
+    del columns
+    counts = Counts(data)
+    structure = _structure(counts, recipe, supplied, run)
+    folds: list[HeldOutFold] = []
+    if holds_out:
+        run.watch(Stage("penalty"))
+        if sample is None or not isinstance(structure, Dag):
+            folds = held_out_folds(data, seed)
+        else:
+            quiet = run._replace(watch=silent)
+            folds = folds_with_own_cuts(
+                sample, lambda rows: encode_training_rows(rows, recipe, None, reading_rules, quiet), seed
+            )
+    del sample
+    penalty = None
+    if folds or recipe.penalty == "cv":
+        structure, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, run)
+    return _fit_parameters(counts, structure, recipe, penalty, sampled_rows, run.watch)
 
 
-def _drawn(origin: Origin, seed: int) -> Columns | None:
-    rows = origin.drawn(seed)
-    return rows if rows is None or origin.seed is not None else sample_of(rows, seed)
+def learn_from_counts(
+    tables: StoredTables, recipe: Recipe, *, supplied: SuppliedParts = SuppliedParts(), run: Run = Run()
+) -> FittedModel:
+    """Learn from stored contingency tables the model that `learn` would learn from their rows.
 
-
-def _supplied_structure(given: SuppliedParts, counts: Counts, recipe: Recipe) -> Structure:
-    """Return the structure that was given.
-
-    Regions that no search on these rows finds are handwork, whatever they began as.
+    Raises BncliError if the tables do not hold what the structure needs, or if the recipe needs the rows themselves.
     """
-    assert given.structure is not None
-    structure = given.structure.resolve(counts.schema)
-    if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
-        return structure
-    found = learn_structure(counts, recipe)
-    same = isinstance(found, Regions) and found.regions == structure.regions and found.binnings == structure.binnings
-    return structure if same else replace(structure, method="file")
+    counts = Counts(tables)
+    structure = _structure(counts, recipe, supplied, run)
+    sampled_rows = None if supplied.cuts is None else supplied.cuts.sampled_rows
+    fitted = _fit_parameters(counts, structure, recipe, None, sampled_rows, run.watch)
+    rule = rule_of(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
+    return replace(fitted, model=replace(fitted.model, rule=rule))
 
 
-def _folds(
-    data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: ReadingRules, run: Run
-) -> list[HeldOutFold]:
-    """Return the folds by whose held-out rows penalty and arcs are chosen; none where neither is to be chosen."""
-    if not _holds_out(recipe):
-        return []
-    run.watch(Stage("penalty"))
-    seed = recipe.seed or 0
-    if sample is None or not isinstance(structure, Dag):
-        return held_out_folds(data, seed)
-    quiet = run._replace(watch=silent)
-    return folds_with_own_cuts(sample, lambda columns: coded(columns, recipe, None, reading, quiet), seed)
+def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run) -> Structure:
+    """Return the supplied structure or learn one; raise BncliError if its tables would exceed `run.memory`."""
+    run.watch(Stage("structure"))
+    if supplied.structure is None:
+        structure = learn_structure(counts, recipe, run)
+    else:
+        structure = supplied.structure.resolve(counts.schema)
+        if isinstance(structure, Regions) and structure.method == "interactions" and recipe.penalty == "cv":
+            # Regions that a search on these rows does not find were edited: no fold may search for its own.
+            found = learn_structure(counts, recipe)
+            is_same = isinstance(found, Regions) and (found.regions, found.binnings) == (
+                structure.regions,
+                structure.binnings,
+            )
+            structure = structure if is_same else replace(structure, method="file")
+    refuse_large(structure, counts.schema, recipe, run.memory)
+    return structure
 
 
-def _holds_out(recipe: Recipe) -> bool:
-    """Return whether held-out rows are to choose the penalty or the arcs."""
-    return "cv" in (recipe.penalty, recipe.arcs)
+def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
+    """Learn the structure by the recipe's method; raise BncliError if the search would exceed `run.memory`."""
+    refuse_wide(counts.schema, recipe, run.memory)
+    options = recipe.options(STRUCTURES.method(recipe.structure))
+    if options.get("max_seconds") is not None:
+        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
+    structure: Structure = STRUCTURES.load(recipe.structure, "learn")(counts, watch=run.watch, **options)
+    return structure
 
 
-def _choose(
+def _choose_penalty_and_arcs(
     counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
 ) -> tuple[Structure, ChosenPenalty]:
-    """Return the structure with the arcs, and the penalty, that held-out rows prefer, as far as the recipe asks.
+    """Return the structure, with the arcs that held-out rows prefer if they choose, and the penalty chosen or fixed.
 
-    A structure that keeps all its arcs is compared with naive Bayes on the same rows where `run.advise` asks for it.
+    A structure that keeps all its arcs is compared with naive Bayes on the same rows if `run.advise` is set.
     """
-    method = _method(PARAMETERS, recipe.param)
-    space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
-    search = _search(structure, recipe, run)
+    method = PARAMETERS.method(recipe.param)
+    assert method is not None
+    parameter_space = partial(PARAMETERS.load(recipe.param, "space"), **recipe.options(method))
+    search = partial(_structure_in_fold, structure=structure, recipe=recipe, run=run)
     path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
     if recipe.penalty == "cv":
         path = partial(path, shrink=not method.probabilities)
     else:
         path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
-        return choose_arcs(counts, structure, search, space, folds=folds, path=path)
-
-    def space_of(counts: Counts) -> Space:
-        return space(counts, search(counts))  # type: ignore[no-any-return]
-
-    chosen = path(folds, space_of)
+        return choose_arcs(counts, structure, search, parameter_space, folds=folds, path=path)
+    chosen = path(folds, lambda counts: parameter_space(counts, search(counts)))
     if run.advise and run.watch is not silent and folds and isinstance(structure, Dag) and structure.n_arcs:
-        alone = naive_bayes_loss(search, space, folds=folds, path=path, near=chosen.penalty)
-        best = loss_of(chosen)
-        if alone < best:
-            told = f"log-loss {alone:.4g} of held-out rows, {best:.4g} with all {structure.n_arcs:,} arcs of"
-            told = f"naive Bayes predicts better here: {told} {structure.method}; --arcs cv lets held-out rows choose"
-            run.watch(Note(told))
+        without_arcs = naive_bayes_loss(search, parameter_space, folds=folds, path=path, near=chosen.penalty)
+        with_arcs = loss_of(chosen)
+        if without_arcs < with_arcs:
+            losses = f"log-loss {without_arcs:.4g} of held-out rows, {with_arcs:.4g} with all {structure.n_arcs:,} arcs"
+            what = f"naive Bayes predicts better here: {losses} of {structure.method}"
+            run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
     return structure, chosen
 
 
-def _method(choice: Choice, word: str) -> Method:
-    method = choice.method(word)
-    assert method is not None, f"{choice.flag} {word}"
-    return method
+def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> Any:
+    """Return the structure for the training rows of a fold: searched for again, unless it was edited or is too slow.
 
-
-def _module(choice: Choice, word: str) -> Any:
-    return importlib.import_module(choice.module_of(word))
-
-
-def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
-    """Return how the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long.
-
-    Regions are found anew where they have cuts of their own, which follow the rows closely.
+    Regions are searched for again only if they have cuts of their own, which follow the rows closely.
     """
-    uncut = isinstance(structure, Regions) and not any(any(one) for one in structure.binnings)
-    if structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words or uncut:
-        return lambda _: structure
-    return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
+    has_own_cuts = not isinstance(structure, Regions) or any(map(any, structure.binnings))
+    if structure.method in SEARCHED_ONCE or structure.method not in STRUCTURES.words or not has_own_cuts:
+        return structure
+    return learn_structure(counts, recipe, run._replace(watch=silent))
 
 
-def _fitted_parameters(
+def _fit_parameters(
     counts: Counts,
     structure: Structure,
     recipe: Recipe,
     penalty: ChosenPenalty | None,
-    sampled: int | None,
+    sampled_rows: int | None,
     watch: Watch,
 ) -> FittedModel:
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
-    found, n_rows = parameters.predictor, counts.source.n_rows
-    model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
-    return _add_warnings(FittedModel(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
-
-
-def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
-    """Yield every doubt in a line, the gravest first."""
-    if not model.attributes:
-        yield _uses_nothing(model)
-    elif parameters.held_out is not None and gains_nothing(parameters.held_out):
-        yield _gains_nothing(model, parameters.held_out)
-    if model.attributes and not isinstance(model.predictor, Ensemble) and parameters.n_parameters > model.n_rows:
-        yield from _exceed(model, parameters.n_parameters)
-
-
-def _uses_nothing(model: Model) -> str:
-    schema = model.schema
-    n = len(schema.attributes)
-    which = "the only attribute" if n == 1 else f"any of the {n:,} attributes"
-    what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
-    if any(a.informative for a in schema.attributes):
-        return f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
-    uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
-    cut = (
-        "--discretize equal-frequency cuts numbers all the same; " if uncut and model.recipe.discretize == "mdl" else ""
+    model = Model(
+        counts.schema,
+        structure,
+        parameters.predictor,
+        recipe,
+        counts.source.n_rows,
+        __version__,
+        penalty,
+        parameters.restarts,
     )
-    return f"{what}; {cut}is it the class that you mean (--class)?"
-
-
-def _gains_nothing(model: Model, held_out: HeldOutLoss) -> str:
-    losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
-    other = "" if isinstance(model.predictor, Ensemble) else "try --structure auto, or "
-    return (
-        f"on rows held out the model is no better than the class frequencies alone ({losses}); "
-        f"{other}look for attributes that tell more about {model.schema.class_name!r}"
-    )
-
-
-def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
-    """Name the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
-    families, schema = model.predictor.families, model.schema
-    cells = [0] * len(schema.attributes)
-    for family in families:  # not attribute by attribute: there may be very many
-        for i in family.attributes:
-            cells[i] += family.n_cells
-    most = max(range(len(cells)), key=cells.__getitem__)
-    share = cells[most] / sum(family.n_cells for family in families)
-    what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
-    nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
-    is_category = isinstance(schema.attributes[most], CategoricalAttribute)
-    if is_category and schema.cardinalities[most] > MANY and 2 * share > 1:
-        name, n_values = schema.attributes[most].name, schema.cardinalities[most]
-        advice = f"leave it out (--ignore {name!r}){',' if nb else ' or'} pool its values (--group-levels){nb}"
-        yield f"{what}: {100 * share:.0f} % of them are about {name!r} and its {n_values:,} values; {advice}"
-    elif n_parameters > FAR * model.n_rows and not model.penalty:
-        largest = max(families, key=lambda f: f.n_cells).attributes
-        names = ", ".join(repr(schema.attributes[i].name) for i in largest)
-        held_down = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
-        yield f"{what}, and no penalty: the largest table is over {names}; learn with {held_down}{nb}"
-
-
-def gains_nothing(held_out: HeldOutLoss) -> bool:
-    """Return whether the class frequencies do as well."""
-    return held_out.log_loss >= held_out.base_log_loss * (1 - NOISE)
-
-
-def learn_from_counts(
-    tables: StoredTables, recipe: Recipe, *, given: SuppliedParts = SuppliedParts(), run: Run = Run()
-) -> FittedModel:
-    """Return the model that `learn` makes of the rows behind these tables, under the same recipe and structure.
-
-    Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
-    """
-    counts = Counts(tables)
-    run.watch(Stage("structure"))
-    structure = (
-        learn_structure(counts, recipe, run) if given.structure is None else _supplied_structure(given, counts, recipe)
-    )
-    refuse_large(structure, tables.schema, recipe, run.memory)
-    sampled = None if given.cuts is None else given.cuts.sampled_rows
-    learnt = _fitted_parameters(counts, structure, recipe, None, sampled, run.watch)
-    wanted = DecisionOptions(*(getattr(recipe, key) for key in DECISION_KEYS))
-    rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
-    return replace(learnt, model=replace(learnt.model, rule=rule))
-
-
-def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
-    """Return the structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
-    refuse_wide(counts.schema, recipe, run.memory)
-    method = _method(STRUCTURES, recipe.structure)
-    options = recipe.options(method)
-    if options.get("max_seconds") is not None:
-        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
-    return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
+    return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, watch)
 
 
 def learn_parameters(
@@ -415,20 +305,32 @@ def learn_parameters(
     *,
     chosen: ChosenPenalty | None = None,
 ) -> Parameters:
-    """Return the parameters that the recipe asks for; `chosen` is the penalty where that is `cv`."""
-    method, module = _method(PARAMETERS, recipe.param), _module(PARAMETERS, recipe.param)
+    """Learn the parameters by the recipe's method; `chosen` is the penalty if held-out rows chose it."""
     watch(Stage("parameters"))
-    settings: dict[str, Any] = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
-    if recipe.optimizer is None and recipe.restarts:
+    settings: dict[str, Any] = {}
+    if recipe.optimizer is not None:
+        settings["settings"] = _optimizer_settings(recipe, chosen)
+    elif recipe.restarts:
         settings["starts"] = Starts(recipe.restarts, recipe.seed)
-    parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
-    if chosen is not None and chosen.shrinkage is not None:
+    options = recipe.options(PARAMETERS.method(recipe.param))
+    parameters: Parameters = PARAMETERS.load(recipe.param, "learn")(
+        counts, structure, watch=watch, **options, **settings
+    )
+    if chosen is None:
+        return parameters
+    if chosen.shrinkage is not None:
         parameters = shrink_parameters(parameters, counts, chosen.shrinkage)
-    return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
+    base = None if chosen.log_loss is None else held_out_base(counts.data, recipe.seed or 0)
+    held_out = None if chosen.log_loss is None or base is None else HeldOutLoss(chosen.log_loss, base)
+    return replace(parameters, penalty_cv=chosen, held_out=held_out)
 
 
-def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
-    """Return how to optimize; what parameters with an optimizer have no use for is left at zero."""
+def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
+    options = recipe.options(OPTIMIZERS.method(recipe.optimizer))
+    early_stop, restarts = recipe.early_stop or "none", recipe.restarts or 0
+    # Samples of the rows lead to the optimum faster, but along another path: only if nothing depends on the path.
+    is_default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
+    wants_path = restarts or early_stop != "none" or (recipe.max_iterations or 0) < FEWEST_ITERATIONS
     return OptimizerSettings(
         init=str(recipe.init),
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,
@@ -436,25 +338,81 @@ def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings
         optimizer=recipe.optimizer,
         tolerance=recipe.tolerance,
         max_iterations=recipe.max_iterations,
-        early_stop=recipe.early_stop or "none",
+        early_stop=early_stop,
         seed=recipe.seed or 0,
-        restarts=recipe.restarts or 0,
-        options=recipe.options(_method(OPTIMIZERS, recipe.optimizer)),
-        growth=Growth() if _grows(recipe) else None,
+        restarts=restarts,
+        options=options,
+        growth=Growth() if is_default and not wants_path else None,
     )
 
 
-def _grows(recipe: Recipe) -> bool:
-    """Whether the optimum alone is asked for, by the default method, and not a path that other options tell of."""
-    options = recipe.options(_method(OPTIMIZERS, recipe.optimizer))
-    default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
-    paths = recipe.restarts or (recipe.early_stop or "none") != "none"
-    return default and not paths and (recipe.max_iterations or 0) >= CAPPED
+def _complete(
+    model: Model, parameters: Parameters, n_missing: int, sampled_rows: int | None, watch: Watch
+) -> FittedModel:
+    """Complete the record of a new model, check its directions, and report warnings about it."""
+    # How rare levels are pooled is recorded only if some were.
+    recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
+    model = replace(model, recipe=recipe, sampled_rows=sampled_rows)
+    check_directions(model)
+    for warning in warnings_about(model, parameters):
+        watch(Note(warning, warning=True))
+    return FittedModel(model, parameters, n_missing)
 
 
-def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOutLoss | None:
-    """Return what the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
-    if chosen is None or chosen.log_loss is None:
-        return None
-    base = held_out_base(counts.data, recipe.seed or 0)
-    return None if base is None else HeldOutLoss(chosen.log_loss, base)
+def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
+    """Yield a sentence per problem of a fitted model, the worst first.
+
+    A model that uses no attribute, or that is no better than the class frequencies on held-out rows, is worth nothing.
+    More parameters than rows are usual with many attributes or classes and do no harm if a penalty keeps them small, so
+    `_warn_of_parameters` reports only two kinds of cases. An ensemble has chosen its tables by held-out rows and is
+    judged by these alone.
+    """
+    schema, is_ensemble, held_out = model.schema, isinstance(model.predictor, Ensemble), parameters.held_out
+    if not model.attributes:
+        n = len(schema.attributes)
+        which = "the only attribute" if n == 1 else f"any of the {n:,} attributes"
+        what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
+        is_uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
+        if any(a.informative for a in schema.attributes):
+            yield f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
+        elif is_uncut and model.recipe.discretize == "mdl":
+            cut = "--discretize equal-frequency cuts numbers all the same"
+            yield f"{what}; {cut}; is it the class that you mean (--class)?"
+        else:
+            yield f"{what}; is it the class that you mean (--class)?"
+        return
+    if held_out is not None and held_out.log_loss >= held_out.base_log_loss * (1 - NEGLIGIBLE_GAIN):
+        losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
+        other = "" if is_ensemble else "try --structure auto, or "
+        yield (
+            f"on rows held out the model is no better than the class frequencies alone ({losses}); "
+            f"{other}look for attributes that tell more about {schema.class_name!r}"
+        )
+    if not is_ensemble and parameters.n_parameters > model.n_rows:
+        yield from _warn_of_parameters(model, parameters.n_parameters)
+
+
+def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
+    """Yield a warning if one column of many values makes most parameters, or if there are far too many and no penalty.
+
+    The column is the one whose families have the most cells, the first of equal ones.
+    """
+    families, schema = model.predictor.families, model.schema
+    n_cells = [0] * len(schema.attributes)
+    for family in families:  # family by family, since there may be very many attributes
+        for i in family.attributes:
+            n_cells[i] += family.n_cells
+    largest = max(range(len(n_cells)), key=n_cells.__getitem__)
+    share = n_cells[largest] / sum(family.n_cells for family in families)
+    what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
+    naive_bayes = "" if model.recipe.structure == "nb" else " or learn --structure nb"
+    attribute, n_values = schema.attributes[largest], schema.cardinalities[largest]
+    if isinstance(attribute, CategoricalAttribute) and n_values > MANY_VALUES and 2 * share > 1:
+        leave_out = f"leave it out (--ignore {attribute.name!r}){',' if naive_bayes else ' or'}"
+        advice = f"{leave_out} pool its values (--group-levels){naive_bayes}"
+        yield f"{what}: {100 * share:.0f} % of them are about {attribute.name!r} and its {n_values:,} values; {advice}"
+    elif n_parameters > PARAMETERS_PER_ROW * model.n_rows and not model.penalty:
+        largest_family = max(families, key=lambda family: family.n_cells).attributes
+        names = ", ".join(repr(schema.attributes[i].name) for i in largest_family)
+        penalised = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
+        yield f"{what}, and no penalty: the largest table is over {names}; learn with {penalised}{naive_bayes}"

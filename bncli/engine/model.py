@@ -1,19 +1,16 @@
-"""What learning ends in: predictors of three kinds, and the record that a model file holds.
+"""Models: what a model file holds, and the records of which it is made.
 
-A predictor yields P(y | x): the sum of one table entry a family (`Tables`), an average over the models of a search for
-regions (`Path`), or models of several kinds together (`Ensemble`). What a predictor is asked for by its kind is told by
-the attributes and methods that the three have in common, and beyond this room by functions that dispatch on the kind:
-`engine/prediction` compiles it for scoring, `engine/explanation` makes it a mixture, `files/predictors` stores it.
+A `Model` predicts P(y | x) by one of three kinds of predictor:
 
-A penalty that rows held out have chosen, and what they told on the way.
+    Tables      scores that are sums of table entries, one entry per family
+    Path        an average over the models of a search for regions
+    Ensemble    a weighted pool of several sums of tables
 
-What a model records of how to decide: costs, a threshold, when to abstain, prediction sets. Never its probabilities.
+Other modules dispatch on the class: `engine/prediction` compiles predictors for scoring and explains them,
+`files/artifacts/predictors.py` stores them.
 
-All of it is read by `engine/decisions`, which has the formulas.
-
-How probable training rows are to the network learnt from them: ln P(x), beside which new rows are looked at.
-
-Made-up rows that a model carries, with what it said of them when it was made (`prediction.verification`).
+The other records say how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`) and what a
+model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`).
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -33,419 +30,19 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.recipe import Recipe
 
 
-class TriedPenalty(NamedTuple):
-    """A penalty lambda, and the log-loss a row, in nats, of rows that were held out."""
-
-    penalty: float
-    log_loss: float
-
-
-class TriedArcs(NamedTuple):
-    """A choice among the arcs that a search found (`class`, `none`, `supported`, `all`), and how many arcs that leaves.
-
-    `penalty` is the best lambda with them, `log_loss` that of held-out rows there, in nats.
-    """
-
-    arcs: str
-    n_arcs: int
-    penalty: float
-    log_loss: float
-
-
-class Shrinkage(NamedTuple):
-    """How far tables are shrunk towards the class frequencies: the factor that is left of their log-odds, below 1.
-
-    `log_loss` is that of held-out rows then, in nats.
-    """
-
-    factor: float
-    log_loss: float
-
-
-@dataclass(frozen=True)
-class ChosenPenalty:
-    """A penalty that cross-validation chose, and all that were tried, in the order in which they were.
-
-    `arcs` are the choices of arcs that competed on the same rows, if any did; `shrinkage` is what these rows asked for
-    beside the penalty, None for nothing.
-    """
-
-    penalty: float
-    tried: tuple[TriedPenalty, ...]
-    arcs: tuple[TriedArcs, ...] = ()
-    shrinkage: Shrinkage | None = None
-
-    @property
-    def log_loss(self) -> float | None:
-        """That of rows that were held out, as the model is in the end; None where none were."""
-        if self.shrinkage is not None:
-            return self.shrinkage.log_loss
-        return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
-
-
-class HeldOutLoss(NamedTuple):
-    """Mean losses of rows that were held out while something was chosen by them: of the model, and of the base.
-
-    The base is to answer with the class frequencies of the rows learnt from, whatever the row. Nats a row.
-    """
-
-    log_loss: float
-    base_log_loss: float
-
-
-Numbers = tuple[float, ...]
-
-
-class Threshold(NamedTuple):
-    """The second of two labels is decided for from this probability on; `chosen` by what, "" where it was typed."""
-
-    value: float
-    chosen: str = ""
-
-
-class PredictionSets(NamedTuple):
-    """Prediction sets that miss the true label in a share alpha of the rows, or (`by_class`) of the rows of each."""
-
-    alpha: float
-    by_class: bool = False
-
-
-@dataclass(frozen=True)
-class HeldOutScores:
-    """What rows that were held out got for their own label: by label P(y_t | x_t), ascending, and the rows' weights.
-
-    `split`: the model has seen none of these rows; else each was predicted by a model of a fold that had not. Of very
-    many rows a sample is kept.
-    """
-
-    probabilities: tuple[Numbers, ...]
-    weights: tuple[Numbers, ...] | None
-    split: bool
-
-
-@dataclass(frozen=True)
-class DecisionRule:
-    """How to decide; what is None is not asked for. costs[true][decision]."""
-
-    costs: tuple[Numbers, ...] | None = None
-    threshold: Threshold | None = None
-    abstain_below: float | None = None
-    sets: PredictionSets | None = None
-    held_out: HeldOutScores | None = None
-
-    @property
-    def decides(self) -> bool:
-        """Whether a row gets a label, or none, by it; sets alone decide nothing."""
-        return (self.costs, self.threshold, self.abstain_below) != (None, None, None)
-
-
-QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-
-
-class TrainingLogP(NamedTuple):
-    """The mean of ln P(x), in nats, over so many training rows, and what a share of QUANTILES do not exceed."""
-
-    rows: int
-    mean: float
-    quantiles: tuple[float, ...]
-
-    @property
-    def lowest(self) -> float:
-        """That of the first of QUANTILES."""
-        return self.quantiles[0]
-
-
-class SelfTest(NamedTuple):
-    """codes (attributes, rows) of the attributes that the model looks at, as in the schema; P(y | x_t) (K, rows).
-
-    The code of an unknown value is the cardinality of its attribute.
-    """
-
-    codes: Index
-    probabilities: Array
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.probabilities.T)
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The scorer: S[t, y] = bias[y] + sum over families f of weights[f][cell_f(t), y]; P(y | x_t) = softmax_y S[t, y].
-
-    bias (K,), weights[f] (cells of f, K), both float64, natural logs.
-    """
-
-    bias: Array
-    families: tuple[Family, ...]
-    weights: tuple[Array, ...]
-
-    penalty: ClassVar[float | None] = None
-    """It is not the tables that know of it: see `Model.penalty`."""
-
-    @property
-    def leading(self) -> Tables:
-        """The tables of the one model that stands for all: themselves."""
-        return self
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of table entries, the bias included; a column that all classes share counts once."""
-        sizes = (w.size if f.by_class else len(w) for f, w in zip(self.families, self.weights, strict=True))
-        return self.bias.size + sum(sizes)
-
-
-class PathStep(NamedTuple):
-    """One model on a path: what was added, how the counting numbers change, and what the model is worth.
-
-    region: attribute indices, ascending; () in step 0, the class alone. changes: (index of a family of the path, or -1
-    for the class alone; change of its counting number), in that order. Log-likelihood of the classes given the
-    attributes and log posterior in nats; weight is the share in the average over the path.
-    """
-
-    region: tuple[int, ...]
-    changes: tuple[tuple[int, int], ...]
-    df: int
-    log_likelihood: float
-    log_posterior: float
-    weight: float
-
-
-@dataclass(frozen=True)
-class Path:
-    """Models that grow region by region, each region's submodel once: an average of Kikuchi-Bayes classifiers.
-
-        P(y | x_t) = sum over steps s of weight_s softmax_y S_s[t, y],
-        S_s[t, y] = sum over regions R of c_R,s ln P(v_R),    c_R,s = sum of the changes of R in steps 0..s
-
-    class_logs (K,) = ln P(y); logs[f] (cells of f, K) = ln P(v_R), normalised over all cells and classes. No family has
-    a child. Weights sum to 1.
-    """
-
-    class_logs: Array
-    families: tuple[Family, ...]
-    logs: tuple[Array, ...]
-    steps: tuple[PathStep, ...]
-
-    penalty: ClassVar[float | None] = None
-    """Submodels are relative frequencies."""
-
-    @property
-    def leading(self) -> Tables:
-        """The tables of the best step."""
-        return self.tables(self.best)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of table entries, those of the class included."""
-        return self.class_logs.size + sum(logs.size for logs in self.logs)
-
-    @property
-    def best(self) -> int:
-        """The step of the highest posterior, the first of equals."""
-        posteriors = [step.log_posterior for step in self.steps]
-        return posteriors.index(max(posteriors))
-
-    def tables(self, step: int) -> Tables:
-        """Return the model of one step: regions whose counting number is not 0, each submodel times its number."""
-        numbers: dict[int, int] = {}
-        for earlier in self.steps[: step + 1]:
-            for family, change in earlier.changes:
-                numbers[family] = numbers.get(family, 0) + change
-        used = [f for f in range(len(self.families)) if numbers.get(f)]
-        return Tables(
-            numbers.get(-1, 0) * self.class_logs,
-            tuple(self.families[f] for f in used),
-            tuple(numbers[f] * self.logs[f] for f in used),
-        )
-
-
-class Component(NamedTuple):
-    """One of the models of an ensemble: its weight there, its tables, and what it is called."""
-
-    weight: float
-    tables: Tables
-    name: str
-
-
-class TriedCandidate(NamedTuple):
-    """A candidate for an ensemble: best penalty, log-loss of held-out rows there in nats, weight (0: left out).
-
-    `error` is the share of these rows that it classified wrong.
-    """
-
-    name: str
-    penalty: float
-    log_loss: float
-    error: float
-    weight: float
-
-
-class Pool(Enum):
-    """How an ensemble combines what its components say; the value is the word in a model file."""
-
-    LINEAR = "linear"
-    LOGARITHMIC = "logarithmic"
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """A pool of the opinions of its components (Genest & Zidek 1986, Statistical Science 1).
-
-        P(y | x_t) = softmax_y (sum over components m of weight_m S_m[t, y])        logarithmic
-        P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]          linear
-
-    The logarithmic pool is one sum of tables, and its weights sum to whatever fits best; those of the linear one, which
-    models learnt by earlier versions have, sum to 1. The heaviest component comes first; `trials` tells of every
-    candidate, those left out included.
-    """
-
-    components: tuple[Component, ...]
-    trials: tuple[TriedCandidate, ...] = ()
-    pool: Pool = Pool.LINEAR
-
-    @property
-    def penalty(self) -> float | None:
-        """The lambda of the heaviest component."""
-        return max(self.trials, key=lambda trial: trial.weight).penalty if self.trials else None
-
-    @property
-    def leading(self) -> Tables:
-        """The tables of the heaviest component."""
-        return self.components[0].tables
-
-    @cached_property
-    def combined(self) -> Tables:
-        """A logarithmic pool as the one sum of tables that it is; families that components share are added up."""
-        bias = np.sum([weight * tables.bias for weight, tables, _ in self.components], axis=0)
-        sums: dict[Family, Array] = {}
-        for weight, tables, _ in self.components:
-            for family, entries in zip(tables.families, tables.weights, strict=True):
-                sums[family] = weight * entries + sums.get(family, 0.0)
-        return Tables(np.asarray(bias), tuple(sums), tuple(sums.values()))
-
-    @property
-    def families(self) -> tuple[Family, ...]:
-        """Those of all components, one after the other."""
-        return tuple(family for component in self.components for family in component.tables.families)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of table entries of all components."""
-        return sum(component.tables.n_parameters for component in self.components)
-
-
-Predictor = Tables | Path | Ensemble
-
-
-class StoppedBy(Enum):
-    """Why an optimiser stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
-
-    TOLERANCE = "the objective no longer improved by more than the tolerance"
-    GRADIENT = "the gradient vanished"
-    MAX_ITERATIONS = "the cap on iterations was reached before convergence; raise --max-iterations"
-    LINE_SEARCH = "no better point could be found along the search direction"
-    SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"
-    CROSS_TUNING = "more iterations did not help rows that were held out"
-    CLOSED_FORM = "the parameters have a closed form"
-
-    @property
-    def word(self) -> str:
-        return self.name.lower().replace("_", "-")
-
-
-@dataclass(frozen=True)
-class Optimum:
-    """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took.
-
-    An evaluation gives value and gradient; `products` are those with the Hessian.
-    """
-
-    point: Array
-    value: float
-    gradient_norm: float
-    iterations: int
-    evaluations: int
-    stopped_by: StoppedBy
-    products: int = 0
-
-
-SAME_END = 1e-9
-"""Objectives that differ by less than this share are those of one optimum."""
-
-
-class Restarts(NamedTuple):
-    """Where the starts of an optimization ended, the usual one first, then random ones: objectives, to be maximised.
-
-    In nats, the penalty taken off. `held_out`: log-likelihoods of held-out rows, by which early stopping chooses.
-    """
-
-    objectives: tuple[float, ...]
-    held_out: bool = False
-
-    @property
-    def best(self) -> float:
-        """The objective of the start that is kept."""
-        return self.objectives[self.kept]
-
-    @property
-    def kept(self) -> int:
-        """The start of the highest objective; of those that differ by rounding alone the first."""
-        kept = 0
-        for start, objective in enumerate(self.objectives):
-            if objective - self.objectives[kept] > SAME_END * abs(objective):
-                kept = start
-        return kept
-
-    @property
-    def spread(self) -> float:
-        """From the lowest to the highest."""
-        return max(self.objectives) - min(self.objectives)
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What a parameter learner returns; n_parameters are the free ones.
-
-    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `held_out` is None
-    where no row was. `products` are those with the Hessian. With `restarts` all figures are those of the start that is
-    kept.
-    """
-
-    predictor: Predictor
-    n_parameters: int
-    cll_start: float
-    cll: float
-    iterations: int
-    evaluations: int
-    stopped_by: StoppedBy
-    penalty_cv: ChosenPenalty | None = None
-    held_out: HeldOutLoss | None = None
-    restarts: Restarts | None = None
-    products: int = 0
-
-    @property
-    def passes(self) -> int:
-        """What the optimization cost in passes over the rows: an evaluation is one, and so is a product."""
-        return self.evaluations + self.products
-
-    @property
-    def tables(self) -> Tables:
-        """Those of the leading model."""
-        return self.predictor.leading
-
-
 @dataclass(frozen=True)
 class Model:
-    """Everything that a model file holds: how to read a row, how to score it, and how it was made.
+    """Everything that a model file holds: how to read a row, how to score it, and how the model was made.
 
-    n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
-    leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
-    structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
-    rows of each label were multiplied; None where each counted as it was. plain_frequencies: then, of each
-    attribute used, what rows with each value and with none weighed before that. calibration: what is done to the
-    probabilities of the predictor. rule: how to decide by the probabilities. log_p: ln P(x) of training rows, where
-    that was asked for.
+    - structure: that of the heaviest component if the predictor is an ensemble.
+    - n_rows: number of training rows; version: the version of bncli that learned the model.
+    - penalty_cv: only if cross-validation chose the penalty; restarts: only if there were random starts.
+    - sampled_rows: number of rows from which the cut points were made, None if these were all rows.
+    - self_test: only in a model that was written to a file.
+    - class_weights (K,): factors of the row weights per class, None if there were none; plain_frequencies: then, per
+      attribute used, the weight of the rows with each value and with no known value, without these factors.
+    - rule: how to decide by the probabilities; calibration: how those of the predictor are changed.
+    - log_p: ln P(x) of training rows, if it was requested.
     """
 
     schema: Schema
@@ -466,31 +63,36 @@ class Model:
 
     @property
     def tables(self) -> Tables:
-        """Those of the leading model: the best step of a path, the heaviest component of an ensemble."""
+        """The tables of the leading model: the best step of a path, the heaviest component of an ensemble."""
         return self.predictor.leading
 
     @property
     def attributes(self) -> frozenset[int]:
-        """The attributes that the model looks at; where missing values are marginalized, all of its network."""
-        return _attributes(self.predictor, self)
+        """The attributes that predictions depend on; all of the network if missing values are marginalized.
+
+        For a path these are all attributes of its regions, although regions without weight have no effect.
+        """
+        if isinstance(self.predictor, Ensemble):
+            return frozenset(a for family in self.predictor.families for a in family.attributes)
+        return frozenset(self.structure.nodes if self.schema.marginalizes else self.structure.attributes)
 
     @property
     def structure_learned(self) -> str:
-        """What the structure is in words: the method's, or what held-out rows left of it."""
+        """The structure in words: its method, and how many arcs remain if held-out rows chose among them."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
         if not arcs or not isinstance(self.structure, Dag):
             return str(method)
         if not self.structure.class_children and not self.structure.class_parents:
             return f"the class alone, chosen from {method} by held-out rows"
-        kept, found = self.structure.n_arcs, arcs[-1].n_arcs
-        if kept == found:
+        n_left, n_learned = self.structure.n_arcs, arcs[-1].n_arcs
+        if n_left == n_learned:
             return str(method)
-        left = f"{kept:,} of {found:,} arcs" if kept else "naive Bayes"
+        left = f"{n_left:,} of {n_learned:,} arcs" if n_left else "naive Bayes"
         return f"{left}, chosen from {method} by held-out rows"
 
     @property
     def penalty(self) -> float | None:
-        """The lambda of the fit, or of the heaviest component of an ensemble; None for parameters in closed form."""
+        """The penalty of the fit, or of the heaviest component of an ensemble; None for parameters in closed form."""
         if self.penalty_cv is not None:
             return self.penalty_cv.penalty
         if self.predictor.penalty is not None:
@@ -498,12 +100,396 @@ class Model:
         return None if isinstance(self.recipe.penalty, str) else self.recipe.penalty
 
 
-@singledispatch
-def _attributes(_: Predictor, model: Model) -> frozenset[int]:
-    """Return those of the structure: a path may use fewer, where its last regions have no weight."""
-    return frozenset(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
+@dataclass(frozen=True)
+class Parameters:
+    """What a parameter learner returns.
+
+    - n_parameters: number of free parameters.
+    - cll_start, cll: conditional log-likelihood of the training rows at the start and at the end, in nats, without the
+      penalty.
+    - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): what the optimization
+      took. With `restarts` these are the numbers of the best start.
+    - held_out: None if no row was held out.
+    """
+
+    predictor: Predictor
+    n_parameters: int
+    cll_start: float
+    cll: float
+    iterations: int
+    evaluations: int
+    stopped_by: StoppedBy
+    penalty_cv: ChosenPenalty | None = None
+    held_out: HeldOutLoss | None = None
+    restarts: Restarts | None = None
+    products: int = 0
+
+    @property
+    def passes(self) -> int:
+        """Passes of the optimization over the rows: one per evaluation and one per Hessian product."""
+        return self.evaluations + self.products
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the leading model."""
+        return self.predictor.leading
 
 
-@_attributes.register
-def _(ensemble: Ensemble, _: Model) -> frozenset[int]:
-    return frozenset(a for family in ensemble.families for a in family.attributes)
+@dataclass(frozen=True)
+class Tables:
+    """Sums of table entries: S[t, y] = bias[y] + sum over families f of weights[f][cell_f(t), y].
+
+    P(y | x_t) = softmax_y S[t, y]. bias (K,) and weights[f] (cells of f, K) are float64 natural logarithms.
+    """
+
+    bias: Array
+    families: tuple[Family, ...]
+    weights: tuple[Array, ...]
+
+    penalty: ClassVar[float | None] = None
+    """Not stored in the tables: see `Model.penalty`."""
+
+    @property
+    def leading(self) -> Tables:
+        """The tables themselves; a `Path` and an `Ensemble` have one set of tables that represents them."""
+        return self
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of table entries, the bias included; a column that all classes share counts once."""
+        sizes = (w.size if f.by_class else len(w) for f, w in zip(self.families, self.weights, strict=True))
+        return self.bias.size + sum(sizes)
+
+
+@dataclass(frozen=True)
+class Path:
+    """Models that grow region by region: an average of Kikuchi-Bayes classifiers that share submodels.
+
+        P(y | x_t) = sum over steps s of weight_s softmax_y S_s[t, y],
+        S_s[t, y] = sum over regions R of c_R,s ln P(v_R),    c_R,s = sum of the changes of R in steps 0..s
+
+    class_logs (K,) = ln P(y); logs[f] (cells of f, K) = ln P(v_R), normalised over all cells and classes. No family has
+    a child. The weights of the steps sum to 1.
+    """
+
+    class_logs: Array
+    families: tuple[Family, ...]
+    logs: tuple[Array, ...]
+    steps: tuple[PathStep, ...]
+
+    penalty: ClassVar[float | None] = None
+    """There is none: submodels are relative frequencies."""
+
+    @property
+    def leading(self) -> Tables:
+        """The tables of the best step."""
+        return self.tables(self.best)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of table entries, those of the class included."""
+        return self.class_logs.size + sum(logs.size for logs in self.logs)
+
+    @property
+    def best(self) -> int:
+        """The step of the highest posterior, the first of equal ones."""
+        posteriors = [step.log_posterior for step in self.steps]
+        return posteriors.index(max(posteriors))
+
+    def tables(self, step: int) -> Tables:
+        """Return the model of one step: each submodel times its counting number, without those whose number is 0."""
+        numbers: dict[int, int] = {}
+        for earlier in self.steps[: step + 1]:
+            for family, change in earlier.changes:
+                numbers[family] = numbers.get(family, 0) + change
+        used = [f for f in range(len(self.families)) if numbers.get(f)]
+        return Tables(
+            numbers.get(-1, 0) * self.class_logs,
+            tuple(self.families[f] for f in used),
+            tuple(numbers[f] * self.logs[f] for f in used),
+        )
+
+
+class PathStep(NamedTuple):
+    """One model on a path.
+
+    - region: attribute indices, ascending, of the region added; () in step 0, which has the class alone.
+    - changes: pairs of a family index (-1 for the class alone) and the change of its counting number, in this order.
+    - log_likelihood of the classes given the attributes, and log_posterior, both in nats.
+    - weight: share of the step in the average over the path.
+    """
+
+    region: tuple[int, ...]
+    changes: tuple[tuple[int, int], ...]
+    df: int
+    log_likelihood: float
+    log_posterior: float
+    weight: float
+
+
+class Pool(Enum):
+    """How an ensemble combines its components; the value is the word in a model file."""
+
+    LINEAR = "linear"
+    LOGARITHMIC = "logarithmic"
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A linear or logarithmic opinion pool of several models (Genest & Zidek 1986, Statistical Science 1).
+
+        P(y | x_t) = softmax_y (sum over components m of weight_m S_m[t, y])        logarithmic
+        P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]          linear
+
+    The weights of a linear pool sum to 1; those of a logarithmic pool sum to whatever fits best. Linear pools occur in
+    files of earlier versions. The heaviest component comes first. `trials` lists every candidate, also those without a
+    weight.
+    """
+
+    components: tuple[Component, ...]
+    trials: tuple[TriedCandidate, ...] = ()
+    pool: Pool = Pool.LINEAR
+
+    @property
+    def penalty(self) -> float | None:
+        """The penalty of the heaviest component."""
+        return max(self.trials, key=lambda trial: trial.weight).penalty if self.trials else None
+
+    @property
+    def leading(self) -> Tables:
+        """The tables of the heaviest component."""
+        return self.components[0].tables
+
+    @cached_property
+    def combined(self) -> Tables:
+        """A logarithmic pool as one sum of tables; entries of a family that components share are added up."""
+        bias = np.sum([weight * tables.bias for weight, tables, _ in self.components], axis=0)
+        sums: dict[Family, Array] = {}
+        for weight, tables, _ in self.components:
+            for family, entries in zip(tables.families, tables.weights, strict=True):
+                sums[family] = weight * entries + sums.get(family, 0.0)
+        return Tables(np.asarray(bias), tuple(sums), tuple(sums.values()))
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The families of all components, one component after the other."""
+        return tuple(family for component in self.components for family in component.tables.families)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of table entries of all components."""
+        return sum(component.tables.n_parameters for component in self.components)
+
+
+class Component(NamedTuple):
+    """One model of an ensemble: its weight, its tables, and the name of its candidate."""
+
+    weight: float
+    tables: Tables
+    name: str
+
+
+class TriedCandidate(NamedTuple):
+    """A candidate for an ensemble: best penalty, log-loss of held-out rows in nats per row, weight (0: left out).
+
+    `error` is the share of held-out rows that it classified wrong.
+    """
+
+    name: str
+    penalty: float
+    log_loss: float
+    error: float
+    weight: float
+
+
+Predictor = Tables | Path | Ensemble
+
+
+class StoppedBy(Enum):
+    """Why an optimizer stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
+
+    TOLERANCE = "the objective no longer improved by more than the tolerance"
+    GRADIENT = "the gradient vanished"
+    MAX_ITERATIONS = "the cap on iterations was reached before convergence; raise --max-iterations"
+    LINE_SEARCH = "no better point could be found along the search direction"
+    SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"
+    CROSS_TUNING = "more iterations did not help rows that were held out"
+    CLOSED_FORM = "the parameters have a closed form"
+
+    @property
+    def word(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where an optimizer stopped: the point, the minimised objective in nats, the gradient norm, and what it took.
+
+    An evaluation yields value and gradient; `products` counts products of the Hessian with a vector.
+    """
+
+    point: Array
+    value: float
+    gradient_norm: float
+    iterations: int
+    evaluations: int
+    stopped_by: StoppedBy
+    products: int = 0
+
+
+SAME_OPTIMUM = 1e-9
+"""Objectives that differ by at most this share count as one optimum."""
+
+
+class Restarts(NamedTuple):
+    """The maximised objectives of several starts of an optimization in nats, minus the penalty; the usual start first.
+
+    If `held_out`, they are log-likelihoods of held-out rows, by which early stopping chooses.
+    """
+
+    objectives: tuple[float, ...]
+    held_out: bool = False
+
+    @property
+    def best_start(self) -> int:
+        """The start of the highest objective; the first of those that differ by rounding alone."""
+        best = 0
+        for start, objective in enumerate(self.objectives):
+            if objective - self.objectives[best] > SAME_OPTIMUM * abs(objective):
+                best = start
+        return best
+
+
+@dataclass(frozen=True)
+class ChosenPenalty:
+    """The penalty that cross-validation chose, and every penalty tried, in the order of the trials.
+
+    `arcs` are the choices of arcs that competed on the same rows, if any did. `shrinkage` is what these rows support in
+    addition to the penalty, None for none.
+    """
+
+    penalty: float
+    tried: tuple[TriedPenalty, ...]
+    arcs: tuple[TriedArcs, ...] = ()
+    shrinkage: Shrinkage | None = None
+
+    @property
+    def log_loss(self) -> float | None:
+        """The log-loss per held-out row of the final choice in nats; None if no row was held out."""
+        if self.shrinkage is not None:
+            return self.shrinkage.log_loss
+        return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
+
+
+class TriedPenalty(NamedTuple):
+    """A penalty lambda, and the log-loss of held-out rows in nats per row."""
+
+    penalty: float
+    log_loss: float
+
+
+class TriedArcs(NamedTuple):
+    """A choice among the arcs of a network (`class`, `none`, `supported`, `all`), and how many arcs it leaves.
+
+    `penalty` is the best one with these arcs, `log_loss` that of held-out rows at it, in nats per row.
+    """
+
+    arcs: str
+    n_arcs: int
+    penalty: float
+    log_loss: float
+
+
+class Shrinkage(NamedTuple):
+    """A factor below 1 by which log-odds are shrunk towards those of the class frequencies.
+
+    `log_loss` is that of held-out rows with this factor, in nats per row.
+    """
+
+    factor: float
+    log_loss: float
+
+
+class HeldOutLoss(NamedTuple):
+    """Log-loss in nats per held-out row, of the model and of a base that predicts the training class frequencies.
+
+    The rows were held out while something was chosen by them, such as the penalty.
+    """
+
+    log_loss: float
+    base_log_loss: float
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """How to decide by the probabilities: costs[true][decision], a threshold, abstention, and prediction sets.
+
+    Parts that are not used are None. `held_out` are the rows from which thresholds and prediction sets are made.
+    """
+
+    costs: tuple[tuple[float, ...], ...] | None = None
+    threshold: Threshold | None = None
+    abstain_below: float | None = None
+    sets: PredictionSets | None = None
+    held_out: HeldOutScores | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether the rule assigns labels to rows or abstains; prediction sets alone do not."""
+        return (self.costs, self.threshold, self.abstain_below) != (None, None, None)
+
+
+class Threshold(NamedTuple):
+    """The probability from which on the second of two labels is chosen.
+
+    `chosen` is the criterion that found it, "" if the number was given.
+    """
+
+    value: float
+    chosen: str = ""
+
+
+class PredictionSets(NamedTuple):
+    """Prediction sets that miss the true label of a share alpha of the rows; of those of each class if `by_class`."""
+
+    alpha: float
+    by_class: bool = False
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Predicted probabilities of the true labels of held-out rows, a sample if there are very many rows.
+
+    Per label, P(y_t | x_t) of its rows, ascending, and their weights (None: all 1). If `split`, the model has seen none
+    of these rows; otherwise each was predicted by a model of cross-validation that had not seen it.
+    """
+
+    probabilities: tuple[tuple[float, ...], ...]
+    weights: tuple[tuple[float, ...], ...] | None
+    split: bool
+
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+class TrainingLogP(NamedTuple):
+    """The mean of ln P(x) over a number of training rows, and its quantiles at QUANTILES, in nats."""
+
+    rows: int
+    mean: float
+    quantiles: tuple[float, ...]
+
+
+class SelfTest(NamedTuple):
+    """Artificial rows and what the model predicted for them when it was made (`prediction.verification`).
+
+    codes (attributes, rows) of the attributes that the model uses, ascending; the code of an unknown value is the
+    cardinality of its attribute. probabilities (K, rows) are P(y | x_t).
+    """
+
+    codes: Index
+    probabilities: Array
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.probabilities.T)

@@ -14,8 +14,8 @@ import numpy as np
 
 from bncli.engine.calibration import (
     FEW_FOR_ISOTONIC,
-    HOTTEST,
     METHODS,
+    MOST_TEMPERATURE,
     Calibration,
     Isotonic,
     PerClass,
@@ -105,8 +105,8 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
         raise type(error)(error.what, where=source.paths[0], hint=error.hint) from None
     log_p = predict(model, rows, allow_missing=source.allow_missing_columns)
     calibration = fit_calibration(method, log_p, labels, weights)
-    if calibration.map == Temperature(HOTTEST):
-        what = f"the temperature is at its bound, {HOTTEST:g}: the model tells nothing of these rows"
+    if calibration.map == Temperature(MOST_TEMPERATURE):
+        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model tells nothing of these rows"
         watch(Note(what, warning=True))
     if calibration.map == Temperature(1.0):
         what = "all rows are predicted right, for which no temperature is sharp enough: it is left at 1"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.training_data import cuts_of_schema
 from bncli.files.artifacts.cuts import cuts_json, write_binned_table, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.column_roles import read_schema_file

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.coding import cuts_of_schema
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.parameters.penalty_cv import sample_of
+from bncli.engine.training_data import cuts_of_schema
 from bncli.errors import UsageError
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes
 from bncli.files.paths import check_outputs, default_output_path, refuse_ending

@@ -8,7 +8,6 @@ from typing import Any
 
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
-from bncli.engine.coding import missing_policy
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
@@ -17,6 +16,7 @@ from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
+from bncli.engine.training_data import missing_policy
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.counts import read_counts
 from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summary_json, write_model
@@ -153,8 +153,8 @@ def fit(
         fitted = learn(
             columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
             recipe,
-            given=files,
-            reading=ReadingRules(rows.missing_tokens, unseen),
+            supplied=files,
+            reading_rules=ReadingRules(rows.missing_tokens, unseen),
             run=with_memory_limit(run),
         )
         if sample is not None:
@@ -197,7 +197,7 @@ def fit_counts(
     tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
     del counted
     run = with_memory_limit(run._replace(watch=recorder))
-    fitted = learn_from_counts(tables, recipe, given=supplied, run=run)
+    fitted = learn_from_counts(tables, recipe, supplied=supplied, run=run)
     recorder(Stage("write"))
     write_model(model_path, with_self_test(fitted.model))
     return _fit_report(model_path, fitted, supplied.structure, (), recorder)
@@ -230,7 +230,7 @@ def _fit_report(
         left_out=left_out,
         unnamed=() if supplied is None else tuple(name for name in left_out if name not in supplied.nodes),
         missing_policy=schema.missing_policy,
-        holes=fitted.missing,
+        holes=fitted.n_missing,
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,

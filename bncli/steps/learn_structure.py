@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.coding import missing_policy
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import ReadingRules
@@ -16,6 +15,7 @@ from bncli.engine.parameters.generative import only_network
 from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure
+from bncli.engine.training_data import missing_policy
 from bncli.files.artifacts.counts import read_counts
 from bncli.files.artifacts.structure import write_structure
 from bncli.files.exports.structure_json import content_json

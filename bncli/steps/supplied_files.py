@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from bncli.catalogue import STRUCTURES
-from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.learn import SuppliedParts
 from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
+from bncli.engine.training_data import learn_cuts
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts

@@ -14,9 +14,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from bncli.engine.calibration import (
-    FEWEST,
-    HOTTEST,
+    FEWEST_ROWS,
     METHODS,
+    MOST_TEMPERATURE,
     Isotonic,
     PerClass,
     Temperature,
@@ -129,11 +129,11 @@ def test_isotonic_never_falls_and_its_pure_ends_are_those_of_laplace() -> None:
 def test_rows_that_are_all_right_or_tell_nothing_have_a_temperature_all_the_same() -> None:
     p = np.array([0.6, 0.7, 0.3])
     assert fit_calibration("temperature", np.log([1 - p, p]), np.array([1, 1, 0])).map == Temperature(1.0)
-    assert fit_calibration("temperature", np.log([1 - p, p]), np.array([0, 0, 1])).map == Temperature(HOTTEST)
+    assert fit_calibration("temperature", np.log([1 - p, p]), np.array([0, 0, 1])).map == Temperature(MOST_TEMPERATURE)
 
 
 def test_too_few_rows_of_a_label_are_named() -> None:
-    labels = np.repeat([0, 1], [FEWEST, FEWEST - 1])
+    labels = np.repeat([0, 1], [FEWEST_ROWS, FEWEST_ROWS - 1])
     refuse_few("temperature", ("no", "yes"), labels)
     refuse_few("isotonic", ("no", "yes"), np.append(labels, 1))
     with pytest.raises(BncliError, match="per-class calibration has a map for each label, and only 4 rows have 'yes'"):

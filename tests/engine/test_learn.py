@@ -1,8 +1,9 @@
-"""The whole path on a small mixed table: what `learn` returns is what its steps return one by one."""
+"""Tests of learning as a whole: its steps one by one on a small mixed table, and the warnings about a fitted model."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +12,19 @@ import pytest
 
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, ReadingRules
-from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_structure
-from bncli.engine.model import StoppedBy
+from bncli.engine.evaluation.validate import Protocol, cross_validate
+from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_structure, warnings_about
+from bncli.engine.model import Component, Ensemble, HeldOutLoss, StoppedBy
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
 from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Dag, Grouping, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Iteration, Note, Progress, Run, Stage
+from bncli.watch import Event, Iteration, Note, Progress, Run, Stage
 from tests import oracles
 from tests.datasets import coded_rows
 from tests.missing_values import complete_rows
@@ -123,7 +125,7 @@ def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
 def test_given_cuts_are_taken_as_they_are() -> None:
     first, other = mixed(seed=1), mixed(seed=2)
     cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
-    model = learn(other, Recipe.of(structure="tan", param="map"), given=SuppliedParts(cuts)).model
+    model = learn(other, Recipe.of(structure="tan", param="map"), supplied=SuppliedParts(cuts)).model
     assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
     for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
         assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
@@ -133,14 +135,14 @@ def test_given_cuts_are_taken_as_they_are() -> None:
 
 def test_a_given_structure_is_taken_as_it_is() -> None:
     named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("rare",), "same": ("class",)})
-    model = learn(mixed(), Recipe(penalty=1), given=SuppliedParts(structure=named)).model
+    model = learn(mixed(), Recipe(penalty=1), supplied=SuppliedParts(structure=named)).model
     assert model.structure == Dag(((), (), (0,), (), (), (), ()), (0, 2), (4,))
     assert [f.attributes for f in model.tables.families] == [(0,), (2, 0), (4,)]
     assert model.tables.bias.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_unseen_and_missing_tokens_are_written_down() -> None:
-    schema = learn(mixed(), MAP, reading=ReadingRules(("?",), "error")).model.schema
+    schema = learn(mixed(), MAP, reading_rules=ReadingRules(("?",), "error")).model.schema
     assert (schema.missing_tokens, schema.unseen) == (("?",), "error")
 
 
@@ -201,7 +203,7 @@ def test_marginalized_missing_values_are_available_cases(structure: str) -> None
     data = coded_rows(columns, schema)
     ages = columns.attributes["age"]
     assert isinstance(ages, NumericColumn)
-    assert learnt.missing == data.n_missing[1] == np.isnan(ages.values).sum()
+    assert learnt.n_missing == data.n_missing[1] == np.isnan(ages.values).sum()
     families = learnt.model.tables.families
     assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
     for family, w in zip(families, learnt.model.tables.weights, strict=True):
@@ -271,7 +273,7 @@ def test_regions_with_bins_of_their_own() -> None:
     """Fine singles and coarse pairs: the same model as over a table in which the pair's columns are cut coarsely."""
     named = NamedRegions("class", (("size",), ("age",), ("size", "age")), bins=(None, 3))
     recipe = Recipe(discretize="equal-frequency", bins=9, param="discriminative").replaced(structure="file")
-    found = learn(mixed(), recipe, given=SuppliedParts(structure=named))
+    found = learn(mixed(), recipe, supplied=SuppliedParts(structure=named))
     families = found.model.tables.families
     assert [family.shape for family in families] == [(9,), (10,), (3, 4)], "age has a missing level"
     columns = mixed()
@@ -281,7 +283,7 @@ def test_regions_with_bins_of_their_own() -> None:
     merged = [coarse_attribute(wanted[name], families[2].groupings[i]) for i, name in enumerate(("size", "age"))]
     cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
     plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
-    other = learn(copied, recipe, given=SuppliedParts(cuts, plain))
+    other = learn(copied, recipe, supplied=SuppliedParts(cuts, plain))
     np.testing.assert_allclose(cells_of(found), cells_of(other), atol=1e-6)
     assert name_structure(found.model.structure, found.model.schema) == named
 
@@ -322,7 +324,181 @@ def test_regions_that_were_edited_are_handwork_in_every_fold() -> None:
     singles = NamedRegions("class", tuple((f"x{i}",) for i in range(3)))
     tried = []
     for method in ("interactions", "file"):
-        fit = learn(columns, recipe, given=SuppliedParts(structure=replace(singles, method=method)))
+        fit = learn(columns, recipe, supplied=SuppliedParts(structure=replace(singles, method=method)))
         assert fit.parameters.penalty_cv is not None
         tried.append(fit.parameters.penalty_cv.tried)
     assert tried[0] == tried[1]
+
+
+N = 600
+MANY, NEGLIGIBLE = 20, 1e-3
+"""The most values of a column that are not many; the largest share of a loss that is no gain."""
+
+
+def table(**columns: Column) -> Columns:
+    """Return columns of N rows; `label` is the class."""
+    label = columns.pop("label")
+    assert isinstance(label, CategoricalColumn)
+    return Columns(N, columns, "label", label)
+
+
+def names(codes: Any, n: int) -> CategoricalColumn:
+    return CategoricalColumn(np.asarray(codes, np.int16), tuple(f"v{i:03}" for i in range(n)))
+
+
+def warnings_of(columns: Columns, **options: object) -> list[str]:
+    """Return the warnings of a fit, which reports no other notes."""
+    heard: list[Event] = []
+    learn(columns, Recipe.of(**options), run=Run(watch=heard.append))  # type: ignore[arg-type]
+    notes = [event for event in heard if isinstance(event, Note)]
+    assert all(note.warning for note in notes)
+    return [note.text for note in notes]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def good(rng: np.random.Generator) -> dict[str, Column]:
+    """Return a class and attributes that depend on it."""
+    y = rng.integers(0, 2, N)
+    return {
+        "x": NumericColumn(y + rng.normal(0, 0.7, N)),
+        "a": names(np.where(rng.random(N) < 0.8, y, 2), 3),
+        "label": names(y, 2),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"structure": "nb"}, {"param": "map"}, {"structure": "kdb", "k": 2}])
+def test_a_good_model_gets_no_warning(good: dict[str, Column], options: dict[str, Any]) -> None:
+    assert warnings_of(table(**good), **options) == []
+
+
+@pytest.mark.parametrize("param", ["weighted", "map"])
+def test_a_model_that_uses_no_attribute(rng: np.random.Generator, param: str) -> None:
+    label = names(rng.integers(0, 2, N), 2)
+    kept = {"param": param} if param == "map" else {"param": param, "arcs": "all"}
+    noise = table(x=NumericColumn(rng.normal(size=N)), y=NumericColumn(rng.normal(size=N)), label=label)
+    (text,) = warnings_of(noise, param=param)
+    assert text.startswith("the model does not use any of the 2 attributes: every row gets the class frequencies of")
+    assert "--discretize equal-frequency" in text
+    assert "--class" in text
+    assert all("does not use" not in text for text in warnings_of(noise, discretize="equal-frequency", **kept))
+    (text,) = warnings_of(table(a=names(np.zeros(N), 1), label=label), param=param)
+    assert text.startswith("the model does not use the only attribute: ")
+    assert "--discretize" not in text
+
+
+def test_attributes_that_do_not_help_on_held_out_rows_are_not_used(rng: np.random.Generator) -> None:
+    noise = table(
+        a=names(rng.integers(0, 6, N), 6), b=names(rng.integers(0, 6, N), 6), label=names(np.arange(N) % 2, 2)
+    )
+    (text,) = warnings_of(noise)
+    assert text.startswith("the model does not use any of the 2 attributes: every row gets the class frequencies of")
+    assert "which were better on rows held out" in text
+    assert "--discretize" not in text
+
+
+def test_a_model_no_better_than_the_class_frequencies(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    noise = {name: names(rng.integers(0, 6, N), 6) for name in ("a", "b")}
+    (text,) = warnings_of(table(**noise, label=good["label"]), arcs="all")
+    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.6")
+    assert "'label'" in text
+    assert "--structure auto" in text
+    # nothing is held out where there is nothing to choose by it
+    assert warnings_of(table(**noise, label=good["label"]), penalty=1) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "base", "is_warned"),
+    [(0.7, 0.69, True), (0.69, 0.69, True), (0.69 * (1 - 0.9 * NEGLIGIBLE), 0.69, True), (0.6893, 0.69, False)],
+)
+def test_a_negligible_gain_is_no_gain(good: dict[str, Column], loss: float, base: float, is_warned: bool) -> None:
+    fitted = learn(table(**good), Recipe.of(param="map"))
+    parameters = replace(fitted.parameters, held_out=HeldOutLoss(loss, base))
+    texts = list(warnings_about(fitted.model, parameters))
+    assert [text.startswith("on rows held out the model is no better") for text in texts] == [True] * is_warned
+
+
+def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(rng.permutation(np.arange(N) % 300), 300)
+    texts = warnings_of(
+        table(**{"a": good["a"], "my town": town, "x": good["x"], "label": good["label"]}),
+        group_levels="off",
+        arcs="all",
+    )
+    (text,) = (text for text in texts if "parameters" in text)
+    n = int(text.split()[0].replace(",", ""))
+    assert n > N
+    assert f" parameters from {N} rows: " in text
+    assert " of them are about 'my town' and its 300 values; " in text
+    assert text.endswith("leave it out (--ignore 'my town'), pool its values (--group-levels) or learn --structure nb")
+
+
+def test_naive_bayes_is_not_advised_to_use_naive_bayes(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(np.arange(N) % 400, 400)
+    texts = warnings_of(table(town=town, **good), structure="nb", param="map", group_levels="off")
+    (text,) = (text for text in texts if "parameters" in text)
+    assert text.endswith(
+        "'town' and its 400 values; leave it out (--ignore 'town') or pool its values (--group-levels)"
+    )
+    assert "--structure nb" not in text
+
+
+def test_far_too_many_parameters_without_a_penalty_are_reported(rng: np.random.Generator) -> None:
+    y = rng.integers(0, 2, N)
+    columns = {f"a{i}": names(np.where(rng.random(N) < 0.3, y, rng.integers(0, 6, N)), 6) for i in range(8)}
+    deep = {"structure": "kdb", "k": 4}
+    (text,) = warnings_of(table(**columns, label=names(y, 2)), param="map", **deep)
+    assert re.match(r"[0-9,]+ parameters from 600 rows, and no penalty: the largest table is over 'a.', ", text)
+    assert text.endswith("; learn with --param discriminative or learn --structure nb")
+    (text,) = warnings_of(table(**columns, label=names(y, 2)), penalty=0, max_iterations=2, **deep)
+    assert text.endswith("; learn with --penalty cv or learn --structure nb")
+    assert warnings_of(table(**columns, label=names(y, 2)), penalty=1, max_iterations=2, **deep) == []
+
+
+def test_twenty_values_are_not_many(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    codes = names(np.arange(N) % MANY, MANY)
+    assert warnings_of(table(codes=codes, **good), structure="kdb", k=2) == []
+
+
+@pytest.mark.parametrize(("n_parameters", "is_warned"), [(50 * N, False), (50 * N + 1, True)])
+def test_fifty_times_the_rows_are_too_many_parameters_without_a_penalty(
+    good: dict[str, Column], n_parameters: int, is_warned: bool
+) -> None:
+    found = learn(table(**good), Recipe.of(param="map"))
+    texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=n_parameters)))
+    assert [text.startswith(f"{n_parameters:,} parameters from 600 rows, and no penalty") for text in texts] == (
+        [True] if is_warned else []
+    )
+
+
+@pytest.mark.parametrize(("n_values", "is_warned"), [(20, False), (21, True)])
+def test_more_than_twenty_values_are_many(good: dict[str, Column], n_values: int, is_warned: bool) -> None:
+    codes = names(np.arange(N) % n_values, n_values)
+    found = learn(table(codes=codes, **good), Recipe.of(param="map", structure="nb", group_levels="off"))
+    texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=N + 1)))
+    assert ["'codes' and its 21 values" in text for text in texts] == ([True] if is_warned else [])
+
+
+def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(rng.permutation(np.arange(N) % 300), 300)
+    found = learn(table(town=town, **good), Recipe.of(param="map", group_levels="off"))
+    assert [text for text in warnings_about(found.model, found.parameters) if "parameters from" in text]
+    ensemble = replace(found.model, predictor=Ensemble((Component(1.0, found.model.tables, "tree"),)))
+    assert list(warnings_about(ensemble, found.parameters)) == []
+    (text,) = warnings_about(ensemble, replace(found.parameters, held_out=HeldOutLoss(0.7, 0.69)))
+    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.7 ")
+    assert "--structure auto" not in text
+
+
+def test_cross_validation_warns_once(rng: np.random.Generator) -> None:
+    heard: list[Event] = []
+    noise = table(x=NumericColumn(rng.normal(size=N)), label=names(rng.integers(0, 2, N), 2))
+    folds = list(cross_validate(noise, Recipe(), Protocol(4, 2), run=Run(watch=heard.append)))
+    assert len(folds) == 8
+    (note,) = (event for event in heard if isinstance(event, Note))
+    assert note.warning
+    assert note.text.startswith("in the first fold, the model does not use the only attribute: ")

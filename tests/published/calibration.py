@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration import FEWEST, METHODS, fit_calibration
+from bncli.engine.calibration import FEWEST_ROWS, METHODS, fit_calibration
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.metrics import measure
@@ -93,7 +93,7 @@ def predictions(train: Columns, test: Columns, learner: str) -> dict[str, Array]
         model = learn(train.take(np.flatnonzero(inner != fold)), recipe).model
         held_out[:, inner == fold] = predict(model, train.take(np.flatnonzero(inner == fold)))
     log_p = predict(learn(train, recipe).model, test)
-    enough = np.bincount(labels, minlength=len(held_out)).min() >= FEWEST
+    enough = np.bincount(labels, minlength=len(held_out)).min() >= FEWEST_ROWS
     methods = [method for method in METHODS if enough or method == "temperature"]
     return {"none": log_p} | {m: fit_calibration(m, held_out, labels).map.apply(log_p) for m in methods}
 

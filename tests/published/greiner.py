@@ -133,7 +133,7 @@ def _cases(
     recipe, sums = recipe_of(way), {kind: np.zeros(3) for kind in predicted}
     for (training, test), network in zip(parts, networks, strict=True):
         given = network if way.startswith("GBN") else None
-        model = learn(columns.take(training), recipe, given=SuppliedParts(structure=given)).model
+        model = learn(columns.take(training), recipe, supplied=SuppliedParts(structure=given)).model
         for kind, rows in predicted.items():
             found = examine(model, rows.take(test)).metrics
             sums[kind] += len(test) * np.array([found.accuracy, found.log_loss, 1.0])

@@ -100,7 +100,7 @@ def _recipe(way: str) -> Recipe:
 def _measured(
     columns: Columns, complete: Columns, split: Split, recipe: Recipe, given: SuppliedParts
 ) -> tuple[float, float]:
-    model = learn(columns.take(split.others), recipe, given=given).model
+    model = learn(columns.take(split.others), recipe, supplied=given).model
     found = examine(model, complete.take(split.rows)).metrics
     return found.error, found.log_loss
 

@@ -116,7 +116,7 @@ def _error(truth: Truth, rows: Columns, way: str) -> float:
     parameters, *unsmoothed = way.split(" ")
     recipe = recipe_of(f"NB+{parameters}")
     recipe = recipe.replaced(smoothing="mle") if unsmoothed else recipe
-    model = learn(rows, recipe, given=SuppliedParts(structure=CHAIN if truth.study == "chain" else None)).model
+    model = learn(rows, recipe, supplied=SuppliedParts(structure=CHAIN if truth.study == "chain" else None)).model
     possible = np.flatnonzero(truth.probabilities)
     queries = _table(all_combinations(truth.k + 1)[possible])
     return examine(model, replace(queries, weights=truth.probabilities[possible])).metrics.error

@@ -210,7 +210,7 @@ def _hold_out(
     inside: Watch,
 ) -> tuple[Fold, Model]:
     quiet = run._replace(watch=inside)
-    learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
+    learnt = learn(columns.take(split.others), recipe, supplied=given, reading_rules=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
     pooled = () if given.cuts else tuple(pooling_notes(learnt.model.schema.attributes, len(split.others)))

@@ -56,9 +56,9 @@ def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool 
         watch(Progress(start, restarts + 1, f"start {start + 1} of {restarts + 1}"))
         objective, learnt = attempt(start)
         objectives.append(objective)
-        best = learnt if Restarts(tuple(objectives)).kept == start else best
+        best = learnt if Restarts(tuple(objectives)).best_start == start else best
     found = Restarts(tuple(objectives), held_out)
-    watch(SelectedRun(found.kept))
+    watch(SelectedRun(found.best_start))
     watch(Note(_report_spread(found)))
     return replace(best, restarts=found)
 
@@ -68,6 +68,6 @@ def _report_spread(found: Restarts) -> str:
     of = "held-out likelihoods" if found.held_out else "objectives"
     n = len(found.objectives) - 1
     starts = f"the usual start and {n:,} random one{'' if n == 1 else 's'}"
-    gain = found.best - found.objectives[0]
-    which = f"random start {found.kept}, {gain:.4g} above the usual one," if found.kept else "the usual one"
+    gain = found.objectives[found.best_start] - found.objectives[0]
+    which = f"random start {found.best_start}, {gain:.4g} above the usual one," if found.best_start else "the usual one"
     return f"{starts} have {of} from {min(found.objectives):.7g} to {max(found.objectives):.7g} nats; {which} is kept"

@@ -50,7 +50,7 @@ import numpy as np
 
 from bncli.catalogue.option_kinds import parse_decimal, parse_label_numbers
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from bncli.engine.model import DecisionRule, HeldOutScores, Numbers, PredictionSets, Threshold
+from bncli.engine.model import DecisionRule, HeldOutScores, PredictionSets, Threshold
 from bncli.errors import BncliError, UsageError
 
 MOST_LINES = 101
@@ -364,7 +364,7 @@ def bars(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -
     return np.array([_bar(sets.alpha, p, w, f" of the label {label!r}") for p, w, label in rows])
 
 
-def _bar(alpha: float, probabilities: Numbers, weights: Numbers | None, whose: str) -> float:
+def _bar(alpha: float, probabilities: tuple[float, ...], weights: tuple[float, ...] | None, whose: str) -> float:
     order = np.argsort(-np.array(probabilities), kind="stable")
     falling = np.array(probabilities)[order]
     above = np.arange(1.0, len(falling) + 1) if weights is None else np.array(weights)[order].cumsum()

@@ -292,7 +292,7 @@ class Monitor:
         """The share of rows less probable than the lowest quantile of training; None where either is not known."""
         if self.model.log_p is None or not self.tally.log_p.n:
             return None
-        return self.tally.sketch.share_below(self.model.log_p.lowest)
+        return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
 
     @property
     def n_tests(self) -> int:

@@ -39,7 +39,6 @@ from bncli.engine.model import (
     Ensemble,
     HeldOutScores,
     Model,
-    Numbers,
     Pool,
     PredictionSets,
     SelfTest,
@@ -528,7 +527,7 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
     return HeldOutScores(probabilities, weights, fields["split"].flag())
 
 
-def _read_non_negative(node: Node) -> Numbers:
+def _read_non_negative(node: Node) -> tuple[float, ...]:
     numbers = tuple(item.number() for item in node.items())
     if min(numbers, default=0.0) < 0:
         node.fail("a number here is at least 0")

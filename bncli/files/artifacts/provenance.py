@@ -138,9 +138,9 @@ def restarts_json(restarts: Restarts) -> dict[str, Any]:
     """Return the objective that each start of the optimizer reached, in nats, and which start was kept."""
     return {
         "objectives": list(restarts.objectives),
-        "kept": restarts.kept,
-        "best": restarts.best,
-        "spread": restarts.spread,
+        "kept": restarts.best_start,
+        "best": restarts.objectives[restarts.best_start],
+        "spread": max(restarts.objectives) - min(restarts.objectives),
         "rows": _ROWS[restarts.held_out],
     }
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Columns, NumericColumn
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
@@ -21,6 +20,7 @@ from bncli.engine.discretizers.equal_frequency import cut_points
 from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_groups
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
+from bncli.engine.training_data import learn_cuts
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_roles import is_codes_table, missing_column, read_schema_file, split_names
 from bncli.files.reading.source import Source

@@ -265,7 +265,7 @@ def evaluate_on(
 
     def learnt(rows: Columns, told: Watch) -> Model:
         return learn(
-            rows, recipe, given=supplied, reading=reading, run=with_memory_limit(run._replace(watch=told))
+            rows, recipe, supplied=supplied, reading_rules=reading, run=with_memory_limit(run._replace(watch=told))
         ).model
 
     model = learnt(columns, forward_warnings(watch))

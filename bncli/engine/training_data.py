@@ -1,4 +1,4 @@
-"""From columns to coded rows: the schema that a recipe has learnt from them, and its cuts."""
+"""Discretize and encode training rows as a recipe says: the first step of learning, which other commands share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from bncli.recipe import Recipe
 from bncli.watch import Run, Stage
 
 
-def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingRules, run: Run) -> Dataset:
-    """Return the rows under the schema learnt from them."""
+def encode_training_rows(
+    columns: Columns, recipe: Recipe, cuts: Cuts | None, reading_rules: ReadingRules, run: Run
+) -> Dataset:
+    """Return the rows in codes, under the schema that is learned from them; supplied `cuts` are used as they are.
+
+    Raises BncliError if there are no rows.
+    """
     run.watch(Stage("discretize"))
     data = learn_dataset(
         columns,
@@ -23,7 +28,7 @@ def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingR
         group_levels=recipe.group_levels,
         given=cuts,
         missing_policy=missing_policy(recipe),
-        reading=reading,
+        reading=reading_rules,
         run=run,
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
@@ -32,15 +37,8 @@ def coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: ReadingR
     return set_directions(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
 
 
-def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
-    """Return the cuts of a schema that was learnt by a recipe, with the options that they were made by."""
-    rule = recipe.group_levels if schema.pooled else None
-    made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
-    return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
-
-
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
-    """Return the cuts and levels that learning by the recipe would begin with."""
+    """Return the cut points and levels with which `learn` would begin."""
     class_weights = parse_class_weights(recipe.class_weights, columns)
     if class_weights is not None:
         columns = apply_class_weights(columns, class_weights)
@@ -49,10 +47,17 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
 
         schema = fine_dataset(columns, ReadingRules(), run, recipe.group_levels).schema
     else:
-        schema = coded(columns, recipe, None, ReadingRules(), run).schema
+        schema = encode_training_rows(columns, recipe, None, ReadingRules(), run).schema
     return cuts_of_schema(schema, recipe)
 
 
+def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
+    """Return the cut points and levels of a schema that was learned by the recipe, with the options that made them."""
+    rule = recipe.group_levels if schema.pooled else None
+    options = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
+    return cuts_of(schema, recipe.discretize, {key: value for key, value in options.items() if value is not None})
+
+
 def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """Return what a missing value is."""
+    """Return "marginalize" or "level": a recipe recorded before there was a choice has None, which means "level"."""
     return "marginalize" if recipe.missing_policy == "marginalize" else "level"
