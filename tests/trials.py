@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.evaluation.bias_variance import BiasVariance
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
+from bncli.engine.evaluation.metrics import BiasVariance
 from bncli.steps.compare.entries import ComparisonRun, Outcome, UntriedLearner
 
 Losses = Mapping[tuple[str, str], Sequence[float | None]]

@@ -19,7 +19,7 @@ from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, check_word, source_of
 from bncli.cli.learning_options import Learning, learning
 from bncli.cli.presets import parse_learner, typed_options
 from bncli.engine.data.schema import Unseen
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.label_numbers import resolve_costs, resolve_label_numbers

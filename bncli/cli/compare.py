@@ -151,7 +151,7 @@ def command(**typed: Any) -> None:
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
-    from bncli.engine.evaluation.validate import Protocol
+    from bncli.engine.evaluation.cross_validation import Protocol
     from bncli.steps.compare.compare import DEFAULT_METRICS, CompareOutputs, ComparisonSettings, compare
     from bncli.watch import Run
 

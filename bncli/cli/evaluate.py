@@ -258,7 +258,7 @@ def _measured(
 ) -> EvaluateReport:
     from dataclasses import replace
 
-    from bncli.engine.evaluation.validate import Protocol
+    from bncli.engine.evaluation.cross_validation import Protocol
     from bncli.steps.evaluate.evaluate import evaluate, evaluate_on
     from bncli.steps.evaluate.learning_curve import Samples
     from bncli.watch import Run

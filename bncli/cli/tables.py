@@ -29,8 +29,8 @@ from bncli.errors import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.engine.evaluation.curves import Calibration
     from bncli.engine.evaluation.groups import Fairness, Group, GroupGap, Rate
-    from bncli.engine.evaluation.reliability import CalibrationFigures
     from bncli.steps.evaluate.report import EvaluateReport
 
 _SHOWN = 12
@@ -320,7 +320,7 @@ def _count_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
+def reliability_tables(figures: Calibration) -> Iterator[str | Table]:
     """Yield a table per label, of many labels the first; then the figures of all."""
     labels = list(dict.fromkeys(one.label for one in figures.bins))
     for label in labels[:MOST_LABELS]:
@@ -352,7 +352,7 @@ def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
     columns = dict.fromkeys(group.by for group in report.groups.groups)
     for by in columns:
         own = [group for group in report.groups.groups if group.by == by]
-        order = sorted(own, key=lambda group: -abs((group.figures["error"] or 0.0) - error))
+        order = sorted(own, key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
         decided = report.decisions.rows is not None
         yield from _of_column(by, order[:MOST_SHOWN], error, len(report.labels) == 2)
         if (hidden := len(own) - MOST_SHOWN) > 0:
@@ -365,14 +365,14 @@ def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
 def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Iterator[str | Table]:
     shown = [
         TextColumn("rows", [f"{group.rows:,}" for group in groups]),
-        TextColumn("error", [_rate_text(group.figures["error"]) for group in groups]),
+        TextColumn("error", [_rate_text(group.metrics["error"]) for group in groups]),
         TextColumn("95 %", [_interval(group) for group in groups]),
-        TextColumn("gap", [f"{(group.figures['error'] or 0.0) - error:+.4f}" for group in groups]),
-        *(TextColumn(n.replace("_", "-"), [_rate_text(group.figures[n]) for group in groups]) for n in _FIGURES),
+        TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in groups]),
+        *(TextColumn(n.replace("_", "-"), [_rate_text(group.metrics[n]) for group in groups]) for n in _FIGURES),
     ]
     shown += [
-        TextColumn(name.replace("_", "-"), [_rate_text(group.decided[name]) for group in groups])
-        for name in groups[0].decided
+        TextColumn(name.replace("_", "-"), [_rate_text(group.decisions[name]) for group in groups])
+        for name in groups[0].decisions
     ]
     if two:
         from bncli.engine.evaluation.groups import RATES

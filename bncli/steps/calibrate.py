@@ -26,7 +26,7 @@ from bncli.engine.calibration import (
 )
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, encode_labels
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.decision_rules import without_held_out

@@ -15,7 +15,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, ReadingRules
-from bncli.engine.evaluation.validate import Protocol, cross_validate
+from bncli.engine.evaluation.cross_validation import CrossValidation, Protocol, cross_validate
 from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_structure, warnings_about
 from bncli.engine.model import Component, Ensemble, HeldOutLoss, StoppedBy
 from bncli.engine.structure_learners import kdb, tan
@@ -497,7 +497,7 @@ def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, 
 def test_cross_validation_warns_once(rng: np.random.Generator) -> None:
     heard: list[Event] = []
     noise = table(x=NumericColumn(rng.normal(size=N)), label=names(rng.integers(0, 2, N), 2))
-    folds = list(cross_validate(noise, Recipe(), Protocol(4, 2), run=Run(watch=heard.append)))
+    folds = list(cross_validate(noise, CrossValidation(Recipe(), Protocol(4, 2)), Run(watch=heard.append)))
     assert len(folds) == 8
     (note,) = (event for event in heard if isinstance(event, Note))
     assert note.warning

@@ -44,7 +44,14 @@ from typing import NamedTuple
 
 from bncli.cli.presets import parse_learner as learner
 from bncli.engine.data.columns import Columns
-from bncli.engine.evaluation.validate import Protocol, Split, examine, folds_of, samples_of, split_of
+from bncli.engine.evaluation.cross_validation import (
+    Protocol,
+    Split,
+    assign_folds,
+    predict_and_measure,
+    sample_others,
+    split_fold,
+)
 from bncli.engine.learn import learn
 from bncli.files.artifacts.model import dump_model
 from bncli.recipe import Recipe
@@ -118,8 +125,8 @@ def measure(name: str, word: str) -> Figure:
 
 def first_fold(columns: Columns) -> Split:
     """The rows held out, and at most MOST of the others."""
-    whole = split_of(folds_of(columns, Protocol(FOLDS), 0), 0, 0)
-    return next(samples_of(columns, whole, [MOST], 0), whole)
+    whole = split_fold(assign_folds(columns, Protocol(FOLDS), 0), 0, 0)
+    return next(sample_others(columns, whole, [MOST], 0), whole)
 
 
 def _anchor(found: Figure, train: Columns, test: Columns) -> Figure:
@@ -139,7 +146,7 @@ def _ours(found: Figure, train: Columns, test: Columns) -> Figure:
     start = time.process_time()
     learnt = learn(train, recipe(found.learner))
     done = time.process_time()
-    metrics = examine(learnt.model, test).metrics
+    metrics = predict_and_measure(learnt.model, test).metrics
     return found._replace(
         log_loss=metrics.log_loss,
         error=metrics.error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bncli.engine.evaluation.significance import Kind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
+from bncli.engine.evaluation.significance import LossKind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
 from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import OURS, SMALL, Figure, half
 
@@ -56,7 +56,7 @@ class Anchored:
         """The figures of two learners on every table that both came to an end with."""
         return [(figures[first], figures[second]) for figures in self.of.values() if {first, second} <= figures.keys()]
 
-    def ratio(self, first: str, second: str, figure: str = "log_loss", kind: Kind = "mean") -> float:
+    def ratio(self, first: str, second: str, figure: str = "log_loss", kind: LossKind = "mean") -> float:
         """Geometric mean over these tables."""
         return ratio_of(self.pairs(first, second), figure, kind)
 
@@ -89,7 +89,7 @@ def size_of(figure: Figure) -> str:
     return SIZES[figure.size >= SMALL]
 
 
-def ratio_of(pairs: Sequence[tuple[Figure, Figure]], figure: str = "log_loss", kind: Kind = "mean") -> float:
+def ratio_of(pairs: Sequence[tuple[Figure, Figure]], figure: str = "log_loss", kind: LossKind = "mean") -> float:
     """Geometric mean of the first's figures in units of the second's; a loss counts at least as half an error."""
     first, second = ([getattr(pair[i], figure) for pair in pairs] for i in (0, 1))
     return geometric_mean_ratio(first, second, [pair[0].rows for pair in pairs], kind)

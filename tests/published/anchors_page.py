@@ -103,7 +103,7 @@ def _rank_lines(found: Anchored, learners: Sequence[str]) -> Iterator[list[str]]
             continue
         for loss in ("log_loss", "error"):
             losses = [[getattr(figures[learner], loss) for learner in learners] for figures in complete]
-            ranks = average_ranks(losses, lower_is_better=True).mean(axis=0)
+            ranks = average_ranks(losses).mean(axis=0)
             name = loss.replace("_", "-")
             yield [f"{told}: {name}", str(len(complete)), *(f"{rank:.2f}" for rank in ranks)]
 

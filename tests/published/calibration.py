@@ -16,8 +16,8 @@ import numpy as np
 from bncli.engine.calibration import FEWEST_ROWS, METHODS, fit_calibration
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.splits import stratified_folds
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.evaluation.metrics import measure
-from bncli.engine.evaluation.validate import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn
 from bncli.files.reading.source import Source
@@ -75,7 +75,7 @@ def measured(name: str, learner: str) -> list[Figure]:
         train, test = columns.take(np.flatnonzero(folds != fold)), columns.take(np.flatnonzero(folds == fold))
         for method, log_p in predictions(train, test, learner).items():
             assert test.label is not None
-            figures = measure(log_p, test.label.codes).figures()
+            figures = measure(log_p, test.label.codes).by_name()
             found.setdefault(method, []).append([float(figures[figure] or 0.0) for figure in FIGURES_TOLD])
     return [
         Figure(name, columns.n_rows, learner, method, *np.mean(values, axis=0).tolist())

@@ -19,7 +19,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
-from bncli.engine.evaluation.validate import examine
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.model import Model, Parameters, Tables
 from bncli.engine.parameter_learners import acll, acll_uniform
 from bncli.engine.parameter_learners import map as generative
@@ -181,7 +181,7 @@ def _totals(training: Columns, test: Columns | None = None) -> dict[tuple[str, s
         totals["approximation", name] = _approximation(counts, parameters.tables)
         if test is not None:
             model = Model(schema, tree, parameters.tables, Recipe(), training.n_rows, __version__)
-            totals["held out", name] = examine(model, test).metrics.cll
+            totals["held out", name] = predict_and_measure(model, test).metrics.cll
     return totals
 
 

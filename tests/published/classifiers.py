@@ -23,7 +23,7 @@ from typing import Any
 
 from bncli.cli.presets import parse_learner as learner
 from bncli.engine.data.columns import Columns
-from bncli.engine.evaluation.validate import Protocol, folds_of, hold_out, split_of
+from bncli.engine.evaluation.cross_validation import CrossValidation, Protocol, assign_folds, hold_out, split_fold
 from bncli.recipe import Recipe
 from bncli.watch import Event, Run, Stage
 from tests.performance.workloads import real_columns
@@ -51,7 +51,7 @@ LARGE = 5_000
 
 def measure(name: str, word: str, columns: Columns, fold: int) -> Figure:
     """One learner on one fold; losses and seconds are nan where it was given up."""
-    split = split_of(folds_of(columns, Protocol(FOLDS), 0), 0, fold)
+    split = split_fold(assign_folds(columns, Protocol(FOLDS), 0), 0, fold)
     cap = CAP.get(word, USUAL_CAP)
     instants: dict[str, float] = {}
 
@@ -62,11 +62,11 @@ def measure(name: str, word: str, columns: Columns, fold: int) -> Figure:
     start = time.process_time()
     try:
         with _at_most(cap):
-            found = hold_out(columns, recipe(word), split, run=Run(clock=time.monotonic, watch=watch))
+            found = hold_out(columns, CrossValidation(recipe(word)), split, Run(clock=time.monotonic, watch=watch))
     except _TooLong:
         return Figure(name, fold, word, len(split.rows), *[math.nan] * 5)
     seconds = instants["score"] - start, time.process_time() - instants["score"]
-    metrics = found.examined.metrics
+    metrics = found.measured.metrics
     return Figure(name, fold, word, len(split.rows), metrics.log_loss, metrics.error, metrics.rmse, *seconds)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.evaluation.ranking import average_ranks
-from bncli.engine.evaluation.significance import Kind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
+from bncli.engine.evaluation.significance import LossKind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
 from tests.published.classifiers import LEARNERS
 from tests.published.references import FOLDS, Figure
 from tests.published.references import LEARNERS as REFERENCES
@@ -25,7 +25,7 @@ BESIDE = "HistGradientBoosting, early"
 """What all are compared with."""
 LOSSES = ("log-loss", "error", "RMSE")
 FIGURES = (*LOSSES, "fit", "score")
-KINDS: dict[str, Kind] = {"log-loss": "mean", "error": "mean", "RMSE": "root", "fit": "plain", "score": "plain"}
+KINDS: dict[str, LossKind] = {"log-loss": "mean", "error": "mean", "RMSE": "root", "fit": "plain", "score": "plain"}
 WORST = 1e9
 """In place of what a learner that gave up would have lost."""
 
@@ -81,7 +81,7 @@ class Evidence:
     def ranks(self, figure: str) -> Array:
         """Average rank of each learner over the tables."""
         worst = np.where(np.isnan(self.values[figure]), WORST, self.values[figure])
-        return np.asarray(average_ranks(worst, lower_is_better=True).mean(axis=0))
+        return np.asarray(average_ranks(worst).mean(axis=0))
 
     def ratio(self, figure: str, learner: str, other: str = BESIDE) -> float:
         """Geometric mean over the tables that neither gave up."""

@@ -16,8 +16,8 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.evaluation.significance import PairedT, paired_t
-from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import SuppliedParts, learn, learn_structure
 from bncli.engine.networks.simulation import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
@@ -135,7 +135,7 @@ def _cases(
         given = network if way.startswith("GBN") else None
         model = learn(columns.take(training), recipe, supplied=SuppliedParts(structure=given)).model
         for kind, rows in predicted.items():
-            found = examine(model, rows.take(test)).metrics
+            found = predict_and_measure(model, rows.take(test)).metrics
             sums[kind] += len(test) * np.array([found.accuracy, found.log_loss, 1.0])
     for kind, (accuracy, log_loss, n_rows) in sums.items():
         yield Case(name, kind, way, float(accuracy / n_rows), float(log_loss / n_rows))

@@ -19,8 +19,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
+from bncli.engine.evaluation.cross_validation import (
+    Protocol,
+    Split,
+    assign_folds,
+    predict_and_measure,
+    sample_others,
+    split_fold,
+)
 from bncli.engine.evaluation.significance import paired_t
-from bncli.engine.evaluation.validate import Protocol, Split, examine, folds_of, samples_of, split_of
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.recipe import Recipe
 from tests.published.greiner import SHARE, general_network, recipe_of, with_missing
@@ -83,9 +90,9 @@ def main(most: int) -> None:
 def cases(complete: Columns, repeat: int, fold: int, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
     """All ways and sizes in one fold; the general network is that of all its rows to learn from."""
     learnt_from = {"complete": complete, "holes": with_missing(complete, SHARE)}
-    whole = split_of(folds_of(complete, PROTOCOL, repeat), repeat, fold)
+    whole = split_fold(assign_folds(complete, PROTOCOL, repeat), repeat, fold)
     network = SuppliedParts(structure=general_network(complete.take(whole.others)))
-    smaller = list(samples_of(complete, whole, sizes, PROTOCOL.seed))
+    smaller = list(sample_others(complete, whole, sizes, PROTOCOL.seed))
     for rows, way in {(panel.rows, way): None for panel in PANELS for way in panel.ways}:
         for size, split in zip(sizes, [*smaller, whole], strict=False):
             given = network if way.startswith("GBN") else SuppliedParts()
@@ -101,7 +108,7 @@ def _measured(
     columns: Columns, complete: Columns, split: Split, recipe: Recipe, given: SuppliedParts
 ) -> tuple[float, float]:
     model = learn(columns.take(split.others), recipe, supplied=given).model
-    found = examine(model, complete.take(split.rows)).metrics
+    found = predict_and_measure(model, complete.take(split.rows)).metrics
     return found.error, found.log_loss
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.evaluation.significance import PairedT, paired_t
-from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.engine.structures.named_structure import NamedDag
 from tests.published.greiner import recipe_of, with_missing
@@ -119,7 +119,7 @@ def _error(truth: Truth, rows: Columns, way: str) -> float:
     model = learn(rows, recipe, supplied=SuppliedParts(structure=CHAIN if truth.study == "chain" else None)).model
     possible = np.flatnonzero(truth.probabilities)
     queries = _table(all_combinations(truth.k + 1)[possible])
-    return examine(model, replace(queries, weights=truth.probabilities[possible])).metrics.error
+    return predict_and_measure(model, replace(queries, weights=truth.probabilities[possible])).metrics.error
 
 
 def _table(rows: NDArray[np.intp]) -> Columns:

@@ -17,7 +17,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import examine
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.recipe import Recipe
@@ -90,7 +90,7 @@ def _fold(columns: Columns, held_out: np.ndarray) -> Iterator[tuple[tuple[str, s
         for rule in RULES:
             tables = learn_parameters(counts, dag, recipe.replaced(smoothing=rule)).tables
             model = Model(schema, dag, tables, recipe, counts.data.n_rows, __version__, None)
-            found = examine(model, test).metrics
+            found = predict_and_measure(model, test).metrics
             yield (structure, rule), found.log_loss * held_out.sum(), found.rmse**2 * held_out.sum()
 
 

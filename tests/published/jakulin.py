@@ -20,7 +20,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import examine
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.engine.structures.structure import Structure
@@ -241,7 +241,7 @@ def _fold(
         structure = structures[recipe.structure]
         learnt = learn_parameters(counts, structure, recipe)
         model = Model(schema, structure, learnt.predictor, recipe, counts.data.n_rows, __version__)
-        metrics = examine(model, test).metrics
+        metrics = predict_and_measure(model, test).metrics
         found[way] = np.array([metrics.log_loss, metrics.error]) * held_out.sum()
     return found, seconds
 

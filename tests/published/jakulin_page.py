@@ -47,7 +47,7 @@ class Figures:
 
 def mean_ranks(by_way: ArrayLike) -> Array:
     """Of figures (n_ways, n_sets), lowest first."""
-    return np.asarray(average_ranks(np.asarray(by_way, np.float64).T, lower_is_better=True).mean(axis=0))
+    return np.asarray(average_ranks(np.asarray(by_way, np.float64).T).mean(axis=0))
 
 
 def ranks_printed(names: Sequence[str]) -> Array:

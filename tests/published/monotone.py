@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import examine
+from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
@@ -135,7 +135,7 @@ def measured(name: str, learner: str, how: str, fold: int) -> Fold:
     learnt = learn(columns.take(np.flatnonzero(fold_of != fold)), recipe)
     seconds = time.process_time() - begun
     test = columns.take(np.flatnonzero(fold_of == fold))
-    found = examine(learnt.model, test).metrics
+    found = predict_and_measure(learnt.model, test).metrics
     losses = (test.n_rows * found.log_loss, test.n_rows * found.error)
     return Fold(name, learner, how, fold, test.n_rows, *losses, seconds, learnt.parameters.passes)
 

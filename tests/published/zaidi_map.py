@@ -21,9 +21,9 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
+from bncli.engine.evaluation.cross_validation import predict_and_measure
+from bncli.engine.evaluation.metrics import BiasVariance, bias_variance
 from bncli.engine.evaluation.significance import WinDrawLoss, geometric_mean_ratio, win_draw_loss
-from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.recipe import Recipe
@@ -95,7 +95,7 @@ def cases(name: str) -> Iterator[Case]:
             _try(columns, fold_of == fold, repeat, found)
     for (structure, way), each in found.items():
         parts = each.decomposed(labels)
-        losses = (parts.bias, parts.variance, parts.error, float(np.mean(each.rmses)))
+        losses = (parts.bias, parts.variance, parts.bias + parts.variance, float(np.mean(each.rmses)))
         yield Case(name, columns.n_rows, structure, way, *losses)
 
 
@@ -129,7 +129,7 @@ def _try(columns: Columns, held_out: NDArray[np.bool_], repeat: int, found: dict
         dag = learn_structure(counts, recipe)
         tables = learn_parameters(counts, dag, recipe).tables
         model = Model(schema, dag, tables, recipe, counts.data.n_rows, __version__, None)
-        examined = examine(model, test)
+        examined = predict_and_measure(model, test)
         found[structure, way].predicted[repeat, held_out] = examined.log_probabilities.argmax(axis=0)
         found[structure, way].rmses.append(examined.metrics.rmse)
 

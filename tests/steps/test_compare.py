@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.source import Source
 from bncli.steps.compare import compare as module

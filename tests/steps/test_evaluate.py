@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol, folds_of
+from bncli.engine.evaluation.cross_validation import Protocol, assign_folds
 from bncli.engine.learn import learn
 from bncli.engine.parameters.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
@@ -206,7 +206,7 @@ def test_the_baseline_is_the_class_frequencies_of_the_rows_learnt_from(source: S
     columns = read_columns(source)
     truth = np.array(labels_of(source.paths[0]))
     for fold in report.folds:
-        held_out = folds_of(columns, Protocol(4, 2, 3), fold.repeat) == fold.fold
+        held_out = assign_folds(columns, Protocol(4, 2, 3), fold.repeat) == fold.fold
         model = dummy.DummyClassifier(strategy="prior").fit(truth[~held_out, None], truth[~held_out])
         p = model.predict_proba(truth[held_out, None])
         assert fold.base.log_loss == pytest.approx(metrics.log_loss(truth[held_out], p, labels=["x", "y", "z"]))

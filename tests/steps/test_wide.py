@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import Table
 from bncli.recipe import Recipe

@@ -1,7 +1,13 @@
 """How good predictions are, and whether one method beats another.
 
-`metrics` measures predictions, `validate` learns and measures fold by fold, `bias_variance` compares many trials. The
-others compare methods by figures that are there already; their contract: functions of arrays in, a frozen record out.
-Paired figures are two arrays of one length, an element for each data set in the same order, the first method's before
-the second's; whether the higher or the lower figure is the better one is the caller's to know.
+cross_validation    learn and predict fold by fold
+metrics             metrics of predictions; bias and variance over several training sets
+decision_metrics    metrics of decisions and prediction sets
+groups              metrics per group of rows, confidence intervals, fairness
+curves              ROC, precision-recall, gains and reliability curves; calibration
+significance        tests for pairs of methods
+ranking             tests for several methods over many data sets
+
+`significance` and `ranking` compare figures that others have computed. Paired figures are two arrays of equal length
+with one element per data set, in the same order.
 """

@@ -1,6 +1,6 @@
-"""How good predicted probabilities are: losses, ranking, calibration and confusion.
+"""Metrics of predicted probabilities, of the class frequencies as a baseline, and of several training sets.
 
-With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their sum, all means weighted:
+With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N the sum of the weights, all means weighted:
 
     accuracy = mean of [argmax_c P[t, c] = y_t],  error = 1 - accuracy     a tie goes to the first class
     cll      = sum over t of w_t ln P[t, y_t],    log_loss = -cll / N      nats
@@ -9,39 +9,43 @@ With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their su
     ece      = sum over bins b of N_b / N |accuracy_b - mean of max_c P|   expected calibration error
     auc      = chance that a row of one class is ranked above a row of the other, ties counting half
 
-For more than two classes auc is the mean over pairs of classes of the two areas that either one's probability
-gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are. Balanced accuracy and Matthews'
-correlation (mcc) follow from the confusion matrix: see `confusion.py`.
+With more than two classes, auc is the mean over all pairs of classes that occur; the AUC of a pair is the mean of the
+two areas obtained by ranking with either class's probability (Hand & Till 2001). It is None if fewer than two classes
+occur.
 
-Conventions: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
-are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
+Metrics of the confusion matrix: C[a, b] is the weight of the rows with true label a and predicted label b, N its sum.
 
-What a confusion matrix says of every label, and of all labels alike however rare they are.
-
-With C[a, b] the weight of the rows of true label a that were predicted as b, and N the sum of C:
-
-    precision_c = C[c, c] / sum over a of C[a, c]        of the rows predicted as c, the share that are
-    recall_c    = C[c, c] / support_c                    of the rows of c, the share that were found
-    support_c   = sum over b of C[c, b]
-    f1_c        = 2 C[c, c] / (support_c + sum over a of C[a, c])       the harmonic mean of the two
-
-    balanced accuracy   = mean of recall_c over the labels that have support
+    precision_c = C[c, c] / sum over a of C[a, c]
+    recall_c    = C[c, c] / support_c,    support_c = sum over b of C[c, b]
+    f1_c        = 2 C[c, c] / (support_c + sum over a of C[a, c])       the harmonic mean of precision and recall
+    balanced accuracy = mean of recall_c over the labels that occur
     Matthews' correlation R_K = (N s - t . p) / sqrt( (N^2 - t . t) (N^2 - p . p) )
 
-with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels it is the phi coefficient.
+with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels R_K is the phi coefficient.
 
-Conventions: a ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of one without rows.
-R_K is 0 where all rows are of one label or predicted as one, for such predictions tell nothing.
+The baseline predicts P(c | x_t) = f_c for every row, the share of label c in the weight of the training rows. The skill
+score 1 - log_loss / base log_loss (also called D^2, the share of the deviance explained) is 1 for perfect predictions
+and 0 for predictions that are no better than the class frequencies.
 
-The class frequencies as a classifier: what can be said of a row without looking at it.
+Bias and variance: every row t is predicted once in each of T trials, each time by a model trained on other rows
+(repeated cross-validation as in Webb 2000, Machine Learning 40). With Q[t, y] the share of trials that predict class y,
 
-    P(c | x_t) = f_c, the share of label c in the weight of the training rows;    log_loss = -mean of ln f_{y_t}
+    bias     = mean over t of 1/2 sum over y of (1[y = y_t] - Q[t, y])^2
+    variance = mean over t of 1/2 (1 - sum over y of Q[t, y]^2)
 
-A model is worth something where its log-loss is lower; how much is told by the skill score 1 - log_loss / base log_loss
-(also D^2, the share of the deviance explained): 1 is perfect, 0 no better than the frequencies.
+(Kohavi & Wolpert 1996, ICML). The observed label stands for the distribution of the class, so noise counts as bias. The
+squares cancel and leave 1 - Q[t, y_t]: bias and variance add up to the error over all rows and trials.
 
-Conventions: the predicted label is the commonest one, the first of equals. A label that the training rows lack counts
-as one row of average weight, so that the log-loss of the frequencies is finite wherever a model's is.
+Conventions:
+- Log-loss uses the log-probabilities directly and never clips them.
+- The ten bins of ece are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017).
+- A ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of a label without rows.
+- R_K is 0 if all rows have one label or are predicted as one label.
+- The baseline predicts the most frequent label, the first in a tie. A label without training rows counts as one row of
+  average weight, so that the baseline's log-loss is finite whenever a model's is.
+- Row weights are multiplicities.
+
+Cost: K searches of N rows for auc and one pass for the rest; O((T + K) N) for bias and variance.
 """
 
 from __future__ import annotations
@@ -50,29 +54,24 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from bncli.engine.kernels.arrays import Array, Integers, Mask
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.errors import BncliError
 
-
-class LabelFigures(NamedTuple):
-    """Figures of one label against all others; `support` is a weight, a whole number where rows weigh 1."""
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    support: float
-
-
-ECE_BINS = 10
 METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
-"""The figures of a report, in the order in which they are shown."""
+"""The metrics of a report, in the order in which they are shown."""
+ECE_BINS = 10
+_BLOCK_ROWS = 1 << 16
+"""Rows per block when bias and variance are computed."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Figures of one set of predictions; confusion[true, predicted] sums weights, whole numbers where rows weigh 1."""
+    """The metrics of a set of predictions.
+
+    confusion[true, predicted] sums row weights; it is integer if the rows have no weights.
+    """
 
     accuracy: float
     error: float
@@ -86,40 +85,125 @@ class Metrics:
     mcc: float
     confusion: NDArray[np.int64] | Array
 
-    def figures(self) -> dict[str, float | None]:
+    def by_name(self) -> dict[str, float | None]:
         """Return the METRICS by name."""
         return {name: getattr(self, name) for name in METRICS}
 
 
+class LabelMetrics(NamedTuple):
+    """Metrics of one label against all others; `support` is a weight, an integer if the rows have no weights."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: float
+
+
 class Baseline(NamedTuple):
-    """Figures of the class frequencies; log_loss in nats."""
+    """Metrics of the class frequencies; log_loss in nats."""
 
     accuracy: float
     log_loss: float
 
 
-def per_label(confusion: NDArray[np.int64] | Array) -> list[LabelFigures]:
-    """Return the figures of every label, in order, from confusion[true, predicted].
+class BiasVariance(NamedTuple):
+    """Bias and variance as defined by Kohavi and Wolpert; their sum is the error."""
 
-    >>> per_label(np.array([[3, 1], [0, 0]]))[0]
-    LabelFigures(precision=1.0, recall=0.75, f1=0.8571428571428571, support=4)
+    bias: float
+    variance: float
+
+
+def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
+    """Return the metrics of ln P(c | x_t), (K, N), for labels (N,) and weights (N,) or None for 1.
+
+    >>> metrics = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
+    >>> round(metrics.error, 6), round(metrics.brier, 6), metrics.auc, metrics.confusion.tolist()
+    (0.333333, 0.273333, 1.0, [[1, 0], [1, 1]])
     """
-    hits, support, predicted = np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    total = float(len(labels) if weights is None else weights.sum())
+    if not total > 0:
+        raise BncliError("there are no rows to measure")
+    mean_weights = np.full(len(labels), 1 / total) if weights is None else weights / total
+    predicted = log_probabilities.argmax(axis=0)
+    log_true = log_probabilities[labels, np.arange(len(labels))]
+    probabilities = np.exp(log_probabilities)
+    # expm1 keeps the digits of 1 - P where P is close to 1
+    missing = -np.expm1(log_true)
+    squares = np.square(probabilities).sum(axis=0) + np.square(missing) - np.square(np.exp(log_true))
+    correct = predicted == labels
+    cll = float(log_true.sum() if weights is None else weights @ log_true)
+    n_labels = len(log_probabilities)
+    cells = labels.astype(np.intp) * n_labels + predicted
+    confusion = np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
+    confidence = probabilities.max(axis=0)
+    bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
+    gaps = np.bincount(bins, mean_weights * (correct - confidence), ECE_BINS)
+    return Metrics(
+        accuracy=float(np.average(correct, weights=weights)),
+        error=float(np.average(~correct, weights=weights)),
+        log_loss=-cll / total,
+        rmse=float(np.sqrt(mean_weights @ np.square(missing))),
+        brier=float(mean_weights @ squares),
+        auc=_auc(log_probabilities, labels, weights),
+        ece=float(np.abs(gaps).sum()),
+        cll=cll,
+        balanced_accuracy=balanced_accuracy(confusion),
+        mcc=matthews_correlation(confusion),
+        confusion=confusion,
+    )
+
+
+def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> float | None:
+    n_labels = len(log_probabilities)
+    class_weights = np.bincount(labels, weights, n_labels).astype(np.float64)
+    present = np.flatnonzero(class_weights > 0)
+    if len(present) < 2:
+        return None
+    weights = np.ones(len(labels)) if weights is None else weights
+    rankings = {c: log_probabilities[c] for c in present.tolist()}
+    if n_labels == 2:
+        rankings = {1: log_probabilities[1] - log_probabilities[0]}
+    # areas[a, b]: chance that a row of class a scores higher than one of class b in the ranking by a
+    areas = np.zeros((n_labels, n_labels))
+    for positive, scores in rankings.items():
+        is_positive = labels == positive
+        # equal scores are summed together below, so their order does not matter
+        order = np.argsort(scores[is_positive])
+        ascending = scores[is_positive][order]
+        cumulative = np.concatenate(([0.0], np.cumsum(weights[is_positive][order])))
+        below = cumulative[np.searchsorted(ascending, scores, side="left")]
+        not_above = cumulative[np.searchsorted(ascending, scores, side="right")]
+        wins = np.bincount(labels, weights * (cumulative[-1] - (below + not_above) / 2), n_labels)
+        pairs = class_weights * class_weights[positive]
+        np.divide(wins, pairs, out=areas[positive], where=pairs > 0)
+    if n_labels == 2:
+        return float(areas[1, 0])
+    between = areas[np.ix_(present, present)]
+    return float((between.sum() - np.trace(between)) / (len(present) * (len(present) - 1)))
+
+
+def measure_labels(confusion: NDArray[np.int64] | Array) -> list[LabelMetrics]:
+    """Return the metrics of every label, in order, from confusion[true, predicted].
+
+    >>> measure_labels(np.array([[3, 1], [0, 0]]))[0]
+    LabelMetrics(precision=1.0, recall=0.75, f1=0.8571428571428571, support=4)
+    """
+    hits, supports, predictions = np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     return [
-        LabelFigures(_share(hit, told), _share(hit, rows), _share(2 * hit, rows + told), rows)
-        for hit, rows, told in zip(hits.tolist(), support.tolist(), predicted.tolist(), strict=True)
+        LabelMetrics(_ratio(hit, predicted), _ratio(hit, support), _ratio(2 * hit, support + predicted), support)
+        for hit, support, predicted in zip(hits.tolist(), supports.tolist(), predictions.tolist(), strict=True)
     ]
 
 
-def _share(part: float, whole: float) -> float | None:
+def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
 
 
 def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:
     """Return the mean recall of the labels that have rows."""
     support = confusion.sum(axis=1)
-    there = support > 0
-    return float(np.mean(np.diagonal(confusion)[there] / support[there]))
+    present = support > 0
+    return float(np.mean(np.diagonal(confusion)[present] / support[present]))
 
 
 def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
@@ -133,96 +217,56 @@ def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
     return float(np.clip(correlation, -1, 1))
 
 
-def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """x_t), |Return the metrics of ln P(c | x_t), (K, N), for labels (N,) and weights (N,) or None for 1.
-
-    >>> found = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
-    >>> round(found.error, 6), round(found.brier, 6), found.auc, found.confusion.tolist()
-    (0.333333, 0.273333, 1.0, [[1, 0], [1, 1]])
-    """
-    total = float(len(labels) if weights is None else weights.sum())
-    if not total > 0:
-        raise BncliError("there are no rows to measure")
-    mean_weights = np.full(len(labels), 1 / total) if weights is None else weights / total
-    predicted = log_probabilities.argmax(axis=0)
-    log_true = log_probabilities[labels, np.arange(len(labels))]
-    probabilities = np.exp(log_probabilities)
-    # 1 - P from ln P: it keeps its digits where P is next to 1
-    missed = -np.expm1(log_true)
-    squares = np.square(probabilities).sum(axis=0) + np.square(missed) - np.square(np.exp(log_true))
-    right = predicted == labels
-    cll = float(log_true.sum() if weights is None else weights @ log_true)
-    n_labels = len(log_probabilities)
-    cells = labels.astype(np.intp) * n_labels + predicted
-    confusion = np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
-    return Metrics(
-        accuracy=float(np.average(right, weights=weights)),
-        error=float(np.average(~right, weights=weights)),
-        log_loss=-cll / total,
-        rmse=float(np.sqrt(mean_weights @ np.square(missed))),
-        brier=float(mean_weights @ squares),
-        auc=_auc(log_probabilities, labels, weights),
-        ece=_calibration_error(probabilities.max(axis=0), right, mean_weights),
-        cll=cll,
-        balanced_accuracy=balanced_accuracy(confusion),
-        mcc=matthews_correlation(confusion),
-        confusion=confusion,
-    )
-
-
-def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> float | None:
-    n_labels = len(log_probabilities)
-    masses = np.bincount(labels, weights, n_labels).astype(np.float64)
-    present = np.flatnonzero(masses > 0)
-    if len(present) < 2:
-        return None
-    weights = np.ones(len(labels)) if weights is None else weights
-    if n_labels == 2:
-        above = _wins(log_probabilities[1] - log_probabilities[0], labels, weights, 1, masses)
-        return float(above[0])
-    areas = np.zeros((n_labels, n_labels))
-    for c in present:
-        areas[c] = _wins(log_probabilities[c], labels, weights, int(c), masses)
-    pairs = areas[np.ix_(present, present)]
-    return float((pairs.sum() - np.trace(pairs)) / (len(present) * (len(present) - 1)))
-
-
-def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses: Array) -> Array:
-    """For each other class (K,), the chance that a row of class `positive` has the higher score, ties counting half."""
-    own = labels == positive
-    # equal scores are summed together below, so their order does not matter
-    order = np.argsort(scores[own])
-    ranked, ranked_weights = scores[own][order], weights[own][order]
-    up_to = np.concatenate(([0.0], np.cumsum(ranked_weights)))
-    below = up_to[np.searchsorted(ranked, scores, side="left")]
-    not_above = up_to[np.searchsorted(ranked, scores, side="right")]
-    beaten = np.bincount(labels, weights * (up_to[-1] - (below + not_above) / 2), len(masses))
-    pairs = masses * masses[positive]
-    shares: Array = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
-    return shares
-
-
-def _calibration_error(confidence: Array, right: Mask, mean_weights: Array) -> float:
-    bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
-    gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
-    return float(np.abs(gaps).sum())
-
-
 def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:
-    """Return the share of every label, shape (K,), all above 0, in labels (N,) under weights (N,) or None for 1."""
-    masses = np.bincount(labels, weights, n_labels).astype(np.float64)
-    masses[masses == 0] = 1.0 if weights is None else weights.mean()
-    shares: Array = masses / masses.sum()
+    """Return the share of every label, (K,), each above 0, from labels (N,) and weights (N,) or None for 1."""
+    class_weights = np.bincount(labels, weights, n_labels).astype(np.float64)
+    class_weights[class_weights == 0] = 1.0 if weights is None else weights.mean()
+    shares: Array = class_weights / class_weights.sum()
     return shares
 
 
 def measure_baseline(frequencies: Array, labels: Integers, weights: Array | None = None) -> Baseline:
-    """Return how well frequencies (K,) predict labels (N,) under weights (N,) or None for 1."""
-    masses = np.bincount(labels, weights, len(frequencies))
-    shares = masses / masses.sum()
+    """Return how well class frequencies (K,) predict labels (N,) with weights (N,) or None for 1."""
+    class_weights = np.bincount(labels, weights, len(frequencies))
+    shares = class_weights / class_weights.sum()
     return Baseline(float(shares[frequencies.argmax()]), float(-(shares @ np.log(frequencies))) + 0.0)
 
 
 def skill_score(log_loss: float | None, base: float | None) -> float | None:
-    """Return 1 - log_loss / base; None where either is not defined, or the frequencies leave nothing to be learnt."""
+    """Return 1 - log_loss / base, or None if either is undefined or the baseline's log-loss is 0."""
     return None if log_loss is None or not base else 1 - log_loss / base
+
+
+def bias_variance(
+    labels: Integers, predictions: Integers, n_labels: int, weights: ArrayLike | None = None
+) -> BiasVariance:
+    """Return bias and variance from true labels (N,), predicted labels (T, N) and weights (N,) or None for 1.
+
+    All labels are codes below `n_labels`. BncliError if the shapes differ or the rows have no weight.
+
+    >>> bias_variance(np.array([0, 1]), np.array([[0, 0], [1, 0]]), n_labels=2)  # one row varies, one is always wrong
+    BiasVariance(bias=0.625, variance=0.125)
+    """
+    n_rows = len(labels)
+    row_weights = np.ones(n_rows) if weights is None else np.asarray(weights, np.float64)
+    is_row_per_trial = predictions.ndim == 2 and len(predictions) > 0 and predictions.shape[1] == n_rows
+    if not is_row_per_trial or row_weights.shape != (n_rows,):
+        raise BncliError(
+            f"bias and variance need a label, a weight and predictions for every row, not of shapes "
+            f"{labels.shape}, {row_weights.shape}, {predictions.shape}"
+        )
+    total = float(row_weights.sum())
+    if not total > 0:
+        raise BncliError("bias and variance need rows of positive weight")
+    sums = np.zeros(2)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        predicted = predictions[:, block]
+        n_trials, n_block = predicted.shape
+        rows = np.arange(n_block)
+        cells = (rows * n_labels + predicted).ravel()
+        shares = np.bincount(cells, minlength=n_block * n_labels).reshape(n_block, n_labels) / n_trials
+        correct, squares = shares[rows, labels[block]], (shares**2).sum(axis=1)
+        sums += row_weights[block] @ (1 - 2 * correct + squares), row_weights[block] @ (1 - squares)
+    bias, variance = sums / (2 * total)
+    return BiasVariance(float(bias), float(variance))

@@ -1,34 +1,34 @@
-"""Several methods over many data sets: average ranks, Friedman's test, Nemenyi's critical difference.
+"""Comparison of several methods over many data sets: average ranks, Friedman's test, Nemenyi's critical difference.
 
-On each data set i of n the k methods are ranked, 1 for the best; r_ij is the rank of method j, R_j its average over
-the data sets. Were all methods alike, every R_j would be about (k + 1) / 2. Friedman (1937, JASA 32) measures how far
-they are from it, and the correction divides by what ties took from the spread of the ranks:
+On each data set i of n the k methods are ranked, 1 for the best; r_ij is the rank of method j, and R_j its average over
+the data sets. If all methods were equally good, every R_j would be about (k + 1) / 2. Friedman's statistic (1937, JASA
+32), with the correction for ties in the denominator, is
 
     chi^2 = 12 n / (k (k + 1)) * sum over j of (R_j - (k + 1) / 2)^2  /  [1 - sum of (t^3 - t) / (n k (k^2 - 1))]
 
-t the sizes of the groups of equal figures within a data set; chi-squared with k - 1 degrees of freedom. That is timid;
-Iman & Davenport (1980, Communications in Statistics A9) have a better one:
+t the sizes of the groups of equal figures within a data set; it is chi-squared with k - 1 degrees of freedom. The test
+is conservative; Iman & Davenport (1980, Communications in Statistics A9) improve on it with
 
     F = (n - 1) chi^2 / (n (k - 1) - chi^2),    F distribution with k - 1 and (k - 1) (n - 1) degrees of freedom
 
-If either says that the methods differ, two of them differ when their average ranks are apart by Nemenyi's critical
-difference or more (Demsar 2006, JMLR 7):
+If the methods differ, two of them differ if their average ranks are apart by at least Nemenyi's critical difference
+(Demsar 2006, JMLR 7):
 
     CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n)),   q: the range of k standard normals exceeds it with probability alpha
 
 Conventions:
-- Equal figures share the average of their ranks. Neighbours in order that differ by less than 1e-12 of the larger
-  are equal.
-- Where every data set ties all methods, or there is one data set only, nothing speaks against equality: p is 1.
-- Where all data sets rank all methods alike, F is infinite and its p 0.
+- Equal figures share the average of their ranks. Neighbours in sorted order that differ by less than 1e-12 of the
+  larger one are equal.
+- p is 1 if all methods tie on every data set, or if there is only one data set.
+- F is infinite and its p 0 if all data sets rank the methods alike.
 
-Cost: a sort a data set.
+Cost: a sort per data set.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,7 +40,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
 _FARTHEST = 9.0
-"""Beyond it the normal density is below 1e-18."""
+"""The standard normal density is below 1e-18 beyond it."""
 _STEP = 1 / 32
 _WIDEST = 40.0
 _HALVINGS = 55
@@ -57,62 +57,53 @@ class Friedman:
     ranks: tuple[float, ...]
 
 
-def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Array:
-    """Return the rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average.
+def average_ranks(losses: ArrayLike) -> Array:
+    """Return the rank of each method on each data set; losses and ranks have shape (n_data, n_methods).
 
-    >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]], lower_is_better=True).tolist()
+    >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]]).tolist()
     [[1.0, 3.0, 2.0], [1.5, 1.5, 3.0]]
     """
-    values = _table(figures) if lower_is_better else -_table(figures)
-    order = np.argsort(values, axis=1, kind="stable")
-    ranks = np.empty_like(values)
-    for row, chosen, into in zip(values, order, ranks, strict=True):
-        for start, end in _ties(row[chosen]):
-            into[chosen[start:end]] = (start + 1 + end) / 2
-    return ranks
-
-
-def _table(figures: ArrayLike) -> Array:
-    values = np.asarray(figures, np.float64)
+    values = np.asarray(losses, np.float64)
     if values.ndim != 2 or values.shape[1] == 0:
         raise BncliError(f"figures come as a row a data set and a column a method, not of shape {values.shape}")
     if not np.isfinite(values).all():
         raise BncliError("figures to be ranked must be finite numbers")
-    return values
+    ranks = np.empty_like(values)
+    for row, order, row_ranks in zip(values, np.argsort(values, axis=1, kind="stable"), ranks, strict=True):
+        ascending = row[order]
+        sizes = np.abs(ascending)
+        differs = np.diff(ascending) > NO_DIFFERENCE * np.maximum(sizes[1:], sizes[:-1])
+        edges = [0, *(np.flatnonzero(differs) + 1).tolist(), len(ascending)]
+        for start, end in pairwise(edges):
+            row_ranks[order[start:end]] = (start + 1 + end) / 2
+    return ranks
 
 
-def _ties(ascending: Array) -> Iterator[tuple[int, int]]:
-    """Start and end of every run of equal figures."""
-    sizes = np.abs(ascending)
-    apart = np.diff(ascending) > NO_DIFFERENCE * np.maximum(sizes[1:], sizes[:-1])
-    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(ascending)]
-    yield from pairwise(edges)
-
-
-def friedman(figures: ArrayLike, lower_is_better: bool = True) -> Friedman:
-    """Friedman's test of figures (n_data, n_methods), at least two methods; the direction matters to the ranks only."""
+def friedman(losses: ArrayLike) -> Friedman:
+    """Return Friedman's test of losses (n_data, n_methods) of at least two methods."""
     from scipy.special import chdtrc, fdtrc
 
-    ranks = average_ranks(figures, lower_is_better)
+    ranks = average_ranks(losses)
     n, k = ranks.shape
     if k < 2:
         raise BncliError("Friedman's test compares at least two methods")
     deviations = ranks - (k + 1) / 2
-    most = float((deviations**2).sum()) / (k - 1)  # without ties n k (k + 1) / 12: the correction is in it
+    # n k (k + 1) / 12 without ties; with ties it includes the correction
+    most = float((deviations**2).sum()) / (k - 1)
     means = deviations.sum(axis=0) / max(n, 1)
     averages = tuple(float(mean) + (k + 1) / 2 for mean in means)
     if n < 2 or most == 0:
         return Friedman(0.0, 1.0, 0.0, 1.0, averages)
     chi_squared = n * n * float((means**2).sum()) / most
     rest = n * (k - 1) - chi_squared
-    # rest is 0 where all data sets rank alike, but for rounding
+    # rest is 0, up to rounding, if all data sets rank the methods alike
     f = (n - 1) * chi_squared / rest if rest > NO_DIFFERENCE * chi_squared else math.inf
     p, f_p = float(chdtrc(k - 1, chi_squared)), float(fdtrc(k - 1, (k - 1) * (n - 1), f))
     return Friedman(chi_squared, p, f, f_p, averages)
 
 
 def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """Return how far apart the average ranks of two of k >= 2 methods over n >= 1 data sets must be, at level alpha."""
+    """Return the difference in average ranks at which two of k >= 2 methods over n >= 1 data sets differ at alpha."""
     if k < 2 or n < 1 or not 0 < alpha < 1:
         raise BncliError(f"no critical difference of {k} methods over {n} data sets at level {alpha}")
     return range_quantile(alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
@@ -121,34 +112,32 @@ def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
 def range_quantile(alpha: float, k: int) -> float:
     """Return the width that the range of k >= 2 standard normals exceeds with probability alpha, 0 < alpha < 1.
 
-    >>> round(range_quantile(0.05, 3), 3)  # as in printed tables of the studentised range, infinite degrees of freedom
-    3.314
-    """
-    low, high = 0.0, _WIDEST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _range_tail(middle, k) > alpha else (low, middle)
-    return (low + high) / 2
-
-
-def _range_tail(r: float, k: int) -> float:
-    """Return P(R > r) for the range R of k independent standard normals, z the largest of them.
+    The width r is found by bisection, where
 
         P(R <= r) = k integral of phi(z) [Phi(z) - Phi(z - r)]^(k - 1) dz
 
-    The trapezoidal rule is right to a dozen digits, since the integrand is smooth and dies out at both ends.
+    and z is the largest of the normals. The trapezoidal rule is accurate to a dozen digits, since the integrand is
+    smooth and vanishes at both ends.
+
+    >>> round(range_quantile(0.05, 3), 3)  # as in printed tables of the studentised range, infinite degrees of freedom
+    3.314
     """
     from scipy.special import ndtr
 
     z = np.arange(-_FARTHEST, _FARTHEST + _STEP / 2, _STEP)
-    inside = np.exp(-z * z / 2) * (ndtr(z) - ndtr(z - r)) ** (k - 1)
-    return 1 - k * _STEP * float(inside.sum()) / math.sqrt(2 * math.pi)
+    low, high = 0.0, _WIDEST
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        inside = np.exp(-z * z / 2) * (ndtr(z) - ndtr(z - middle)) ** (k - 1)
+        tail = 1 - k * _STEP * float(inside.sum()) / math.sqrt(2 * math.pi)
+        low, high = (middle, high) if tail > alpha else (low, middle)
+    return (low + high) / 2
 
 
 def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...], ...]:
     """Return the largest groups of methods whose average ranks all lie closer than the critical difference.
 
-    Methods are numbers into `ranks`, best first; groups of one are left out, and so are groups inside another one.
+    Methods are positions in `ranks`, best first. Groups of one and groups contained in another one are left out.
 
     >>> cliques([1.0, 3.75, 1.5, 2.25], difference=1.0)
     ((0, 2), (2, 3))

@@ -36,7 +36,7 @@ import numpy as np
 
 from bncli.engine.evaluation.ranking import Friedman, cliques, critical_difference, friedman
 from bncli.engine.evaluation.significance import (
-    Kind,
+    LossKind,
     corrected_resampled_t,
     geometric_mean_ratio,
     holm,
@@ -218,7 +218,7 @@ class CompareReport:
 
 
 _BEYOND_ALL = 1e100
-_KINDS: Mapping[str, Kind] = {"rmse": "root", "fit_seconds": "seconds", "iterations": "count", "passes": "count"}
+_KINDS: Mapping[str, LossKind] = {"rmse": "root", "fit_seconds": "seconds", "iterations": "count", "passes": "count"}
 LEVEL = 0.05
 BIAS_VARIANCE = ("bias", "variance")
 STAGES = ("fit", "score")
@@ -271,7 +271,7 @@ def summarise(
     )
 
 
-def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: Kind) -> LearnerPair:
+def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[int], kind: LossKind) -> LearnerPair:
     """Return what counts and ratios say of two learners, before any test."""
     first, second = names
     a, b = columns[first], columns[second]
@@ -279,7 +279,7 @@ def _pair(names: tuple[str, str], columns: Mapping[str, Array], rows: Sequence[i
     return LearnerPair(first, second, counts.wins, counts.draws, counts.losses, _summary_ratio(a, b, rows, kind))
 
 
-def _summary_ratio(first: Array, second: Array, rows: Sequence[int], kind: Kind) -> float | None:
+def _summary_ratio(first: Array, second: Array, rows: Sequence[int], kind: LossKind) -> float | None:
     """Return the geometric mean ratio of the figures themselves, of which only their size counts.
 
     None where one has none.

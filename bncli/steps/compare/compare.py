@@ -24,9 +24,8 @@ import numpy as np
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
-from bncli.engine.evaluation.metrics import METRICS
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
+from bncli.engine.evaluation.metrics import METRICS, BiasVariance, bias_variance
 from bncli.errors import BncliError, UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns
 from bncli.engine.data.dataset import code_dtype
-from bncli.engine.evaluation.validate import Protocol, folds_of
+from bncli.engine.evaluation.cross_validation import Protocol, assign_folds
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.cuts import attribute_json, dump_cuts
@@ -46,7 +46,7 @@ from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 if TYPE_CHECKING:
-    from bncli.engine.evaluation.bias_variance import BiasVariance
+    from bncli.engine.evaluation.metrics import BiasVariance
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _about(name: str, watch: Watch) -> Watch:
 
 def _entry(name: str, source: Source, protocol: Protocol, columns: Columns) -> Entry:
     try:
-        folds_of(columns, protocol, 0)
+        assign_folds(columns, protocol, 0)
     except BncliError as error:
         raise BncliError(error.what, where=source.paths[0], hint=error.hint) from error
     assert columns.label is not None

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Cuts, ReadingRules, Unseen
-from bncli.engine.evaluation.validate import Fold, Protocol, folds_of, hold_out, split_of
+from bncli.engine.evaluation.cross_validation import CrossValidation, Fold, Protocol, assign_folds, hold_out, split_fold
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
@@ -85,14 +85,14 @@ class Runner:
             if task.learner not in self._loaded and spent["fit"] < QUICK:
                 fold, spent = self._held_out(task, columns)
             self._loaded.add(task.learner)
-            examined = fold.examined
+            examined = fold.measured
             return Outcome(
                 data=plan.names[task.data],
                 learner=learner.name,
                 repeat=task.repeat,
                 fold=task.fold,
                 rows=len(fold.rows),
-                metrics=examined.metrics.figures(),
+                metrics=examined.metrics.by_name(),
                 seconds={"fit": spent["fit"], "score": spent["score"]},
                 costs={"iterations": fold.iterations, "passes": fold.passes},
                 predicted=examined.log_probabilities.argmax(axis=0).astype(code_dtype(len(examined.log_probabilities))),
@@ -107,15 +107,18 @@ class Runner:
     def _held_out(self, task: Task, columns: Columns) -> tuple[Fold, dict[str, float]]:
         """Return the fold, and the seconds of its stages."""
         plan, learner = self._plan, self._plan.learners[task.learner]
-        fold_of = folds_of(columns, plan.protocol, task.repeat)
+        fold_of = assign_folds(columns, plan.protocol, task.repeat)
         watch = Stopwatch(silent, time.thread_time)
         watch(Stage("fit"))
         fold = hold_out(
             columns,
-            learner.supplied.update_recipe(learner.recipe),
-            split_of(fold_of, task.repeat, task.fold),
-            given=learner.supplied,
-            reading=ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),
-            run=Run(memory=plan.memory, clock=time.monotonic, watch=watch),
+            CrossValidation(
+                learner.supplied.update_recipe(learner.recipe),
+                plan.protocol,
+                learner.supplied,
+                ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),
+            ),
+            split_fold(fold_of, task.repeat, task.fold),
+            Run(memory=plan.memory, clock=time.monotonic, watch=watch),
         )
         return fold, watch.seconds()

@@ -17,7 +17,7 @@ from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedC
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.discretizers.equal_frequency import cut_points
-from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_groups
+from bncli.engine.evaluation.groups import GroupColumn, compare_groups, measure_groups
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.training_data import learn_cuts
@@ -149,5 +149,5 @@ def with_groups(report: EvaluateReport, grouped: Sequence[GroupColumn]) -> Evalu
     if not grouped:
         return report
     found = [measure_groups(column, report.labels, *report.pooled, report.decisions.rows) for column in grouped]
-    fairness = tuple(one for groups in found for one in fairness_of(groups))
+    fairness = tuple(one for groups in found for one in compare_groups(groups))
     return replace(report, groups=GroupsReport(tuple(group for groups in found for group in groups), fairness))

@@ -21,10 +21,18 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
+from bncli.engine.evaluation.cross_validation import (
+    CrossValidation,
+    Fold,
+    MeasuredPredictions,
+    Protocol,
+    cross_validate,
+    out_of_fold,
+    predict_and_measure,
+)
+from bncli.engine.evaluation.curves import measure_calibration
 from bncli.engine.evaluation.metrics import METRICS as METRICS
-from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, per_label
-from bncli.engine.evaluation.reliability import calibration_figures
-from bncli.engine.evaluation.validate import Fold, FoldTask, Protocol, ScoredRows, cross_validate, examine, out_of_fold
+from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, measure_labels
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
@@ -63,7 +71,7 @@ class TestedRows(NamedTuple):
     labels: tuple[str, ...]
     codes: Integers
     weights: Array | None
-    examined: ScoredRows
+    examined: MeasuredPredictions
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ def evaluate(
     most = columns.n_rows - columns.n_rows // protocol.folds
     sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
     with _folds(
-        columns, FoldPlan(source, supplied, FoldTask(recipe, protocol, supplied, reading, sizes)), run
+        columns, FoldPlan(source, supplied, CrossValidation(recipe, protocol, supplied, reading, sizes)), run
     ) as folds:
         whole, sampled = _sorted_out(folds)
     report = with_groups(_averaged(str(protocol), columns, whole), grouped)
@@ -134,9 +142,8 @@ def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[Time
             yield folds_on_cluster(cluster, plan, watch)
         return
     assert isinstance(watch, Stopwatch)
-    given, reading, sizes = asked.given, asked.reading, asked.sizes
     told = with_memory_limit(run)
-    folds = cross_validate(columns, asked.recipe, asked.protocol, given=given, reading=reading, run=told, sizes=sizes)
+    folds = cross_validate(columns, asked, told)
     yield timed(folds, watch)
 
 
@@ -152,9 +159,9 @@ def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list
 
 
 def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
-    figures = fold.examined.metrics.figures()
-    decided = fold.examined.decided
-    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds, decided)
+    figures = fold.measured.metrics.by_name()
+    decided = fold.measured.decisions
+    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.baseline, fold.penalty, seconds, decided)
 
 
 def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
@@ -162,19 +169,19 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
     assert label is not None
     pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
     reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
-    confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
+    confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
     return EvaluateReport(
         rows=columns.n_rows,
         protocol=protocol,
         metrics=summarized([report.metrics for report in reports], METRICS, fmean),
-        base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
+        base=Baseline(fmean(fold.baseline.accuracy for fold in folds), fmean(fold.baseline.log_loss for fold in folds)),
         seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
         labels=label.levels,
         confusion=confusion.tolist(),
-        per_label=per_label(confusion),
+        per_label=measure_labels(confusion),
         pooled=pooled,
         decisions=decision_report(
-            [fold.examined.decided for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
+            [fold.measured.decisions for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
         ),
         std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
@@ -185,7 +192,7 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
     """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
     if outputs.reliability:
-        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
+        report = replace(report, calibration=measure_calibration(report.labels, *report.pooled))
     watch(Stage("write"))
     if outputs.predictions is not None:
         write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
@@ -218,7 +225,7 @@ def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
 def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> TestedRows:
     """Has the model predict the rows of a table."""
     run.watch(Stage("score"))
-    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
+    examined = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
     return TestedRows(model.schema.labels, encode_labels(rows, model.schema), rows.weights, examined)
 
 
@@ -232,14 +239,14 @@ def single_report(
     return EvaluateReport(
         rows=len(codes),
         protocol=protocol,
-        metrics=examined.metrics.figures(),
+        metrics=examined.metrics.by_name(),
         base=measure_baseline(frequencies, codes, weights),
         seconds=dict(seconds),
         labels=labels,
         confusion=confusion.tolist(),
-        per_label=per_label(confusion),
+        per_label=measure_labels(confusion),
         pooled=pooled,
-        decisions=decision_report([examined.decided], pooled),
+        decisions=decision_report([examined.decisions], pooled),
     )
 
 
@@ -286,7 +293,7 @@ def evaluate_on(
 def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
     """Return what the model of a sample says of the test rows."""
     begun = watch.seconds()["score"]
-    figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
+    figures = predict_and_measure(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.by_name()
     base = measure_baseline(sample.frequencies, tested.codes, tested.weights)
     seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
     return FoldReport(sample.repeat, 0, rows.n_rows, figures, base, sample.model.penalty, seconds)

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
-from bncli.engine.evaluation.validate import Fold, FoldTask, folds_of, hold_out_all, split_of
+from bncli.engine.evaluation.cross_validation import (
+    CrossValidation,
+    Fold,
+    assign_folds,
+    hold_out_with_samples,
+    split_fold,
+)
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.steps.cluster.connection import Cluster
@@ -28,7 +34,7 @@ class FoldPlan:
 
     source: Source
     supplied: SuppliedFiles
-    asked: FoldTask
+    asked: CrossValidation
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class _Done:
 def folds_on_cluster(cluster: Cluster, plan: FoldPlan, watch: Watch) -> Iterator[TimedFold]:
     """Yield every fold of every repeat, in order, each followed by the same fold learnt from samples."""
     watch(Stage("fit"))
-    plan, total = replace(plan, source=for_workers(plan.source)), plan.asked.total
+    plan, total = replace(plan, source=for_workers(plan.source)), plan.asked.n_folds
     early: dict[int, _Done] = {}
     following = count()
     number = next(following)
@@ -66,7 +72,7 @@ def _serve(plan: FoldPlan) -> Callable[[int], _Done | BncliError]:
 
     def hold_out(number: int) -> _Done | BncliError:
         repeat, fold = divmod(number, plan.asked.protocol.folds)
-        split = split_of(folds_of(columns, plan.asked.protocol, repeat), repeat, fold)
+        split = split_fold(assign_folds(columns, plan.asked.protocol, repeat), repeat, fold)
         notes: list[Note] = []
 
         def heard(event: Event) -> None:
@@ -75,7 +81,9 @@ def _serve(plan: FoldPlan) -> Callable[[int], _Done | BncliError]:
 
         watch = Stopwatch(heard)
         try:
-            return _Done(list(timed(hold_out_all(columns, plan.asked, split, run._replace(watch=watch)), watch)), notes)
+            return _Done(
+                list(timed(hold_out_with_samples(columns, plan.asked, split, run._replace(watch=watch)), watch)), notes
+            )
         except BncliError as error:
             return error
 

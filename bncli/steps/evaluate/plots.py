@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from bncli.engine.evaluation.classification_curves import LabelCurves
+from bncli.engine.evaluation.curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_target

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.classification_curves import Curve, LabelCurves, label_curves
-from bncli.engine.evaluation.decision_figures import DecidedRows, DecisionFigures
+from bncli.engine.evaluation.curves import Calibration, Curve, LabelCurves, label_curves
+from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
-from bncli.engine.evaluation.metrics import Baseline, LabelFigures, skill_score
-from bncli.engine.evaluation.reliability import CalibrationFigures
+from bncli.engine.evaluation.metrics import Baseline, LabelMetrics, skill_score
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
 from bncli.engine.prediction.decision_rules import table
@@ -78,12 +77,12 @@ class FoldReport:
     base: Baseline
     penalty: float | None
     seconds: dict[str, float]
-    decided: DecisionFigures | None = None
+    decided: DecisionMetrics | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures beside the rest."""
         fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
-        fields |= {} if self.decided is None else self.decided.figures
+        fields |= {} if self.decided is None else self.decided.metrics
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
 
 
@@ -130,7 +129,7 @@ class EvaluateReport:
     seconds: dict[str, float | None]
     labels: tuple[str, ...]
     confusion: list[list[float]]
-    per_label: list[LabelFigures]
+    per_label: list[LabelMetrics]
     pooled: Pooled
     std: dict[str, float | None] | None = None
     folds: tuple[FoldReport, ...] | None = None
@@ -138,7 +137,7 @@ class EvaluateReport:
     scored: ScoredNetwork | None = None
     decisions: DecisionReport = field(default_factory=DecisionReport)
     groups: GroupsReport | None = None
-    calibration: CalibrationFigures | None = None
+    calibration: Calibration | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -186,15 +185,15 @@ class EvaluateReport:
 
 
 def decision_report(
-    folds: Sequence[DecisionFigures | None], pooled: Pooled, places: Sequence[Index] = ()
+    folds: Sequence[DecisionMetrics | None], pooled: Pooled, places: Sequence[Index] = ()
 ) -> DecisionReport:
     """From the decisions in each fold, or of the one test table, and all rows together.
 
     places: where the rows of the folds of the first repeat stand; none: there is one table, in its order.
     """
     there = [fold for fold in folds if fold is not None]
-    names = there[0].figures if there else {}
-    values = {name: [v for fold in there if (v := fold.figures[name]) is not None] for name in names}
+    names = there[0].metrics if there else {}
+    values = {name: [v for fold in there if (v := fold.metrics[name]) is not None] for name in names}
     covered = [fold.class_coverage for fold in there if fold.class_coverage is not None]
     by_class = [[c for c in one if c is not None] for one in zip(*covered, strict=True)]
     rows = _decided_rows(there, places, len(pooled.codes))
@@ -211,7 +210,7 @@ def decision_report(
     )
 
 
-def _decided_rows(folds: Sequence[DecisionFigures], places: Sequence[Index], n_rows: int) -> DecidedRows | None:
+def _decided_rows(folds: Sequence[DecisionMetrics], places: Sequence[Index], n_rows: int) -> DecidedRows | None:
     found = [fold.rows for fold in folds if fold.rows is not None]
     if not found or not places:
         return found[0] if found else None
@@ -235,7 +234,7 @@ def summarized(
     return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
 
 
-def calibration_figures_json(figures: CalibrationFigures) -> dict[str, Any]:
+def calibration_figures_json(figures: Calibration) -> dict[str, Any]:
     """Return the keys `reliability`, `brier_parts` and `ece_equal_mass`."""
     return {
         "reliability": [one._asdict() for one in figures.bins],
@@ -283,7 +282,7 @@ def _group_json(group: Group) -> dict[str, Any]:
         for label, told in group.rates.items()
     ]
     head = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
-    return head | group.figures | group.decided | {"interval95": intervals, "rates": rates}
+    return head | group.metrics | group.decisions | {"interval95": intervals, "rates": rates}
 
 
 def _fairness_json(fairness: Fairness) -> dict[str, Any]:

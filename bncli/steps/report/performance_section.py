@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.classification_curves import LabelCurves, gains, threshold_table
-from bncli.engine.evaluation.decision_figures import DecidedRows
+from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.engine.evaluation.decision_metrics import DecidedRows
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import DecisionRule, HeldOutLoss
 from bncli.engine.prediction.decision_rules import ABSTAINED

@@ -71,18 +71,18 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
     groups = () if report.groups is None else report.groups.groups
     error = report.metrics["error"] or 0.0
     for by in dict.fromkeys(group.by for group in groups):
-        own = sorted((g for g in groups if g.by == by), key=lambda g: -(g.figures["error"] or 0.0))
+        own = sorted((g for g in groups if g.by == by), key=lambda g: -(g.metrics["error"] or 0.0))
         rows = []
         for group in own[:GROUPS_MOST_GROUPS]:
             bounds = group.intervals.get("error")
             between = "–" if bounds is None else " to ".join(map(percent, bounds))
-            told = (percent(group.figures["error"] or 0.0), between, figure(group.figures["log_loss"]))
-            right = [group.decided["decided_accuracy"]] if group.decided else []
+            told = (percent(group.metrics["error"] or 0.0), between, figure(group.metrics["log_loss"]))
+            right = [group.decisions["decided_accuracy"]] if group.decisions else []
             by_rule = ("–" if share is None else percent(1 - share) for share in right)
-            rows.append((_named(group.value), f"{group.rows:,}", *told, figure(group.figures["auc"]), *by_rule))
+            rows.append((_named(group.value), f"{group.rows:,}", *told, figure(group.metrics["auc"]), *by_rule))
         worst = next((group for group in own if group.rows >= _LEAST), own[0])
-        how = "predicted" if worst.decided else "decided"
-        wrong = f"{percent(worst.figures['error'] or 0.0)} of {count(worst.rows, 'row')} are {how} wrong"
+        how = "predicted" if worst.decisions else "decided"
+        wrong = f"{percent(worst.metrics['error'] or 0.0)} of {count(worst.rows, 'row')} are {how} wrong"
         yield Paragraph(f"By {by} it fares worst for {_named(worst.value)}: {wrong}, of all rows {percent(error)}.")
         headings = (
             by,
@@ -91,7 +91,7 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
             "95 % interval",
             "log-loss",
             "AUC",
-            *["wrong by the rule"] * bool(worst.decided),
+            *["wrong by the rule"] * bool(worst.decisions),
         )
         yield Grid(f"By {by}, the highest error first", headings, rows, tuple(range(1, len(headings))))
         if len(own) > GROUPS_MOST_GROUPS:

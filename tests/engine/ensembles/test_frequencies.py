@@ -13,7 +13,7 @@ from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles.auto import shrink_to_last
 from bncli.engine.ensembles.candidate_selection import FREQUENCIES, judge_frequencies
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.effects import effects_of

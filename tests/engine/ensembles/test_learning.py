@@ -20,7 +20,7 @@ from bncli.engine.ensembles.boosted_candidate import Bag
 from bncli.engine.ensembles.budget import ComputeBudget
 from bncli.engine.ensembles.candidate_selection import FREQUENCIES, HeldOutEvaluation, space_of
 from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
 from bncli.engine.parameters import few_rows, nested_samples, optimization

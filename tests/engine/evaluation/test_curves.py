@@ -1,14 +1,24 @@
-"""Curves against scikit-learn; what thinning keeps."""
+"""Curves and calibration against scikit-learn and direct counts; the shape of thinned curves."""
 
 import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import log_softmax
 
-from bncli.engine.evaluation.classification_curves import BINS, Curve, label_curves, thin
+from bncli.engine.evaluation.curves import (
+    BINS,
+    Curve,
+    gains,
+    label_curves,
+    measure_calibration,
+    thin,
+    threshold_table,
+)
 from bncli.engine.evaluation.metrics import measure
 
 metrics = pytest.importorskip("sklearn.metrics")
@@ -218,3 +228,83 @@ def test_what_lies_on_a_line_is_left_out() -> None:
     x = np.linspace(0, 1, 50)
     assert thin(x, x / 2, 100).tolist() == [0, 49]
     assert thin(x, np.minimum(x, 0.5), 100).tolist() in ([0, 24, 49], [0, 24, 25, 49])
+
+
+LABELS = ("a", "b", "c")
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_calibration_bins_are_those_of_scikit_learn(n_labels: int) -> None:
+    rng = np.random.default_rng(n_labels)
+    log_p, true = log_softmax(rng.normal(size=(n_labels, 1000)), axis=0), rng.integers(0, n_labels, 1000)
+    found = measure_calibration(LABELS[:n_labels], log_p, true)
+    assert {one.label for one in found.bins} == ({"b"} if n_labels == 2 else set(LABELS))
+    for c in [1] if n_labels == 2 else range(n_labels):
+        p = np.exp(log_p[c])
+        own = [one for one in found.bins if one.label == LABELS[c]]
+        share, mean = calibration.calibration_curve(true == c, p, n_bins=10, strategy="quantile")
+        assert [one.frequency for one in own] == pytest.approx(share, abs=0.011)  # a row more or less at the edges
+        assert [one.mean_p for one in own] == pytest.approx(mean, abs=2e-3)
+        for one in own:
+            inside = (p >= one.low) & (p <= one.high)
+            assert one.rows == inside.sum()
+            assert one.frequency == pytest.approx(np.mean(true[inside] == c))
+            assert one.mean_p == pytest.approx(p[inside].mean())
+            wilson = stats.binomtest(int((true[inside] == c).sum()), int(one.rows)).proportion_ci(method="wilson")
+            assert (one.low95, one.high95) == pytest.approx((wilson.low, wilson.high))
+
+
+def test_brier_parts_are_exact_if_every_bin_holds_one_probability() -> None:
+    p = np.repeat([0.1, 0.4, 0.8], [40, 30, 30])
+    true = np.concatenate([np.arange(40) < 8, np.arange(30) < 15, np.arange(30) < 21]).astype(int)
+    log_p = np.log([1 - p, p])
+    found = measure_calibration(LABELS[:2], log_p, true)
+    parts, brier = found.brier_parts, 2 * metrics.brier_score_loss(true, p)
+    assert parts.within_bins == pytest.approx(0, abs=1e-12)
+    assert parts.reliability == pytest.approx(2 * (0.4 * 0.1**2 + 0.3 * 0.1**2 + 0.3 * 0.1**2))
+    assert parts.uncertainty == pytest.approx(2 * 0.44 * 0.56)
+    assert parts.reliability - parts.resolution + parts.uncertainty == pytest.approx(brier)
+    expected = 0.4 * abs(0.9 - 32 / 40) + 0.3 * abs(0.6 - 0.5) + 0.3 * abs(0.8 - 0.7)
+    assert found.ece_equal_mass == pytest.approx(expected)
+
+
+def test_calibration_weights_count_as_rows_and_the_parts_sum_to_the_brier_score() -> None:
+    rng = np.random.default_rng(1)
+    log_p, true = log_softmax(rng.normal(size=(3, 90)), axis=0), rng.integers(0, 3, 90)
+    weights = np.where(np.arange(90) < 30, 2.0, 1.0)
+    twice = np.concatenate([np.arange(90), np.arange(30)])
+    one = measure_calibration(LABELS, log_p, true, weights)
+    other = measure_calibration(LABELS, log_p[:, twice], true[twice])
+    assert one.brier_parts == pytest.approx(other.brier_parts)
+    assert one.ece_equal_mass == pytest.approx(other.ece_equal_mass)
+    assert [b.frequency for b in one.bins] == pytest.approx([b.frequency for b in other.bins])
+    r, s, u, w = one.brier_parts
+    assert r - s + u + w == pytest.approx(measure(log_p, true, weights).brier)
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 1000), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS)
+def test_a_threshold_counts_the_rows_at_or_above_it(rows: list[tuple[int, bool, int]]) -> None:
+    log_p = np.log(np.array([max(p, 1) / 1003 for p, _, _ in rows]))  # never next to a threshold
+    own, weights = np.array([o for _, o, _ in rows]), np.array([float(w) for _, _, w in rows])
+    table = threshold_table(log_p, own, weights)
+    for threshold, found, alarms in zip(table.thresholds, table.found, table.false_alarms, strict=True):
+        above = np.exp(log_p) >= threshold
+        assert (found, alarms) == (weights[above & own].sum(), weights[above & ~own].sum())
+    assert (table.positives, table.negatives) == (weights[own].sum(), weights[~own].sum())
+
+
+def test_gains_are_recall_over_the_share_of_rows_selected() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.permutation(60) / 61 + 0.005
+    labels = (rng.random(60) < p).astype(np.int64)
+    curve = label_curves(np.log(np.stack([1 - p, p])), labels)[1].roc
+    assert curve is not None
+    selected, found = gains(curve, float(labels.mean()))
+    for threshold, share_selected, recall in zip(curve.thresholds[1:], selected[1:], found[1:], strict=True):
+        above = p >= threshold - 1e-12
+        assert share_selected == pytest.approx(above.mean())
+        assert recall == pytest.approx(labels[above].sum() / labels.sum())

@@ -16,12 +16,12 @@ from bncli.engine.evaluation.groups import (
     GroupColumn,
     GroupGap,
     Z,
-    fairness_of,
+    auc_interval,
+    compare_groups,
+    confusion_intervals,
+    mean_interval,
     measure_groups,
-    of_auc,
-    of_confusion,
-    of_mean,
-    wilson,
+    wilson_interval,
 )
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.kernels.arrays import Array, Integers
@@ -45,7 +45,7 @@ def test_every_figure_is_that_of_scikit_learn_on_the_slice(n_labels: int) -> Non
         rows = column.codes == code
         y, p, told = true[rows], np.exp(log_p[:, rows]).T, log_p[:, rows].argmax(axis=0)
         assert group.rows == rows.sum()
-        figures = group.figures
+        figures = group.metrics
         assert figures["accuracy"] == pytest.approx(metrics.accuracy_score(y, told))
         assert figures["log_loss"] == pytest.approx(metrics.log_loss(y, p, labels=range(n_labels)))
         assert figures["balanced_accuracy"] == pytest.approx(metrics.balanced_accuracy_score(y, told))
@@ -71,7 +71,7 @@ def test_gaps_are_those_of_the_formulas() -> None:
     log_p, true, column = drawn(2)
     groups = measure_groups(column, LABELS[:2], log_p, true, None)
     told = log_p.argmax(axis=0)
-    (fairness,) = fairness_of(groups)
+    (fairness,) = compare_groups(groups)
     slices = [column.codes == code for code in (0, 1, 3)]
     selected = [np.mean(told[rows]) for rows in slices]
     found = [[np.mean(told[rows & (true == c)]) for rows in slices] for c in (1, 0)]
@@ -93,7 +93,7 @@ def test_weights_count_as_rows() -> None:
     )
     for one, other in zip(ours, theirs, strict=True):
         assert one.weight == other.rows
-        assert one.figures == pytest.approx(other.figures)
+        assert one.metrics == pytest.approx(other.metrics)
         for name, bounds in one.intervals.items():
             assert bounds == pytest.approx(other.intervals[name]), name
 
@@ -101,28 +101,28 @@ def test_weights_count_as_rows() -> None:
 def test_a_group_of_one_row_has_what_is_defined_and_no_nan() -> None:
     log_p = np.log([[0.2], [0.8]])
     (group,) = measure_groups(GroupColumn("g", ("a",), np.array([0])), LABELS[:2], log_p, np.array([1]), None)
-    assert group.figures["auc"] is None
+    assert group.metrics["auc"] is None
     assert group.intervals["log_loss"] is None
     assert group.intervals["auc"] is None
     rates = group.rates["yes"]
     assert rates["false_positive_rate"] is None
     assert rates["true_positive_rate"] is not None
-    assert all(value is None or math.isfinite(value) for value in group.figures.values())
-    assert fairness_of([group])[0].gaps == dict.fromkeys(group.rates["yes"])
-    assert fairness_of([group])[0].equalized_odds is None
+    assert all(value is None or math.isfinite(value) for value in group.metrics.values())
+    assert compare_groups([group])[0].gaps == dict.fromkeys(group.rates["yes"])
+    assert compare_groups([group])[0].equalized_odds is None
 
 
 def test_a_ratio_of_nothing_to_nothing_is_none() -> None:
     log_p = np.log([[0.9, 0.9], [0.1, 0.1]])
     groups = measure_groups(GroupColumn("g", ("a", "b"), np.array([0, 1])), LABELS[:2], log_p, np.array([1, 1]), None)
-    assert fairness_of(groups)[0].gaps["selection_rate"] == GroupGap(0.0, None)
+    assert compare_groups(groups)[0].gaps["selection_rate"] == GroupGap(0.0, None)
 
 
 @given(st.integers(0, 50), st.integers(1, 50))
-def test_shares_have_the_interval_of_wilson(hits: int, misses: int) -> None:
+def test_shares_have_the_interval_of_wilson_interval(hits: int, misses: int) -> None:
     n = hits + misses
     expected = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
-    assert wilson(hits / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert wilson_interval(hits / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @settings(max_examples=30)
@@ -134,24 +134,24 @@ def test_the_interval_of_an_area_is_that_of_delong_by_pairs(seed: int, n_positiv
     spread = np.var(wins.mean(axis=1), ddof=1) / n_positive + np.var(wins.mean(axis=0), ddof=1) / n_negative
     half = Z * math.sqrt(spread)
     scores, positive = np.concatenate([one, other]), np.repeat([True, False], [n_positive, n_negative])
-    found = of_auc(scores, positive, np.ones(len(scores)))
+    found = auc_interval(scores, positive, np.ones(len(scores)))
     assert found == pytest.approx((max(0, wins.mean() - half), min(1, wins.mean() + half)), abs=1e-9)
 
 
 def test_a_mean_has_the_normal_interval() -> None:
     values = np.array([1.0, 2.0, 4.0, 7.0])
     half = 1.959964 * stats.sem(values)
-    assert of_mean(values, np.ones(4)) == pytest.approx((3.5 - half, 3.5 + half), rel=1e-6)
-    assert of_mean(values[:1], np.ones(1)) is None
+    assert mean_interval(values, np.ones(4)) == pytest.approx((3.5 - half, 3.5 + half), rel=1e-6)
+    assert mean_interval(values[:1], np.ones(1)) is None
 
 
 def test_intervals_of_the_confusion_hold_the_figure_and_shrink_with_rows() -> None:
     few, many = np.array([[20, 5], [7, 30]]), 100 * np.array([[20, 5], [7, 30]])
     for name, value in (("mcc", 0.5993), ("balanced_accuracy", 0.8054)):
-        low, high = of_confusion(few)[name]
+        low, high = confusion_intervals(few)[name]
         assert low < value < high
-        nearer = of_confusion(many)[name]
+        nearer = confusion_intervals(many)[name]
         assert low < nearer[0] < value < nearer[1] < high
-    low, high = of_confusion(few)["balanced_accuracy"]
+    low, high = confusion_intervals(few)["balanced_accuracy"]
     spread = math.sqrt((0.8 * 0.2 / 25 + 30 / 37 * 7 / 37 / 37) / 4)  # two shares, averaged
     assert (high - low) / 2 == pytest.approx(Z * spread, rel=0.15)

@@ -17,6 +17,7 @@ from bncli.engine.evaluation.ranking import average_ranks, cliques, critical_dif
 from bncli.errors import BncliError
 from tests.engine.evaluation.demsar import AUC, QUANTILES
 
+LOSSES = -np.array(AUC)
 Floats = NDArray[np.float64]
 
 tables = arrays.arrays(
@@ -27,7 +28,7 @@ tables = arrays.arrays(
 
 def test_the_worked_example_in_print() -> None:
     """Section 3.2.2 and Table 6: chi^2 = 9.28, F = 3.69, critical value 2.85."""
-    found = friedman(AUC, lower_is_better=False)
+    found = friedman(LOSSES)
     assert [round(rank, 3) for rank in found.ranks] == [3.143, 2.000, 2.893, 1.964]
     uncorrected = 12 * 14 / (4 * 5) * sum((rank - 2.5) ** 2 for rank in found.ranks)
     assert round(uncorrected, 2) == 9.28
@@ -41,7 +42,7 @@ def test_the_worked_example_in_print() -> None:
 
 def test_groups_of_the_worked_example() -> None:
     """At 5 % the test finds no pair apart; at 10 % C4.5 is worse than both with m tuned (Figure 1a)."""
-    ranks = friedman(AUC, lower_is_better=False).ranks
+    ranks = friedman(LOSSES).ranks
     assert cliques(ranks, critical_difference(4, 14)) == ((3, 1, 2, 0),)
     assert cliques(ranks, critical_difference(4, 14, 0.10)) == ((3, 1, 2), (2, 0))
 
@@ -54,9 +55,8 @@ def test_the_constants_in_print(alpha: float) -> None:
 
 @given(tables)
 def test_as_scipy(figures: Floats) -> None:
-    ranks = average_ranks(figures, True)
+    ranks = average_ranks(figures)
     assert np.array_equal(ranks, stats.rankdata(figures, axis=1))
-    assert np.array_equal(average_ranks(figures, False), stats.rankdata(-figures, axis=1))
     found = friedman(figures)
     assert found.ranks == pytest.approx(ranks.mean(axis=0))
     tied = (figures == figures[:, :1]).all()
@@ -86,25 +86,25 @@ def test_f_is_that_of_a_two_way_analysis_of_variance_of_the_ranks(figures: Float
 @given(tables)
 def test_laws(figures: Floats) -> None:
     n, k = figures.shape
-    ranks = average_ranks(figures, True)
+    ranks = average_ranks(figures)
     assert ranks.sum(axis=1) == pytest.approx(np.full(n, k * (k + 1) / 2))
-    assert np.array_equal(average_ranks(figures, False), k + 1 - ranks)
-    assert np.array_equal(average_ranks(np.exp(figures) + 7, True), ranks)
-    found, turned = friedman(figures), friedman(figures, lower_is_better=False)
+    assert np.array_equal(average_ranks(-figures), k + 1 - ranks)
+    assert np.array_equal(average_ranks(np.exp(figures) + 7), ranks)
+    found, turned = friedman(figures), friedman(-figures)
     assert (turned.chi_squared, turned.f) == pytest.approx((found.chi_squared, found.f))
     assert 0 <= found.p <= 1
     assert 0 <= found.f_p <= 1
 
 
 def test_noise_in_the_last_digits_is_a_tie() -> None:
-    assert average_ranks([[0.3, 0.1 + 0.2, 0.2], [0.0, 0.0, 1e-300]], True).tolist() == [[2.5, 2.5, 1], [1.5, 1.5, 3]]
+    assert average_ranks([[0.3, 0.1 + 0.2, 0.2], [0.0, 0.0, 1e-300]]).tolist() == [[2.5, 2.5, 1], [1.5, 1.5, 3]]
     assert friedman([[0.3, 0.1 + 0.2]] * 5).p == 1.0
 
 
 def test_no_data_sets() -> None:
     found = friedman(np.empty((0, 3)))
     assert found == type(found)(0.0, 1.0, 0.0, 1.0, (2.0, 2.0, 2.0))
-    assert average_ranks(np.empty((0, 3)), True).shape == (0, 3)
+    assert average_ranks(np.empty((0, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.1, 0.5])
@@ -146,7 +146,7 @@ def test_groups_by_trying_every_one(ranks: list[float], difference: float) -> No
 @pytest.mark.parametrize("figures", [[1.0, 2.0], [[]], [[1.0, math.nan]], [[1.0, math.inf]]])
 def test_figures_that_cannot_be_ranked(figures: list[float]) -> None:
     with pytest.raises(BncliError, match="figures"):
-        average_ranks(figures, True)
+        average_ranks(figures)
 
 
 def test_refused() -> None:

@@ -1,6 +1,7 @@
 """The tests beside scipy's, beside counting all signs one by one, and beside a worked example in print.
 
-The corrected t-test beside its formula and by simulation; Holm's correction beside its description, step by step.
+The corrected t-test beside its formula and by simulation; Holm's correction beside its description, step by step; the
+geometric mean of ratios beside scipy's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from scipy import stats
 
 from bncli.engine.evaluation.significance import (
     MOST_EXACT,
+    LossKind,
     corrected_resampled_t,
+    geometric_mean_ratio,
     holm,
     paired_t,
     sign_test,
@@ -280,3 +283,60 @@ def test_holm_example() -> None:
 def test_holm_refused(p: list[float]) -> None:
     with pytest.raises(BncliError, match="p-values"):
         holm(p)
+
+
+ratio_losses = st.one_of(st.just(0.0), st.floats(1e-3, 2.0))
+ratio_cases = st.lists(st.tuples(ratio_losses, ratio_losses, st.integers(1, 10_000)), min_size=1, max_size=20)
+kinds = st.sampled_from(("mean", "root", "count", "seconds"))
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)), min_size=1, max_size=20))
+def test_ratio_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
+    first, second = np.array(pairs).T
+    expected = stats.gmean(first) / stats.gmean(second)
+    assert geometric_mean_ratio(first, second, np.ones(len(pairs)), "plain") == pytest.approx(expected)
+
+
+@given(ratio_cases, kinds)
+def test_laws_of_ratios(found: list[tuple[float, float, int]], kind: LossKind) -> None:
+    first, second, rows = (np.array(column) for column in zip(*found, strict=True))
+    ratio = geometric_mean_ratio(first, second, rows, kind)
+    assert ratio > 0
+    assert geometric_mean_ratio(second, first, rows, kind) == pytest.approx(1 / ratio)
+    assert geometric_mean_ratio(first, first, rows, kind) == 1
+    assert geometric_mean_ratio(first / 2, second, rows, kind) <= ratio
+
+
+def test_losses_are_raised_to_the_floor_of_their_kind() -> None:
+    assert geometric_mean_ratio([0.0], [0.1], [50], "mean") == pytest.approx(0.01 / 0.1)
+    assert geometric_mean_ratio([0.0], [0.1], [5000], "root") == pytest.approx(0.01 / 0.1)
+    assert geometric_mean_ratio([0.0, 0.2], [0.0, 0.1], [50, 7], "mean") == pytest.approx(math.sqrt(2))
+    assert geometric_mean_ratio([1e-9], [0.1], [50], "mean") == pytest.approx(0.1)
+    assert geometric_mean_ratio([0.0, 8.0], [2.0, 2.0], [50, 7], "count") == pytest.approx(1.0)
+    assert geometric_mean_ratio([0.0], [1e-3], [50], "seconds") == pytest.approx(1e-6)
+
+
+def test_the_ratio_without_data_sets_is_one() -> None:
+    assert geometric_mean_ratio([], [], [], "mean") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rows", "message"),
+    [
+        ([0.1], [0.1, 0.2], [10], "one length"),
+        ([0.1], [0.1], [10, 10], "one length"),
+        ([[0.1]], [[0.1]], [[10]], "one length"),
+        ([math.nan], [0.1], [10], "finite"),
+        ([0.1], [math.inf], [10], "finite"),
+        ([-0.1], [0.1], [10], "not negative"),
+        ([0.1], [0.1], [0], "one row"),
+    ],
+)
+def test_ratio_refused(first: list[float], second: list[float], rows: list[float], message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        geometric_mean_ratio(first, second, rows)
+
+
+def test_a_plain_ratio_needs_positive_figures() -> None:
+    with pytest.raises(BncliError, match="ratios"):
+        geometric_mean_ratio([0.0], [0.1], [10], "plain")

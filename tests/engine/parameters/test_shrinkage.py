@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.learn import learn, learn_parameters
 from bncli.engine.model import ChosenPenalty, Shrinkage
 from bncli.engine.parameter_learners import discriminative

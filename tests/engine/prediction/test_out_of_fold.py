@@ -10,7 +10,7 @@ import pytest
 from bncli.cli.main import run
 from bncli.engine.calibration import METHODS, fit_calibration
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.learn import learn
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source

@@ -205,7 +205,7 @@ def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> Non
 
 TWICE = """
 import sys
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate

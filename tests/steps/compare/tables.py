@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.compare.entries import Entry, Learner, read_entries

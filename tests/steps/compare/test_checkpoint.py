@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError
 from bncli.steps.compare import checkpoint
 from bncli.steps.compare.checkpoint import Checkpoint

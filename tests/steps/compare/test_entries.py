@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.source import Source
 from bncli.steps.compare.entries import Entry, read_entries

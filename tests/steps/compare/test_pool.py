@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.steps.compare import pool
 from bncli.steps.compare.entries import Outcome
 from bncli.steps.compare.pool import in_processes

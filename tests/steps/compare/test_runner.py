@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import Protocol, predict
+from bncli.engine.evaluation.cross_validation import Protocol, predict
 from bncli.engine.learn import learn
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.steps.compare.checkpoint import Checkpoint
 from bncli.steps.compare.compare import Results, here, run_plan
 from bncli.steps.compare.entries import ComparisonRun, Entry, Outcome

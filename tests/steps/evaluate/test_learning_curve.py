@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.splits import nested_order
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.engine.learn import learn
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import write_model

@@ -8,17 +8,18 @@ import pytest
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.evaluation.validate import (
+from bncli.engine.evaluation.cross_validation import (
+    CrossValidation,
+    FoldProgress,
     Protocol,
-    _InsideFold,
+    assign_folds,
     cross_validate,
-    examine,
-    folds_of,
     hold_out,
     out_of_fold,
     predict,
-    samples_of,
-    split_of,
+    predict_and_measure,
+    sample_others,
+    split_fold,
 )
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.errors import BncliError, ModelError
@@ -46,7 +47,7 @@ def table(n: int, seed: int = 0) -> Columns:
 
 def test_each_fold_is_what_learning_without_its_rows_predicts() -> None:
     columns = table(60)
-    folds = list(cross_validate(columns, RECIPE, Protocol(3, 2, 1)))
+    folds = list(cross_validate(columns, CrossValidation(RECIPE, Protocol(3, 2, 1))))
     assert [(f.repeat, f.number) for f in folds] == [(r, f) for r in (0, 1) for f in (0, 1, 2)]
     for repeat in (0, 1):
         rows = np.concatenate([f.rows for f in folds if f.repeat == repeat])
@@ -54,51 +55,53 @@ def test_each_fold_is_what_learning_without_its_rows_predicts() -> None:
     fold = folds[4]
     others = np.setdiff1d(np.arange(60), fold.rows)
     model = learn(columns.take(others), RECIPE).model
-    assert (predict(model, columns.take(fold.rows)) == fold.examined.log_probabilities).all()
-    assert fold.examined.metrics.confusion.sum() == len(fold.rows)
-    assert fold.examined.metrics.accuracy > 0.5
+    assert (predict(model, columns.take(fold.rows)) == fold.measured.log_probabilities).all()
+    assert fold.measured.metrics.confusion.sum() == len(fold.rows)
+    assert fold.measured.metrics.accuracy > 0.5
 
 
 def test_every_row_gets_the_prediction_of_the_first_repeat() -> None:
     columns = table(30)
-    folds = list(cross_validate(columns, RECIPE, Protocol(2, 3)))
+    folds = list(cross_validate(columns, CrossValidation(RECIPE, Protocol(2, 3))))
     predictions = out_of_fold(folds, 30)
     assert predictions.shape == (3, 30)
     for fold in folds[:2]:
-        assert (predictions[:, fold.rows] == fold.examined.log_probabilities).all()
+        assert (predictions[:, fold.rows] == fold.measured.log_probabilities).all()
 
 
 def test_cuts_are_learnt_in_the_fold_unless_given() -> None:
     """A model of the training rows keeps its own cuts; given ones stay, whatever the rows say."""
     columns = table(40)
     cuts = cuts_of(learn_dataset(columns, discretize="equal-width", bins=3).schema, "equal-width", {"bins": 3})
-    free = cross_validate(columns, RECIPE, Protocol(2))
-    bound = cross_validate(columns, RECIPE, Protocol(2), given=SuppliedParts(cuts))
+    free = cross_validate(columns, CrossValidation(RECIPE, Protocol(2)))
+    bound = cross_validate(columns, CrossValidation(RECIPE, Protocol(2), supplied=SuppliedParts(cuts)))
     assert (out_of_fold(free, 40) != out_of_fold(bound, 40)).any()
 
 
 def test_the_same_seed_gives_the_same_predictions_for_any_threads() -> None:
     columns = table(50)
-    first = out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=3)), 50)
-    assert (out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=3), run=Run(3)), 50) == first).all()
-    assert (out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=4)), 50) != first).any()
+    first = out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3))), 50)
+    assert (
+        out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3)), Run(3)), 50) == first
+    ).all()
+    assert (out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=4))), 50) != first).any()
 
 
 def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
     columns = table(40)
-    folds = list(cross_validate(columns, RECIPE, Protocol(4, 2, 9)))
+    folds = list(cross_validate(columns, CrossValidation(RECIPE, Protocol(4, 2, 9))))
     for fold in (folds[6], folds[1]):
-        split = split_of(folds_of(columns, Protocol(4, 2, 9), fold.repeat), fold.repeat, fold.number)
+        split = split_fold(assign_folds(columns, Protocol(4, 2, 9), fold.repeat), fold.repeat, fold.number)
         assert sorted([*split.rows, *split.others]) == list(range(40))
-        alone = hold_out(columns, RECIPE, split)
+        alone = hold_out(columns, CrossValidation(RECIPE), split)
         assert (alone.repeat, alone.number, alone.penalty) == (fold.repeat, fold.number, fold.penalty)
         assert (alone.rows == fold.rows).all()
-        assert (alone.examined.log_probabilities == fold.examined.log_probabilities).all()
+        assert (alone.measured.log_probabilities == fold.measured.log_probabilities).all()
 
 
 def test_what_the_watch_hears() -> None:
     events: list[Event] = []
-    list(cross_validate(table(20), RECIPE, Protocol(2), run=Run(watch=events.append)))
+    list(cross_validate(table(20), CrossValidation(RECIPE, Protocol(2)), Run(watch=events.append)))
     fit, score = Stage("fit"), Stage("score")
     folds = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
     cut = [[Progress(f, 2, f"fold {f + 1} of 2: {name}") for name in ("number", "word")] for f in range(2)]
@@ -107,37 +110,40 @@ def test_what_the_watch_hears() -> None:
 
 def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:
     columns, protocol = table(61), Protocol(3, 2, 5)
-    folds = list(cross_validate(columns, RECIPE, protocol, sizes=(7, 20, 41)))
+    folds = list(cross_validate(columns, CrossValidation(RECIPE, protocol, sizes=(7, 20, 41))))
     # of 61 rows in 3 folds 40 or 41 are learnt from: where there are no more than 41, no sample is drawn
     assert [(f.repeat, f.number, f.size) for f in folds] == [
         (r, f, size) for r in (0, 1) for f in (0, 1, 2) for size in (None, 7, 20)
     ]
     for whole, *sampled in (folds[i : i + 3] for i in range(0, 18, 3)):
-        split = split_of(folds_of(columns, protocol, whole.repeat), whole.repeat, whole.number)
-        samples = list(samples_of(columns, split, (7, 20, 41), protocol.seed))
+        split = split_fold(assign_folds(columns, protocol, whole.repeat), whole.repeat, whole.number)
+        samples = list(sample_others(columns, split, (7, 20, 41), protocol.seed))
         assert [len(sample.others) for sample in samples] == [7, 20]
         assert set(samples[0].others) < set(samples[1].others) < set(split.others)
         for fold, sample in zip(sampled, samples, strict=True):
             assert (np.diff(sample.others) > 0).all()
             assert (fold.rows == whole.rows).all()
             model = learn(columns.take(sample.others), RECIPE).model
-            assert (predict(model, columns.take(fold.rows)) == fold.examined.log_probabilities).all()
-            (alone,) = samples_of(columns, split, (len(sample.others),), protocol.seed)
+            assert (predict(model, columns.take(fold.rows)) == fold.measured.log_probabilities).all()
+            (alone,) = sample_others(columns, split, (len(sample.others),), protocol.seed)
             assert (alone.others == sample.others).all()
 
 
 def test_samples_differ_between_repeats_folds_and_seeds() -> None:
     columns = table(60)
-    splits = [split_of(folds_of(columns, Protocol(3), 0), repeat, fold) for repeat in (0, 1) for fold in (0, 1)]
+    splits = [split_fold(assign_folds(columns, Protocol(3), 0), repeat, fold) for repeat in (0, 1) for fold in (0, 1)]
     drawn = [
-        tuple(sample.others) for seed in (0, 1) for split in splits for sample in samples_of(columns, split, (9,), seed)
+        tuple(sample.others)
+        for seed in (0, 1)
+        for split in splits
+        for sample in sample_others(columns, split, (9,), seed)
     ]
     assert len(set(drawn)) == 8
 
 
 def test_the_watch_hears_of_samples_by_their_rows() -> None:
     events: list[Event] = []
-    list(cross_validate(table(20), RECIPE, Protocol(2), run=Run(watch=events.append), sizes=(2, 4)))
+    list(cross_validate(table(20), CrossValidation(RECIPE, Protocol(2), sizes=(2, 4)), Run(watch=events.append)))
     told = [(event.done, event.detail) for event in events if isinstance(event, Progress) and ":" not in event.detail]
     # 10 rows, then 2, then 4: 16 of them are a fold
     where = ["fold 1 of 2", "fold 1 of 2, 2 rows", "fold 1 of 2, 4 rows"]
@@ -148,7 +154,7 @@ def test_the_watch_hears_of_samples_by_their_rows() -> None:
 
 def test_the_watch_hears_what_auto_tries_inside_a_fold() -> None:
     events: list[Event] = []
-    list(cross_validate(table(60), Recipe.of(structure="auto"), Protocol(2), run=Run(watch=events.append)))
+    list(cross_validate(table(60), CrossValidation(Recipe.of(structure="auto"), Protocol(2)), Run(watch=events.append)))
     assert {type(event) for event in events} == {Stage, Progress}
     done = [event.done for event in events if isinstance(event, Progress)]
     assert done == sorted(done)
@@ -164,24 +170,24 @@ def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
     assert isinstance(words, CategoricalColumn)
     words.codes[:] = np.arange(20) % 2
     words.codes[7] = 2
-    assert np.isfinite(out_of_fold(cross_validate(columns, RECIPE, Protocol(4)), 20)).all()
+    assert np.isfinite(out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(4))), 20)).all()
     with pytest.raises(ModelError, match="'word' has values that were never seen in training, in 1 row"):
-        list(cross_validate(columns, RECIPE, Protocol(4), reading=ReadingRules(unseen="error")))
+        list(cross_validate(columns, CrossValidation(RECIPE, Protocol(4), reading_rules=ReadingRules(unseen="error"))))
 
 
 def test_rows_must_have_a_class() -> None:
     with pytest.raises(BncliError, match="carry no class"):
-        list(cross_validate(Columns(4, {}, "y", None), RECIPE))
+        list(cross_validate(Columns(4, {}, "y", None), CrossValidation(RECIPE)))
     model = learn(table(20), RECIPE).model
     with pytest.raises(ModelError, match="carry no class"):
-        examine(model, Columns(0, {}, "y", None))
+        predict_and_measure(model, Columns(0, {}, "y", None))
 
 
 def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
     """Stages before and after have no measure: the bar waits."""
     heard: list[Event] = []
-    split = split_of(np.arange(20) % 5, repeat=0, number=1)
-    inside = _InsideFold(heard.append, split, (1, 5), 1.0, 1.0)
+    split = split_fold(np.arange(20) % 5, repeat=0, number=1)
+    inside = FoldProgress(heard.append, split, (1, 5), 1.0, 1.0)
     for event in (
         Progress(1, 2, "reading"),
         Stage("candidates"),
@@ -198,10 +204,10 @@ def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
 @pytest.mark.parametrize(("size", "told"), [(1, "1 row"), (2, "2 rows"), (None, None)])
 def test_warnings_inside_a_fold_name_the_size_of_the_sample(size: int | None, told: str | None) -> None:
     heard: list[Event] = []
-    split = replace(split_of(np.arange(20) % 5, repeat=0, number=1), size=size)
-    inside = _InsideFold(heard.append, split, (0, 5), 0.0, 1.0)
+    split = replace(split_fold(np.arange(20) % 5, repeat=0, number=1), size=size)
+    inside = FoldProgress(heard.append, split, (0, 5), 0.0, 1.0)
     inside(Note("nothing fits", warning=True))
-    inside.tell("tree")
+    inside.report("tree")
     sample = f", {told}" if told else ""
     note, progress = heard
     assert isinstance(note, Note)

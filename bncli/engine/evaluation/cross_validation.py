@@ -1,0 +1,293 @@
+"""Cross-validation: learn on all folds but one and predict the rows of that one, for each fold in turn.
+
+Everything is learned inside the fold, including cuts and levels; only the labels of the class come from all rows. Each
+repeat draws new random folds from the seed and the number of the repeat.
+
+For a learning curve, the rows of a fold are also predicted by models of samples of the other rows. The samples are
+nested: larger ones contain the smaller ones. A sample depends on the seed, the repeat, the fold and its own size, but
+not on the other sizes.
+
+Conventions:
+- The prediction of a row is that of the first repeat, by the one model that was not trained on it.
+- Notes and iterations of the learning in a fold are not forwarded, except for warnings and notes about pooled levels in
+  the first fold. The watch receives the stages `fit` and `score` of each fold, the number of folds done, and what is
+  tried in the fold; samples count by their rows.
+- A size that leaves out none of the other rows of a fold has no sample, since the fold itself stands for it.
+
+Cost: folds times repeats fits, and as many per sample size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import pooling_notes
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.schema import ReadingRules
+from bncli.engine.data.splits import nested_order, stratified_folds
+from bncli.engine.evaluation.decision_metrics import DecisionMetrics, measure_decisions
+from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.learn import SuppliedParts, learn
+from bncli.engine.model import Model, StoppedBy
+from bncli.engine.parameters.generative import only_network
+from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.errors import BncliError, ModelError
+from bncli.recipe import Recipe
+from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
+
+CANDIDATES_SHARE = 0.9
+"""Share of the candidates in the time that learning an ensemble takes."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Stratified folds, repeated with new random folds, and the seed of all of them.
+
+    `scores`: whether the learned networks are also scored on the rows that they were learned from.
+    """
+
+    folds: int = 5
+    repeats: int = 1
+    seed: int = 0
+    scores: bool = False
+
+    def __str__(self) -> str:
+        times = f"{self.repeats} x " if self.repeats > 1 else ""
+        return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """What is learned in every fold: the recipe, with supplied parts, and the sizes of additional samples in rows."""
+
+    recipe: Recipe
+    protocol: Protocol = Protocol()
+    supplied: SuppliedParts = SuppliedParts()
+    reading_rules: ReadingRules = ReadingRules()
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds of all repeats together."""
+        return self.protocol.folds * self.protocol.repeats
+
+
+@dataclass(frozen=True)
+class MeasuredPredictions:
+    """ln P(c | x_t) of labelled rows, shape (K, N), in row order, with their metrics and those of the decisions.
+
+    decisions is None if the model has no decision rule.
+    """
+
+    log_probabilities: Array
+    metrics: Metrics
+    decisions: DecisionMetrics | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """The rows of one fold of one repeat, and all other rows or a sample of `size` of them; both ascending."""
+
+    repeat: int
+    number: int
+    rows: Index
+    others: Index
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold of one repeat: the held-out rows, their predictions, and how the model was fitted.
+
+    - penalty, iterations and passes over the rows belong to the final optimization; None for parameters in closed form.
+    - baseline: the metrics of the class frequencies of the training rows.
+    - pooling_notes: a sentence per attribute of which rare levels were pooled.
+    - size: the size of the sample that was learned from, None for all other rows.
+    - scored: the network scored on the training rows, if the protocol requires it.
+    """
+
+    repeat: int
+    number: int
+    rows: Index
+    measured: MeasuredPredictions
+    penalty: float | None
+    baseline: Baseline
+    pooling_notes: tuple[str, ...] = ()
+    size: int | None = None
+    iterations: int | None = None
+    passes: int | None = None
+    scored: ScoredNetwork | None = None
+
+
+def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) -> Iterator[Fold]:
+    """Yield every fold of every repeat, in order, each followed by the same fold learned from samples.
+
+    Supplied parts are used as they are in every fold.
+    """
+    protocol = plan.protocol
+    for repeat in range(protocol.repeats):
+        fold_of = assign_folds(columns, protocol, repeat)
+        for number in range(protocol.folds):
+            yield from hold_out_with_samples(columns, plan, split_fold(fold_of, repeat, number), run)
+    run.watch(Progress(plan.n_folds, plan.n_folds))
+
+
+def assign_folds(columns: Columns, protocol: Protocol, repeat: int) -> Index:
+    """Return the fold of every row in a repeat, shape (N,)."""
+    if columns.label is None:
+        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+    return stratified_folds(columns.label.codes, protocol.folds, (protocol.seed, repeat))
+
+
+def split_fold(fold_of: Index, repeat: int, number: int) -> Split:
+    """Return the split of fold `number`, from the fold of every row."""
+    held_out = fold_of == number
+    return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
+
+
+def sample_others(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
+    """Yield the split with a nested sample in place of its other rows, per size that leaves out any of them."""
+    assert columns.label is not None
+    smaller = [size for size in sizes if size < len(whole.others)]
+    if smaller:
+        # number + 1, because numpy treats the seeds (s, r) and (s, r, 0) as equal, and (s, r) drew the folds
+        order = nested_order(columns.label.codes[whole.others], (seed, whole.repeat, whole.number + 1))
+    for size in smaller:
+        yield replace(whole, others=whole.others[np.sort(order[:size])], size=size)
+
+
+def hold_out_with_samples(columns: Columns, plan: CrossValidation, whole: Split, run: Run) -> Iterator[Fold]:
+    """Yield one fold of one repeat, then the same fold learned from samples."""
+    protocol, number = plan.protocol, whole.repeat * plan.protocol.folds + whole.number
+    total_rows = len(whole.others) + sum(n for n in plan.sizes if n < len(whole.others))
+    done = float(number)
+    for split in (whole, *sample_others(columns, whole, plan.sizes, protocol.seed)):
+        run.watch(Stage("fit"))
+        progress = FoldProgress(run.watch, split, (number, plan.n_folds), done, len(split.others) / total_rows)
+        progress.report("")
+        fold = hold_out(columns, plan, split, run, inside=progress)
+        for note in fold.pooling_notes if number == 0 and split is whole else ():
+            run.watch(Note(f"in the first fold, {note}"))
+        yield fold
+        done += len(split.others) / total_rows
+
+
+class FoldProgress:
+    """A watch for the learning inside a fold, which reports progress over all folds: `fold 2 of 5: tree, penalty 10`.
+
+    If learning tries candidates, they take nearly all of the time, so their progress is that of the fold. Other stages
+    have no common measure, so the bar stays until the fold ends. With samples, each counts by its number of rows and is
+    named: `fold 2 of 5, 100 rows: tree`.
+    """
+
+    def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
+        """Report fold[0] of fold[1] folds to `watch`, after `done` folds, of which this split makes up `units`."""
+        self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
+        self._is_first = fold[0] == 0
+        self._sample = "" if split.size is None else f", {split.size:,} {'row' if split.size == 1 else 'rows'}"
+        self._fold = f"fold {fold[0] + 1} of {fold[1]}{self._sample}"
+        self._stage, self._share = "", 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stage):
+            self._stage = event.name
+        elif isinstance(event, Progress):
+            if self._stage == "candidates" and event.total:
+                self._share = max(self._share, CANDIDATES_SHARE * event.done / event.total)
+            self.report(event.detail)
+        elif isinstance(event, Note) and event.warning and self._is_first:
+            self._watch(Note(f"in the first fold{self._sample}, {event.text}", warning=True))
+
+    def report(self, detail: str) -> None:
+        """Report the progress over all folds, and what the current fold is working on."""
+        done = self._done + self._share * self._units
+        self._watch(Progress(done, self._total, f"{self._fold}: {detail}" if detail else self._fold))
+
+
+def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = Run(), inside: Watch = silent) -> Fold:
+    """Return one fold: learn from the other rows and predict the held-out ones.
+
+    run.watch receives the stage `score` when learning ends; `inside` receives all events of learning.
+    """
+    fitted = learn(
+        columns.take(split.others),
+        plan.recipe,
+        given=plan.supplied,
+        reading=plan.reading_rules,
+        run=run._replace(watch=inside),
+    )
+    model, parameters = fitted.model, fitted.parameters
+    run.watch(Stage("score"))
+    measured = predict_and_measure(model, columns.take(split.rows))
+    assert columns.label is not None
+    codes, weights = columns.label.codes, columns.weights
+    held_out_weights, other_weights = (
+        None if weights is None else weights[rows] for rows in (split.rows, split.others)
+    )
+    frequencies = class_frequencies(codes[split.others], len(columns.label.levels), other_weights)
+    scored = None
+    if plan.protocol.scores and split.size is None:
+        rows, schema = columns.take(split.others), model.schema
+        attributes = encode_attributes(rows, schema, range(len(schema.attributes))).codes
+        data = Dataset(schema, attributes, encode_labels(rows, schema), rows.weights, run.threads)
+        scored = score_network(Counts(data), only_network(model.structure), Strengths.of(model.recipe))
+    is_iterative = parameters.stopped_by is not StoppedBy.CLOSED_FORM
+    return Fold(
+        repeat=split.repeat,
+        number=split.number,
+        rows=split.rows,
+        measured=measured,
+        penalty=model.penalty,
+        baseline=measure_baseline(frequencies, codes[split.rows], held_out_weights),
+        pooling_notes=() if plan.supplied.cuts else tuple(pooling_notes(model.schema.attributes, len(split.others))),
+        size=split.size,
+        iterations=parameters.iterations if is_iterative else None,
+        passes=parameters.passes if is_iterative else None,
+        scored=scored,
+    )
+
+
+def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool = False) -> MeasuredPredictions:
+    """Return the model's predictions for labelled rows with their metrics.
+
+    `allow_missing`: treat missing columns as unknown values.
+    """
+    labels = encode_labels(columns, model.schema)
+    predictions = predict(model, columns, allow_missing=allow_missing)
+    decisions = measure_decisions(model, predictions, labels, columns.weights)
+    return MeasuredPredictions(predictions, measure(predictions, labels, columns.weights), decisions)
+
+
+def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:
+    """Return ln P(c | x_t), shape (K, N).
+
+    Raises ModelError for a value that training never had, if the model's schema says so.
+    """
+    scorer = compile_scorer(model)
+    encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
+    if model.schema.unseen == "error":
+        for i, n in zip(scorer.used, encoded.unseen, strict=True):
+            if n:
+                name = model.schema.attributes[i].name
+                raise ModelError(
+                    f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
+                    hint="let them count as unknown with --unseen average",
+                )
+    return log_probabilities(scorer, encoded.codes, columns.n_rows)
+
+
+def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
+    """Return ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat not trained on it."""
+    first_repeat = [fold for fold in folds if fold.repeat == 0]
+    predictions = np.empty((len(first_repeat[0].measured.log_probabilities), n_rows))
+    for fold in first_repeat:
+        predictions[:, fold.rows] = fold.measured.log_probabilities
+    return predictions

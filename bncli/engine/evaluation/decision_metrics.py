@@ -1,0 +1,83 @@
+"""Metrics of decisions and prediction sets on rows with known labels; all means are weighted.
+
+    cost              mean of costs[y_t][d_t] over the rows with a decision
+    abstention        share of rows without a decision
+    decided_accuracy  share of [d_t = y_t] among the rows with a decision
+    threshold         probability from which the second of two labels is decided
+    coverage          share of rows whose prediction set holds the true label, over all rows and per label
+    set_size          mean number of labels in a prediction set
+
+with y_t the true label and d_t the decision. Only the metrics that the rule defines are computed; 0 / 0 is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
+from bncli.engine.model import DecisionRule, Model
+from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
+
+
+class DecidedRows(NamedTuple):
+    """A decision rule, without its held-out scores, and its decision per row (N,), ABSTAINED for none."""
+
+    rule: DecisionRule
+    codes: Index
+
+
+@dataclass(frozen=True)
+class DecisionMetrics:
+    """Metrics by name; the coverage per label, or None without prediction sets; the decided rows.
+
+    rows is None if the rule has prediction sets only.
+    """
+
+    metrics: dict[str, float | None]
+    class_coverage: tuple[float | None, ...] | None
+    rows: DecidedRows | None
+
+
+def measure_decisions(
+    model: Model, log_probabilities: Array, labels: Integers, weights: Array | None
+) -> DecisionMetrics | None:
+    """Return the metrics of a model's decisions, or None if it has no decision rule.
+
+    ln P(c | x_t) has shape (K, N); labels and weights (None: 1) have shape (N,).
+    """
+    rule = model.rule
+    if rule is None:
+        return None
+    decided = Decider.of(rule, model.schema.labels).decide(log_probabilities)
+    weights = np.ones(len(labels)) if weights is None else weights
+    rows = DecidedRows(replace(rule, held_out=None), decided.codes)
+    metrics = measure_decided_rows(rows, labels, weights)
+    class_coverage = None
+    if decided.members is not None:
+        covered = decided.members[labels.astype(np.intp), np.arange(len(labels))]
+        metrics["coverage"] = _mean(covered, weights, np.ones(len(labels), np.bool_))
+        metrics["set_size"] = float(np.average(decided.members.sum(axis=0), weights=weights))
+        class_coverage = tuple(_mean(covered, weights, labels == k) for k in range(len(log_probabilities)))
+    return DecisionMetrics(metrics, class_coverage, rows if rule.decides else None)
+
+
+def measure_decided_rows(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
+    """Return the metrics of decisions on rows with these labels and weights (N,), without those of prediction sets."""
+    rule, is_decided = rows.rule, rows.codes != ABSTAINED
+    metrics: dict[str, float | None] = {}
+    if rule.costs is not None:
+        metrics["cost"] = _mean(np.array(rule.costs)[labels.astype(np.intp), rows.codes], weights, is_decided)
+    if rule.abstain_below is not None:
+        metrics["abstention"] = _mean(~is_decided, weights, np.ones(len(labels), np.bool_))
+    if rule.decides:
+        metrics["decided_accuracy"] = _mean(rows.codes == labels, weights, is_decided)
+    if rule.threshold is not None:
+        metrics["threshold"] = rule.threshold.value
+    return metrics
+
+
+def _mean(values: Array | Mask, weights: Array, rows: Mask) -> float | None:
+    return float(np.average(values[rows], weights=weights[rows])) if rows.any() else None
