@@ -95,15 +95,15 @@ def learn_dataset(
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
     levels = columns.label.levels
     labels = columns.label.codes.astype(code_dtype(len(levels)), copy=False)
-    if callable(discretize):
-        module, cut_points = None, discretize
-    else:
-        module = importlib.import_module(DISCRETIZERS.module_of(discretize))
+    module, cut_points = None, discretize if callable(discretize) else None
+    # with given cuts nothing is cut, and the recipe may name no discretizer
+    if cut_points is None and given is None:
+        module = importlib.import_module(DISCRETIZERS.module_of(str(discretize)))
         cut_points = module.cut_points
     encoder = _ColumnEncoder(
         columns,
         labels,
-        partial(cut_points, **{key: value for key, value in options.items() if value is not None}),
+        cut_points and partial(cut_points, **{key: value for key, value in options.items() if value is not None}),
         group_levels,
         whole_units(columns.weights),
         None if given is None else {attribute.name: attribute for attribute in given.attributes},
@@ -146,13 +146,13 @@ class _EncodedAttribute(NamedTuple):
 class _ColumnEncoder:
     """Learns the attribute of each column, or takes the given one, and encodes the column with it.
 
-    units: the weights of the rows in whole units, and the unit. given: attributes by name, None to learn them. uncut:
-    numeric columns without missing values that are known to have no cut.
+    cut_points: None with given attributes. units: the weights of the rows in whole units, and the unit. given:
+    attributes by name, None to learn them. uncut: numeric columns without missing values that are known to have no cut.
     """
 
     columns: Columns
     labels: Codes
-    cut_points: CutPoints
+    cut_points: CutPoints | None
     rule: PoolingRule
     units: tuple[NDArray[np.int64] | None, float]
     given: Mapping[str, Attribute] | None
@@ -211,6 +211,7 @@ class _ColumnEncoder:
             rows = np.flatnonzero(usable)
             values, labels, weights = values[rows], labels[rows], None if weights is None else weights[rows]
         assert self.columns.label is not None
+        assert self.cut_points is not None
         cuts = self.cut_points(values, labels, len(self.columns.label.levels), weights)
         return NumericAttribute(name, False, (), cuts, column.form)
 
