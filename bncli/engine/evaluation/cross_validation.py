@@ -220,8 +220,8 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
     fitted = learn(
         columns.take(split.others),
         plan.recipe,
-        given=plan.supplied,
-        reading=plan.reading_rules,
+        supplied=plan.supplied,
+        reading_rules=plan.reading_rules,
         run=run._replace(watch=inside),
     )
     model, parameters = fitted.model, fitted.parameters
