@@ -1,18 +1,19 @@
 """Discretizers: where to cut a numeric attribute. The module's name is the word typed after `--discretize`.
 
-The contract of a module here is one function:
+Every module has one function:
 
     cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
 
 - values (N,): finite numbers, float64 or a narrower type that holds the same numbers; rows without one are left out;
 - labels (N,): unsigned class codes below n_labels;
-- weights (N,): positive float64, or None where every row weighs 1;
+- weights (N,): positive float64, or None if every row weighs 1;
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
-  (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. No cut means that the attribute tells nothing.
+  (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. Without cuts the attribute is not informative.
 
-A module may have a second, `uncut(values, labels, n_labels)` with values (columns, N): of each column whether it surely
-has no cut, for N up to its FEW_ROWS and rows of weight 1; wide tables are asked for many columns at once.
+A module may have a second function, `uncut(values, labels, n_labels)` with values (columns, N), which says of each
+column whether it surely has no cut, for N up to its FEW_ROWS and rows of weight 1: in wide tables many columns are
+tested at once.
 
-The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the
-ones that the catalogue lists for the method.
+The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the ones
+that the catalogue lists for the method.
 """

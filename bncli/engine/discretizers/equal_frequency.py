@@ -1,9 +1,9 @@
-"""Intervals that hold equal weight, as far as ties allow; the class plays no part.
+"""Intervals of about equal weight; the class is not used.
 
-Plain quantiles collapse on skewed columns: where two thirds of the rows are 0, most of the quantiles are 0 as well,
-and the rest of the column is left in one interval. So a value that alone holds more than its share N / B gets an
-interval of its own, and the remaining intervals go to the remaining rows at equal frequency (how exactly is told in
-`bncli.engine.kernels.binning`). Cuts lie midway between neighbouring distinct values. Cost: one sort.
+Plain quantiles collapse on skewed columns: if two thirds of the rows are 0, most of the quantiles are 0 as well, and
+the rest of the column is left in one interval. So a value that alone holds more than its share N / B gets an interval
+of its own, and the remaining intervals go to the remaining rows at equal frequency (`bncli.engine.kernels.binning`).
+Cuts lie midway between neighbouring distinct values. Cost: one sort.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def cut_points(
         return ()
     column = ordered(values, np.zeros(len(values), np.uint8), 1, weights)
     mass = np.ones(len(column.labels)) if column.weights is None else column.weights.astype(np.float64)
-    after = np.array(group_ends(np.add.reduceat(mass, np.append(0, column.ends[:-1])), bins), np.intp)
-    return tuple(midpoints(column.values[after], column.values[after + 1]).tolist())
+    below = np.array(group_ends(np.add.reduceat(mass, np.append(0, column.ends[:-1])), bins), np.intp)
+    return tuple(midpoints(column.values[below], column.values[below + 1]).tolist())

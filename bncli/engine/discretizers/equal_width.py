@@ -1,9 +1,9 @@
-"""Intervals of equal width between the lowest and the highest value; the class plays no part.
+"""Intervals of equal width between the lowest and the highest value; the class is not used.
 
     c_i = low + (high - low) i / B,    i = 1 .. B - 1
 
-Conventions: an interval may be empty (it keeps its code); cuts that fall together, because the values are too
-close for B intervals, are one cut. The sum is halved before and doubled after, so that no range overflows. Cost: O(N).
+Conventions: an interval may be empty (it keeps its code); cuts that coincide, because the values are too close for B
+intervals, are one cut. The sum is halved before and doubled after, so that no range overflows. Cost: O(N).
 """
 
 from __future__ import annotations
