@@ -434,7 +434,7 @@ def of_counts(counted: CountedRows) -> list[str]:
     """Return what counts are of."""
     weight = counted.class_counts.sum().item()
     weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
-    tables = "all pairs" if counted.wanted is None else "those of a structure"
+    tables = "all pairs" if counted.requested is None else "those of a structure"
     return [
         f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
         f"rows        {counted.n_rows:,}{weighted}",

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.counting.counted_rows import CountedRows, CountsPart, Wanted, added, count_rows, no_rows, relabelled
+from bncli.engine.counting.counted_rows import (
+    CountedRows,
+    CountsPart,
+    RequestedSets,
+    count_rows,
+    empty_counts,
+    merge_counts,
+    relabel,
+)
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
 from bncli.engine.parameters.memory_estimate import needed_and_free
@@ -85,7 +93,7 @@ def _count_batches(
     """Return the counts of all rows, with sorted labels; BncliError if the tables do not fit into memory."""
     wanted = _required_sets(cuts, structure)
     chunk_rows = max(1, min(MOST_CHUNK_ROWS, CHUNK_CODES // max(1, len(cuts.attributes))))
-    total, fingerprints = no_rows(cuts, wanted), dict[str, _Fingerprint]()
+    total, fingerprints = empty_counts(cuts, wanted), dict[str, _Fingerprint]()
     for chunk in _chunks(_fingerprinted(batches, cuts, fingerprints), chunk_rows):
         labels = batches.labels  # those met so far
         entries = replace(total.layout, n_labels=len(labels)).n_entries
@@ -96,7 +104,7 @@ def _count_batches(
             raise BncliError(f"{size}: {needed_and_free(needed, run.memory)}", hint=hint)
         schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
         data = Dataset(schema, chunk.codes, chunk.labels.astype(code_dtype(len(labels))), chunk.weights, run.threads)
-        total = added([total, count_rows(data, total.cuts, wanted)], labels)
+        total = merge_counts([total, count_rows(data, total.cuts, wanted)], labels)
     # Every file is a part of its own, so that a later merge recognises rows that it would count twice.
     parts = {path: CountsPart(file.digest(batches.labels), file.n_rows) for path, file in fingerprints.items()}
     first_path: dict[str, str] = {}
@@ -107,10 +115,10 @@ def _count_batches(
             break
     in_order = tuple(sorted(parts.values(), key=lambda part: (part.fingerprint, part.n_rows)))
     total = replace(total, missing_tokens=batches.missing_tokens, parts=in_order)
-    return relabelled(total, sort_levels(batches.labels))
+    return relabel(total, sort_levels(batches.labels))
 
 
-def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
+def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSets:
     """Return the sets of attributes whose tables the parameters of a structure need, or None (all pairs)."""
     if structure is None:
         return None

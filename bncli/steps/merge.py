@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bncli.engine.counting.counted_rows import CountedRows, added
+from bncli.engine.counting.counted_rows import CountedRows, merge_counts
 from bncli.errors import BncliError
 from bncli.files.artifacts.counts import counts_summary, read_counts, tables_json, write_counts
 from bncli.files.artifacts.cuts import attribute_json
@@ -17,7 +17,7 @@ from bncli.watch import Note, Progress, Run
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The sum, the file it was written to, and the number of files added; `decay` is None if all count alike."""
+    """The sum, the file it was written to, and the number of files merge_counts; `decay` is None if all count alike."""
 
     counts: str
     counted: CountedRows
@@ -63,7 +63,7 @@ def merge(
                 raise BncliError(what, where=path, hint=hint)
             file_of_part |= {part.fingerprint: path for part in other.parts}
         labels_of_files += [set(other.labels)] if other.n_rows else []
-        total = added([total, other], sort_levels({*total.labels, *other.labels}), decay)
+        total = merge_counts([total, other], sort_levels({*total.labels, *other.labels}), decay)
     # A typing error in one file makes a class of its own, so a note lists the classes that are not in every file.
     everywhere = set(total.labels).intersection(*labels_of_files)
     rare = [label for label in total.labels if label not in everywhere]
@@ -102,7 +102,7 @@ def _differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, 
             for tokens in (other.missing_tokens, first.missing_tokens)
         )
         yield "what means a missing value differs", here_tokens, there_tokens
-    if other.wanted != first.wanted:
+    if other.requested != first.requested:
         yield "the tables differ", _describe_tables(other, first), _describe_tables(first, other)
 
 
@@ -113,9 +113,9 @@ def _shorten(value: object) -> str:
 
 def _describe_tables(counted: CountedRows, other: CountedRows) -> str:
     """Return the first table that the other file lacks, or else the number of tables."""
-    if counted.wanted is None:
+    if counted.requested is None:
         return "pairs"
-    lacking = next((s for s in counted.wanted if s not in (other.wanted or ())), None)
+    lacking = next((s for s in counted.requested if s not in (other.requested or ())), None)
     if lacking is None:
         return f"{len(tables_json(counted))} tables"
     return "one over " + ", ".join(f"'{counted.cuts.attributes[i].name}'" for i in lacking)

@@ -1,7 +1,7 @@
 """Contingency tables, counted in few passes over the rows.
 
-counts          the way in: the tables that a learner asks for, counted once and kept
+counts          the entry point: the tables that a learner requests, counted once and kept
 table_batches   many tables in one pass: pairs as super-attributes, families in sweeps
 fused_codes     joint values of several attributes, numbered by what occurs
-counted_rows    counts of a table in a file, which can be added up
+counted_rows    counts of a table in a file, which can be merged
 """

@@ -1,20 +1,15 @@
-"""Contingency tables of attribute sets with the class: asked for in batches, kept, shared by all learners of one fit.
+"""Contingency tables of attribute sets with the class: requested in batches, kept, shared by all learners of one fit.
 
-A table that is known answers for its margins, so that asking again costs no pass over the rows. The tables of all pairs
-of attributes, which tree learners need, are counted together (see `counting.table_batches`). Counts are exact
+A known table also provides its margins, so that requesting them costs no pass over the rows. The tables of all pairs of
+attributes, which tree learners need, are counted together (`bncli.engine.counting.table_batches`). Counts are exact
 integers, or sums of row weights.
 
-A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with missing
-values has one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks
-it.
+A table counts the rows in which all its attributes are observed (available cases). Internally an attribute with missing
+values has one more value, "unobserved", so that the margins of a table are those of all rows; tables are returned
+without it.
 
-Tables that were counted before may stand for the rows (`counting.stored_tables`): they answer for themselves and for
-their margins, and whoever asks for another table, or for the rows, is told so.
-
-Contingency tables that stand for rows which are not there: what a file of counts holds.
-
-Learners in closed form ask for nothing else: the schema, the number of rows, and the tables over the sets of attributes
-that their structure needs. A table that is not held is a margin of one that is, or it is not to be had.
+Tables that were counted before may take the place of the rows (`StoredTables`). They provide their margins too; another
+table, or the rows, cannot be had then, which is an error.
 """
 
 from __future__ import annotations
@@ -31,64 +26,20 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, ROUND, PairBatch, pair_batches
 from bncli.engine.data.dataset import Dataset, RowBlock
-from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
+from bncli.engine.data.schema import MissingPolicy, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Watch, silent
 
 Set = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class StoredTables:
-    """tables[s] (codes of each attribute of s..., K), float64: s ascending; the class alone is the set ().
-
-    n_rows counts the rows. n_missing: in how many each attribute is unobserved, 0 where that counts as a value.
-    """
-
-    schema: Schema
-    n_rows: int
-    n_missing: tuple[int, ...]
-    tables: Mapping[Set, Array]
-
-    @property
-    def n_labels(self) -> int:
-        return len(self.schema.labels)
-
-    @cached_property
-    def radices(self) -> tuple[int, ...]:
-        """Codes of each attribute that occur: as those of a `Dataset`."""
-        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
-
-    def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
-        """Yield every pair of `attributes` once, those of one shape together; BncliError for one that is not held."""
-        alike: dict[tuple[int, int], list[Set]] = {}
-        for i, j in itertools.combinations(sorted(attributes), 2):
-            if (i, j) not in self.tables:
-                raise self.unknown((i, j))
-            alike.setdefault((self.radices[i], self.radices[j]), []).append((i, j))
-        for (a, b), pairs in alike.items():
-            at_once = max(1, ROUND // (a * b * self.n_labels))
-            for first in range(0, len(pairs), at_once):
-                some = pairs[first : first + at_once]
-                i, j = np.array(some, np.intp).T
-                yield PairBatch(i, j, np.stack([self.tables[pair] for pair in some]))
-
-    def unknown(self, members: Set) -> BncliError:
-        """Return the error for a table that is not held."""
-        names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
-        what = f"the counts hold no table over {names} and the class"
-        return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learnt")
-
-
-KEPT_PAIRS = 1 << 24
-"""Entries of the pair tables that are kept (128 MiB)."""
+PAIR_ENTRIES_KEPT = 1 << 24
+"""Most entries of the pair tables that are kept (128 MiB)."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
+    """The tables of one data set; `tables` counts what is not known yet in a single pass."""
 
     source: Dataset | StoredTables
     _known: dict[Set, Array] = field(default_factory=dict)  # the sets ascending
@@ -102,14 +53,14 @@ class Counts:
 
     @property
     def data(self) -> Dataset:
-        """The rows; BncliError where they were counted before and are not there."""
+        """The rows; BncliError if only their tables are known."""
         if isinstance(self.source, StoredTables):
             raise BncliError("this takes the rows, and counts do not hold them", hint="learn from the table itself")
         return self.source
 
     @property
     def has_rows(self) -> bool:
-        """Whether the rows are there, and not only their tables."""
+        """Whether the rows are known, and not only their tables."""
         return not isinstance(self.source, StoredTables)
 
     @property
@@ -126,7 +77,7 @@ class Counts:
 
         A score is a sum over rows. If only the rows in which a whole family is observed counted, a search would compare
         sums over fewer and fewer rows as parents are added, and favour attributes with missing values. The network that
-        the search finds is still learnt and used with missing values marginalized.
+        the search finds is still learned and used with missing values marginalized.
         """
         data = self.data
         if not any(data.n_missing):
@@ -139,21 +90,33 @@ class Counts:
         return Counts(replace(data, schema=schema))
 
     def tables(self, sets: Iterable[Set]) -> list[Array]:
-        """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
+        """Return the counts of each set of attributes, shape (cardinalities in the set's order..., K), float64.
 
-        Raises BncliError for a table of more than MAX_ENTRIES entries, or one that the rows were not counted for.
+        Raises BncliError for a table of more than MAX_ENTRIES entries, or one that the stored tables do not provide.
         """
-        wanted = list(sets)
-        missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in wanted) if self._derive(s) is None]
+        requested = list(sets)
+        missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in requested) if self._derive(s) is None]
         for s in missing:
-            self._refuse_giants(s)
+            self._check_size(s)
         if missing and isinstance(self.source, StoredTables):
-            raise self.source.unknown(missing[0])
+            raise self.source.unknown_table_error(missing[0])
         if missing:
             counted = self.data.reduce(_count, [(s, self._shape(s)) for s in missing])
             for s, table in zip(missing, counted, strict=True):
                 self._keep(s, table.astype(np.float64).reshape(self._shape(s)))
-        return [self._observed(s, self._derive(s)) for s in wanted]  # type: ignore[arg-type]
+        tables: list[Array] = []
+        for s in requested:
+            table = self._derive(s)
+            if any(self.source.n_missing[i] for i in s):
+                # without the cells of rows in which a member is unobserved
+                observed = tuple(slice(self.source.schema.cardinalities[i]) for i in s)
+                table = np.ascontiguousarray(table[observed])  # type: ignore[index]
+            tables.append(table)
+        return tables
+
+    def class_counts(self) -> Array:
+        """Return the weight of each class, shape (K,)."""
+        return self.tables([()])[0]
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
         """Yield n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
@@ -162,7 +125,8 @@ class Counts:
                 yield from self._observed_pairs(batch)
             return
         total, done = math.comb(len(attributes), 2), 0
-        self._refuse_giant_pairs(attributes)
+        largest = sorted(attributes, key=lambda i: self.source.radices[i])[-2:]
+        self._check_size(tuple(sorted(largest)))
         kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))
         self._pairs.append(kept)
         for batch in pair_batches(self.data, attributes):
@@ -171,19 +135,8 @@ class Counts:
             kept.add(batch)
             yield from self._observed_pairs(batch)
 
-    def class_counts(self) -> Array:
-        """Return weight of each class, shape (K,)."""
-        return self.tables([()])[0]
-
-    def _observed(self, s: Set, table: Array) -> Array:
-        """Return the cells of a table that belong to rows without missing values in `s`."""
-        if not any(self.source.n_missing[i] for i in s):
-            return table
-        cardinalities = self.source.schema.cardinalities
-        return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
-
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
-        """Yield the same of a batch; apart where tables of one shape have missing values along different axes."""
+        """Yield the batch without unobserved values, in parts if its pairs have missing values along different axes."""
         incomplete = np.array(self.source.n_missing) > 0
         kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
@@ -202,34 +155,31 @@ class Counts:
                 self._with.setdefault(i, []).append((_bits(s), s))
         return table
 
-    def _derive(self, wanted: Set) -> Array | None:
+    def _derive(self, requested: Set) -> Array | None:
         """Return the table, if it is known or a margin of one that is."""
-        ascending = tuple(sorted(wanted))
+        ascending = tuple(sorted(requested))
         table = self._known.get(ascending)
         if table is None and len(ascending) == 2:
-            table = self._pair(ascending)
-        elif table is None and len(ascending) == 1:
-            table = self._of_a_pair(*ascending)
+            table = self._kept_pair(ascending)
+        elif table is None and len(ascending) == 1 and not isinstance(self.source, StoredTables):
+            # A margin of a kept pair; only of exact counts, for sums of weights depend on how they are added.
+            (i,) = ascending
+            partners = (kept.partner(i) for kept in self._pairs if self.source.weights is None)
+            j = next((j for j in partners if j is not None), None)
+            if j is not None and self._kept_pair((min(i, j), max(i, j))) is not None:
+                table = self._margin(ascending)
         if table is None:
             table = self._margin(ascending)
-        if table is None or wanted == ascending:
+        if table is None or requested == ascending:
             return table
-        return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in wanted), len(wanted)))
+        return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in requested), len(requested)))
 
-    def _pair(self, ascending: Set) -> Array | None:
+    def _kept_pair(self, pair: Set) -> Array | None:
         for kept in self._pairs:
-            table = kept.find(*ascending)
+            table = kept.find(*pair)
             if table is not None:
-                return self._keep(ascending, table)
+                return self._keep(pair, table)
         return None
-
-    def _of_a_pair(self, i: int) -> Array | None:
-        """As a margin of a pair that is kept; exact counts only, for sums of weights depend on how they are added."""
-        if isinstance(self.source, StoredTables) or self.source.weights is not None:
-            return None
-        partners = (kept.partner(i) for kept in self._pairs)
-        j = next((j for j in partners if j is not None), None)
-        return None if j is None or self._pair((min(i, j), max(i, j))) is None else self._margin((i,))
 
     def _margin(self, ascending: Set) -> Array | None:
         """Return the table as a margin of the smallest set that contains it, if one is known."""
@@ -238,20 +188,17 @@ class Counts:
         within = [s for mask, s in candidates if mask & bits == bits]
         if not within:
             return None
-        # the fewest attributes, not the fewest cells: min takes the first of equals either way
+        # the fewest attributes, not the fewest cells; min takes the first of equals
         source = min(within, key=len)
         dropped = tuple(axis for axis, i in enumerate(source) if i not in ascending)
         return self._keep(ascending, self._known[source].sum(axis=dropped))
 
     def _shape(self, s: Set) -> tuple[int, ...]:
-        """With the value "unobserved" where there are missing values."""
+        """Return the shape of a table with the value "unobserved" of attributes with missing values."""
         return (*(self.source.radices[i] for i in s), self.source.n_labels)
 
-    def _refuse_giant_pairs(self, attributes: Sequence[int]) -> None:
-        largest = sorted(attributes, key=lambda i: self.source.radices[i])[-2:]
-        self._refuse_giants(tuple(sorted(largest)))
-
-    def _refuse_giants(self, s: Set) -> None:
+    def _check_size(self, s: Set) -> None:
+        """Raise BncliError for a set whose table would have too many entries."""
         entries = math.prod(self._shape(s))
         if entries > MAX_ENTRIES:
             names = ", ".join(repr(self.source.schema.attributes[i].name) for i in s)
@@ -259,76 +206,6 @@ class Counts:
                 f"a table over {names} and the class would have {entries:,} entries ({entries * 8 / 2**30:.1f} GiB)",
                 hint="leave a column with many levels out (--ignore), or use a structure with fewer parents",
             )
-
-
-@dataclass
-class _KeptPairs:
-    """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
-
-    where: Index
-    batches: list[Array] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    entries: int = 0
-
-    def add(self, batch: PairBatch) -> None:
-        if self.entries + batch.counts.size > KEPT_PAIRS:
-            return
-        self.entries += batch.counts.size
-        first = self.ends[-1] if self.ends else 0
-        self.where[batch.i, batch.j] = np.arange(first, first + len(batch.i))
-        self.batches.append(batch.counts)
-        self.ends.append(first + len(batch.i))
-
-    def partner(self, i: int) -> int | None:
-        """Return the first attribute with which `i` is kept as a pair, or None."""
-        there = np.flatnonzero((self.where[i] >= 0) | (self.where[:, i] >= 0))
-        return int(there[0]) if len(there) else None
-
-    def find(self, i: int, j: int) -> Array | None:
-        """Return n[x_i, x_j, y], or None."""
-        # a pair is kept in one of its two orders; the other place is -1
-        place = int(max(self.where[i, j], self.where[j, i]))
-        if place < 0:
-            return None
-        batch = bisect_right(self.ends, place)
-        table = self.batches[batch][place - (self.ends[batch - 1] if batch else 0)]
-        return table if self.where[i, j] == place else np.ascontiguousarray(table.transpose(1, 0, 2))
-
-
-def stored_tables(
-    bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
-) -> StoredTables:
-    """Return the tables under the policy, with the frequencies that they tell.
-
-    `bare`: its attributes have a missing level where the tables have a code for it, the last; no frequencies are known.
-    n_missing: rows in which each attribute is missing. The table of every attribute and that of the class are there.
-    """
-    marginalized = missing_policy == "marginalize"
-    attributes = []
-    for i, (attribute, n) in enumerate(zip(bare.attributes, n_missing, strict=True)):
-        attributes.append(_counted(attribute, tables[(i,)].sum(axis=-1), marginalized=marginalized, any_missing=n > 0))
-    schema = replace(bare, attributes=tuple(attributes), missing_policy=missing_policy)
-    unobserved = tuple(n if marginalized and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
-    bared = StoredTables(schema, n_rows, unobserved, {})
-    kept = {s: t for s, t in tables.items() if all(attributes[i].informative for i in s)}
-    # a code for missing values that never came is left off where they are marginalized
-    return replace(
-        bared, tables={s: _cut(t, (*(bared.radices[i] for i in s), bared.n_labels)) for s, t in kept.items()}
-    )
-
-
-def _counted(attribute: Attribute, weights: Array, *, marginalized: bool, any_missing: bool) -> Attribute:
-    """Return the attribute with its frequencies; of one that has no missing level, what is missing apart."""
-    frequencies = tuple(weights.tolist())
-    if not marginalized:
-        return replace(attribute, frequencies=frequencies)
-    seen = frequencies[: attribute.n_values]
-    lost = math.fsum(frequencies[attribute.n_values :]) if any_missing else 0.0
-    return replace(attribute, missing=False, frequencies=seen, missing_weight=lost)
-
-
-def _cut(table: Array, shape: tuple[int, ...]) -> Array:
-    return table if table.shape == shape else np.ascontiguousarray(table[tuple(map(slice, shape))])
 
 
 def _bits(s: Set) -> int:
@@ -345,3 +222,108 @@ def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDA
             digits = [*(block.codes[i][rows] for i in members), block.labels[rows]]
             add_counts(total, cell_numbers(digits, shape), weights)
     return totals
+
+
+@dataclass
+class _KeptPairs:
+    """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
+
+    where: Index
+    batches: list[Array] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    entries: int = 0
+
+    def add(self, batch: PairBatch) -> None:
+        if self.entries + batch.counts.size > PAIR_ENTRIES_KEPT:
+            return
+        self.entries += batch.counts.size
+        first = self.ends[-1] if self.ends else 0
+        self.where[batch.i, batch.j] = np.arange(first, first + len(batch.i))
+        self.batches.append(batch.counts)
+        self.ends.append(first + len(batch.i))
+
+    def partner(self, i: int) -> int | None:
+        """Return the first attribute with which `i` is kept as a pair, or None."""
+        partners = np.flatnonzero((self.where[i] >= 0) | (self.where[:, i] >= 0))
+        return int(partners[0]) if len(partners) else None
+
+    def find(self, i: int, j: int) -> Array | None:
+        """Return n[x_i, x_j, y], or None."""
+        # a pair is kept in one of its two orders; the other place is -1
+        place = int(max(self.where[i, j], self.where[j, i]))
+        if place < 0:
+            return None
+        batch = bisect_right(self.ends, place)
+        table = self.batches[batch][place - (self.ends[batch - 1] if batch else 0)]
+        return table if self.where[i, j] == place else np.ascontiguousarray(table.transpose(1, 0, 2))
+
+
+@dataclass(frozen=True)
+class StoredTables:
+    """Tables in place of rows, as a file of counts holds them; learners in closed form need nothing else.
+
+    tables[s] (codes of each attribute of s..., K), float64: s ascending; the class alone is the set (). n_rows is the
+    number of rows. n_missing: in how many each attribute is unobserved, 0 if that counts as a value.
+    """
+
+    schema: Schema
+    n_rows: int
+    n_missing: tuple[int, ...]
+    tables: Mapping[Set, Array]
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.schema.labels)
+
+    @cached_property
+    def radices(self) -> tuple[int, ...]:
+        """The number of codes of each attribute that occur, as in a `Dataset`."""
+        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
+
+    def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
+        """Yield every pair of `attributes` once, those of one shape together; BncliError for one that is missing."""
+        by_shape: dict[tuple[int, int], list[Set]] = {}
+        for i, j in itertools.combinations(sorted(attributes), 2):
+            if (i, j) not in self.tables:
+                raise self.unknown_table_error((i, j))
+            by_shape.setdefault((self.radices[i], self.radices[j]), []).append((i, j))
+        for (a, b), pairs in by_shape.items():
+            at_a_time = max(1, ROUND // (a * b * self.n_labels))
+            for first in range(0, len(pairs), at_a_time):
+                batch = pairs[first : first + at_a_time]
+                i, j = np.array(batch, np.intp).T
+                yield PairBatch(i, j, np.stack([self.tables[pair] for pair in batch]))
+
+    def unknown_table_error(self, members: Set) -> BncliError:
+        names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
+        what = f"the counts hold no table over {names} and the class"
+        return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learnt")
+
+
+def stored_tables(
+    bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
+) -> StoredTables:
+    """Return the tables under the policy, with the frequencies that follow from them.
+
+    `bare`: attributes without frequencies, with a missing level if the tables have a code for it, the last. n_missing:
+    rows in which each attribute is missing. The tables of every single attribute and of the class must be there.
+    """
+    marginalized = missing_policy == "marginalize"
+    attributes = []
+    for i, (attribute, n) in enumerate(zip(bare.attributes, n_missing, strict=True)):
+        frequencies = tuple(tables[(i,)].sum(axis=-1).tolist())
+        if marginalized:
+            lost = math.fsum(frequencies[attribute.n_values :]) if n > 0 else 0.0
+            frequencies = frequencies[: attribute.n_values]
+            attribute = replace(attribute, missing=False, missing_weight=lost)
+        attributes.append(replace(attribute, frequencies=frequencies))
+    schema = replace(bare, attributes=tuple(attributes), missing_policy=missing_policy)
+    unobserved = tuple(n if marginalized and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
+    stored = StoredTables(schema, n_rows, unobserved, {})
+    trimmed = {}
+    for s, table in tables.items():
+        if all(attributes[i].informative for i in s):
+            # a code for missing values that never occurred is left off if they are marginalized
+            shape = (*(stored.radices[i] for i in s), stored.n_labels)
+            trimmed[s] = table if table.shape == shape else np.ascontiguousarray(table[tuple(map(slice, shape))])
+    return replace(stored, tables=trimmed)

@@ -1,15 +1,16 @@
-"""Rows as a few fused codes: families packed into groups by the joint configurations that occur.
+"""Fused codes: the joint values of several attributes in each row, numbered by what occurs.
 
-A pass over the data looks up one number per family and row. Families are fused into groups as long as the
-configurations *observed* in the data stay few enough for a group's table to live in the second-level cache; then one
+Two uses: `fuse` packs families into groups, so that a pass over the rows looks up one number per group instead of one
+per family; `extend` grows the joint codes of a set of attributes by one attribute.
+
+A pass over the data looks up one number per family and row. Families are fused into groups as long as the joint
+configurations *observed* in the data stay few enough for a group's table to fit the second-level cache; then one
 look-up serves the whole group, and a gradient is one bincount per group:
 
     S[t] = sum over groups g of E_g[code_g(t)],    E_g[u] = sum over families f in g of W[cell_f(u)]
 
-Cells of all families are numbered in one range: cell 0 is the bias, always active; then family after family.
-Building costs as much as a few passes; it renumbers by presence and never sorts.
-
-Which joint value of several attributes each row shows, numbered by what occurs.
+Cells of all families are numbered in one range: cell 0 is the bias, always active; then family after family. Building
+costs as much as a few passes; it renumbers by presence and never sorts.
 
 The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint codes
 grow by one attribute at a time, and after each step the values that occur are renumbered in the order of the old number
@@ -17,7 +18,7 @@ and the attribute's value:
 
     new code of (u, x) = rank of u |X| + x among those that occur
 
-Where u |X| + x has a small range, presence is marked in an array (two passes over the rows); beyond it, the values are
+If u |X| + x has a small range, presence is marked in an array (two passes over the rows); otherwise the values are
 sorted. Both give the same numbers.
 """
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,20 +43,23 @@ from bncli.engine.structures.structure import Family
 FusedCodes = Sequence[Integers]
 """The codes of a block's rows, group by group: a list, or an array (groups, rows)."""
 MAX_JOINT = 1 << 22
-"""Fusion is not tried where more joint configurations are possible; the group is closed instead."""
+"""A group is closed rather than grown to more possible joint configurations than this."""
 WIDE_BYTES = 200 << 20
 """Codes are kept ready for indexing (8 bytes each) up to this size in all, in the narrowest type beyond it."""
 MANY_ROWS = 1 << 18
-"""In a block: what was freed is given back, not kept for other arrays."""
-AT_A_TIME = 1 << 14
-"""Numbers that are looked up at a time where the loop is over configurations: they stay in cache."""
+"""From this many rows per block on, freed memory is returned to the system at once."""
+NUMBERS_AT_A_TIME = 1 << 14
+"""Numbers that are looked up at a time if the loop is over configurations: they stay in cache."""
+MAX_MARKED = 1 << 25
+"""Presence is marked for up to this many possible values (5 bytes each); beyond it values are sorted."""
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """members[g] (configurations, families in g): the cells that a configuration of group g activates.
+    """Families in groups; n_cells counts the cells of all families and the bias.
 
-    codes[s][g] (rows of block s,): the configuration of each row. n_cells counts the bias.
+    members[g] (configurations, families in g): the cells that a configuration of group g activates. codes[s][g] (rows
+    of block s,): the configuration of each row.
     """
 
     members: tuple[Index, ...]
@@ -63,16 +67,16 @@ class Fusion:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Return tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells).
+        """Return the tables of the groups, each (rows of `cells`, configurations), from cells (any, n_cells).
 
-        Of configurations and families the loop is over the fewer.
+        The loop is over configurations or families, whichever are fewer.
         """
         tables = []
         for members in self.members:
             if 0 < members.shape[0] < members.shape[1]:
-                at_a_time = max(1, AT_A_TIME // max(1, len(cells) * members.shape[1]))
-                some = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
-                sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in some]
+                at_a_time = max(1, NUMBERS_AT_A_TIME // max(1, len(cells) * members.shape[1]))
+                slices = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
+                sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in slices]
                 tables.append(sums[0] if len(sums) == 1 else np.concatenate(sums, axis=1))
                 continue
             table = cells.take(members[:, 0], axis=1)
@@ -82,24 +86,11 @@ class Fusion:
         return tables
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """Return the transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
+        """Return the transpose of `expand`: cells (any, n_cells) from one table (any, configurations) per group."""
         targets, widths = self._targets
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
         sums = [np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows]
         return np.array(sums, np.float64).reshape(-1, self.n_cells)
-
-    @cached_property
-    def activations(self) -> Any:
-        """A[u, c] = 1 where configuration u, of all groups in turn, activates cell c: sparse, by rows.
-
-        A W stands for `expand` and A'T for `gather`, for repeated passes over many rows.
-        """
-        from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
-
-        columns = np.concatenate([members.ravel() for members in self.members], dtype=np.int32)
-        widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
-        starts = np.append(0, np.cumsum(widths)).astype(np.int32)
-        return csr_array((np.ones(len(columns)), columns, starts), shape=(len(widths), self.n_cells))
 
     @cached_property
     def _targets(self) -> tuple[Index, Index | int]:
@@ -109,136 +100,51 @@ class Fusion:
         widths = [np.full(len(members), members.shape[1]) for members in self.members]
         return np.concatenate([members.ravel() for members in self.members]), np.concatenate(widths)
 
+    @cached_property
+    def activations(self) -> Any:
+        """The sparse matrix A[u, c] = 1 if configuration u, of all groups in turn, activates cell c, by rows.
 
-_Fused = tuple[Index, FusedCodes]
-"""The members of a group, and the configuration of each row, block by block."""
+        A W replaces `expand` and A'T replaces `gather` in repeated passes over many rows.
+        """
+        from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
-
-class _Group:
-    """Families fused so far, and the configuration of each row, block by block.
-
-    Attributes were added one by one: added[a] = (radix, present), where present[u] = u' radix + value of a is the
-    configuration u in terms of the configuration u' before a was added.
-    """
-
-    def __init__(self, data: Dataset) -> None:
-        self._data = data
-        self._families: list[int] = []
-        self._added: dict[int, tuple[int, Index]] = {}
-        self._codes: FusedCodes = data.keep(_no_codes)
-        self._size = 1
-
-    def take(self, f: int, family: Family, max_configurations: int) -> bool:
-        """Return whether one family more fits; a lone one always does, for it cannot be made smaller."""
-        added, codes, size = dict[int, tuple[int, Index]](), self._codes, self._size
-        for attribute, radix in zip(family.attributes, family.shape, strict=True):
-            if attribute not in self._added:
-                if self._families and size * radix > MAX_JOINT:
-                    return False
-                # The joint configurations that occur, and the number of each row's among them.
-                present = np.flatnonzero(self._data.reduce(_presence, attribute, radix, size, states=codes))
-                # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
-                renumber = np.zeros(size * radix, code_dtype(len(present)))
-                renumber[present] = np.arange(len(present), dtype=renumber.dtype)
-                present, codes = present, self._data.keep(_extend, attribute, radix, renumber, states=codes)
-                added[attribute], size = (radix, present), len(present)
-        if self._families and size > max_configurations:
-            return False
-        self._families.append(f)
-        self._added.update(added)
-        self._codes, self._size = codes, size
-        return True
-
-    def fused(self, families: Sequence[Family], offsets: list[int], *, bias: bool) -> _Fused:
-        columns = [np.zeros(self._size, np.intp)] if bias else []
-        values = self._values()
-        for f in self._families:
-            digits = [values[a] for a in families[f].attributes]
-            columns.append(offsets[f] + cell_numbers(digits, families[f].shape))
-        return np.stack(columns, axis=1), self._codes
-
-    def _values(self) -> dict[int, Index]:
-        """Return the value of every attribute in each configuration, (size,)."""
-        found = {}
-        configurations = np.arange(self._size)
-        for attribute, (radix, present) in reversed(self._added.items()):
-            configurations, found[attribute] = np.divmod(present[configurations], radix)
-        return found
-
-
-MAX_MARKED = 1 << 25
-"""Presence is marked for up to so many possible values (5 bytes each), and sorted out beyond them."""
-
-
-@dataclass(frozen=True)
-class JointCodes:
-    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
-
-    codes: list[NDArray[np.uint32]]
-    size: int
+        columns = np.concatenate([members.ravel() for members in self.members], dtype=np.int32)
+        widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
+        starts = np.append(0, np.cumsum(widths)).astype(np.int32)
+        return csr_array((np.ones(len(columns)), columns, starts), shape=(len(widths), self.n_cells))
 
 
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
     """Return groups with at most `max_configurations` observed configurations; a single family may have more.
 
-    Interleaved codes are arrays (groups, rows) that have the codes of a row side by side, in the narrowest type.
+    Interleaved codes are arrays (groups, rows) with the codes of a row side by side, in the narrowest type.
     """
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
+    order = _depth_first(families)
     if 0 < data.n_rows <= max_configurations and families:
-        groups = [_distinct_rows(data, families, offsets)]
+        groups = [_fuse_distinct_rows(data, families, offsets, order)]
     else:
-        opened = _groups(data, families, max_configurations)
-        groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
+        growing = [_Group(data)]
+        for f in order:
+            if not growing[-1].add(f, families[f], max_configurations):
+                growing.append(_Group(data))
+                growing[-1].add(f, families[f], max_configurations)
+        groups = [(group.members(families, offsets, bias=g == 0), group.codes) for g, group in enumerate(growing)]
+        del growing
     members = tuple(members for members, _ in groups)
     states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
-    del groups  # so that interleaving can let the codes of a block go
+    del groups  # so that interleaving can free the codes of a block
     if interleaved:
-        return Fusion(
-            members,
-            data.keep(_interleaved, code_dtype(max(len(of_group) for of_group in members)), states=states),
-            offsets[-1],
-        )
+        kind = code_dtype(max(len(of_group) for of_group in members))
+        return Fusion(members, data.keep(_interleave, kind, states=states), offsets[-1])
     # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
     kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
-    return Fusion(members, data.keep(_as_kinds, kinds, states=states), offsets[-1])
-
-
-def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]) -> _Fused:
-    """Return one group of all families.
-
-    So few rows cannot have too many configurations, however many families there are.
-
-    The configurations are the different rows, in the order in which `_groups` would number them.
-    """
-    cells = _all_cells(data, families)[_depth_first(families)]
-    order = np.lexsort(cells[::-1])
-    ordered = cells[:, order]
-    is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
-    codes = np.empty(data.n_rows, np.uint32)
-    codes[order] = np.cumsum(is_new) - 1
-    first = np.array(offsets[:-1])[_depth_first(families)]
-    members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
-    members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
-    return members, [codes[a:b] for a, b in data.bounds()]
-
-
-def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
-    """Return the cell of every row in every family, (families, N); families of one size together."""
-    cells = np.zeros((len(families), data.n_rows), np.intp)
-    by_size: dict[int, list[int]] = {}
-    for f, family in enumerate(families):
-        by_size.setdefault(len(family.attributes), []).append(f)
-    for size, alike in by_size.items():
-        for axis in range(size):
-            radices = np.array([families[f].shape[axis] for f in alike])
-            digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
-            cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
-    return cells
+    return Fusion(members, data.keep(_as_types, kinds, states=states), offsets[-1])
 
 
 def _depth_first(families: Sequence[Family]) -> list[int]:
-    """Return families so that a child follows the family of its first parent: neighbours share attributes."""
+    """Return the families so that a child follows the family of its first parent: neighbours share attributes."""
     by_child = {family.attributes[0]: f for f, family in enumerate(families) if family.child is not None}
     followers: dict[int | None, list[int]] = {}
     for f, family in enumerate(families):
@@ -252,92 +158,153 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
     return order
 
 
-def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) -> Iterator[_Group]:
-    group = _Group(data)
-    for f in _depth_first(families):
-        if not group.take(f, families[f], max_configurations):
-            yield group
-            group = _Group(data)
-            group.take(f, families[f], max_configurations)
-    yield group
+def _fuse_distinct_rows(
+    data: Dataset, families: Sequence[Family], offsets: list[int], order: list[int]
+) -> tuple[Index, FusedCodes]:
+    """Return the members and codes of one group of all families, for so few rows that none can be too large.
+
+    The configurations are the distinct rows, in the order in which adding family after family would number them.
+    """
+    # the cell of every row in every family, (families, N), families of one size together
+    cells = np.zeros((len(families), data.n_rows), np.intp)
+    by_size: dict[int, list[int]] = {}
+    for f, family in enumerate(families):
+        by_size.setdefault(len(family.attributes), []).append(f)
+    for size, alike in by_size.items():
+        for axis in range(size):
+            radices = np.array([families[f].shape[axis] for f in alike])
+            digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
+            cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
+    cells = cells[order]
+    by_cells = np.lexsort(cells[::-1])
+    ordered = cells[:, by_cells]
+    is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
+    codes = np.empty(data.n_rows, np.uint32)
+    codes[by_cells] = np.cumsum(is_new) - 1
+    first = np.array(offsets[:-1])[order]
+    members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
+    members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
+    return members, [codes[a:b] for a, b in data.bounds()]
 
 
-def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
-    """Return the codes as they are go: of many rows there is no room for both."""
+class _Group:
+    """Families fused so far, and the configuration of each row, block by block.
+
+    Attributes were added one by one: added[a] = (radix, present), where present[u] = u' radix + value of a is the
+    configuration u in terms of the configuration u' before a was added.
+    """
+
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._families: list[int] = []
+        self._added: dict[int, tuple[int, Index]] = {}
+        self.codes: FusedCodes = data.keep(_zeros)
+        self._size = 1
+
+    def add(self, f: int, family: Family, max_configurations: int) -> bool:
+        """Add one family more if it fits, and return whether it does; the first one always fits."""
+        added, codes, size = dict[int, tuple[int, Index]](), self.codes, self._size
+        for attribute, radix in zip(family.attributes, family.shape, strict=True):
+            if attribute not in self._added:
+                if self._families and size * radix > MAX_JOINT:
+                    return False
+                # the joint configurations that occur, and the number of each row's among them
+                present = np.flatnonzero(self._data.reduce(_presence, attribute, radix, size, states=codes))
+                # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
+                renumber = np.zeros(size * radix, code_dtype(len(present)))
+                renumber[present] = np.arange(len(present), dtype=renumber.dtype)
+                codes = self._data.keep(_renumber, attribute, radix, renumber, states=codes)
+                added[attribute], size = (radix, present), len(present)
+        if self._families and size > max_configurations:
+            return False
+        self._families.append(f)
+        self._added.update(added)
+        self.codes, self._size = codes, size
+        return True
+
+    def members(self, families: Sequence[Family], offsets: list[int], *, bias: bool) -> Index:
+        """Return the cells that every configuration activates, (configurations, families), the bias first."""
+        values = {}  # of every attribute in each configuration
+        configurations = np.arange(self._size)
+        for attribute, (radix, present) in reversed(self._added.items()):
+            configurations, values[attribute] = np.divmod(present[configurations], radix)
+        columns = [np.zeros(self._size, np.intp)] if bias else []
+        for f in self._families:
+            digits = [values[a] for a in families[f].attributes]
+            columns.append(offsets[f] + cell_numbers(digits, families[f].shape))
+        return np.stack(columns, axis=1)
+
+
+def _zeros(block: RowBlock) -> Codes:
+    return np.zeros(block.n_rows, np.uint8)
+
+
+def _joint_values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
+    """Return u |X| + x of the rows, u being the joint code in the block's state and x the attribute's value."""
+    return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))
+
+
+def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
+    """Return which joint values occur in the block (the sum of booleans is a logical or)."""
+    present = np.zeros(size * radix, bool)
+    for rows in block.slices():
+        present[_joint_values(block, attribute, radix, rows)] = True
+    return present
+
+
+def _renumber(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Codes:
+    codes = np.empty(block.n_rows, renumber.dtype)
+    for rows in block.slices():
+        codes[rows] = renumber[_joint_values(block, attribute, radix, rows)]
+    return codes
+
+
+def _interleave(block: RowBlock, kind: np.dtype[Any]) -> Integers:
+    """Return the codes as one array, and free the separate ones one by one: of many rows there is no room for both."""
     codes = np.empty((block.n_rows, len(block.state)), kind)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
     if block.n_rows >= MANY_ROWS:
-        # What was freed goes back to the system: between pieces in use the C library (of GNU) would keep it.
+        # the C library (of GNU) would keep what was freed between pieces in use: return it to the system
         with suppress(OSError, AttributeError, TypeError):
             ctypes.CDLL(None).malloc_trim(0)
     return codes.T
 
 
-def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
+def _as_types(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
     return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
 
 
+@dataclass(frozen=True)
+class JointCodes:
+    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
+
+    codes: list[NDArray[np.uint32]]
+    size: int
+
+
 def no_attributes(data: Dataset) -> JointCodes:
-    """Return all rows alike."""
+    """Return the joint codes of no attributes: 0 for every row."""
     return JointCodes([np.zeros(b - a, np.uint32) for a, b in data.bounds()], 1)
 
 
 def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes, Index]:
-    """Return the joint values with `attribute` added, and the old number of each new one, ascending."""
+    """Return the joint codes with `attribute` added, and the old number of each new one, ascending."""
     radix = data.schema.cardinalities[attribute]
     if joint.size * radix <= MAX_MARKED:
-        present = np.flatnonzero(data.reduce(_mark, attribute, radix, joint.size, states=joint.codes))
+        present = np.flatnonzero(data.reduce(_presence, attribute, radix, joint.size, states=joint.codes))
         renumber = np.zeros(joint.size * radix, np.uint32)
         renumber[present] = np.arange(len(present), dtype=np.uint32)
-        codes = data.map(_look_up, attribute, radix, renumber, states=joint.codes)
+        codes = data.map(_renumber, attribute, radix, renumber, states=joint.codes)
     else:
         present = np.unique(np.concatenate(data.map(_distinct, attribute, radix, states=joint.codes)))
         codes = data.map(_search, attribute, radix, present, states=joint.codes)
     return JointCodes(codes, len(present)), present // radix
 
 
-def _mark(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Return which values occur in the block (a logical or is the sum of booleans)."""
-    present = np.zeros(size * radix, bool)
-    for rows in block.slices():
-        present[_values(block, attribute, radix, rows)] = True
-    return present
-
-
-def _values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
-    return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))
-
-
-def _look_up(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    codes = np.empty(block.n_rows, np.uint32)
-    for rows in block.slices():
-        codes[rows] = renumber[_values(block, attribute, radix, rows)]
-    return codes
-
-
 def _distinct(block: RowBlock, attribute: int, radix: int) -> Index:
-    return np.unique(_values(block, attribute, radix, slice(None)))
+    return np.unique(_joint_values(block, attribute, radix, slice(None)))
 
 
 def _search(block: RowBlock, attribute: int, radix: int, present: Index) -> NDArray[np.uint32]:
-    return np.searchsorted(present, _values(block, attribute, radix, slice(None))).astype(np.uint32)
-
-
-def _no_codes(block: RowBlock) -> Codes:
-    return np.zeros(block.n_rows, np.uint8)
-
-
-def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Return which joint configurations occur in the block (a logical or is the sum of booleans)."""
-    present = np.zeros(size * radix, bool)
-    for rows in block.slices():
-        present[cell_numbers([block.state[rows], block.codes[attribute][rows]], (size, radix))] = True
-    return present
-
-
-def _extend(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Codes:
-    codes = np.empty(block.n_rows, renumber.dtype)
-    for rows in block.slices():
-        codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
-    return codes
+    return np.searchsorted(present, _joint_values(block, attribute, radix, slice(None))).astype(np.uint32)

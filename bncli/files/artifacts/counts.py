@@ -1,4 +1,4 @@
-"""The counts file `.counts`: contingency tables of attributes and class, which can be added up without the rows.
+"""The counts file `.counts`: contingency tables of attributes and class, which can be merge_counts up without the rows.
 
 It is a ZIP archive of `counts.json` (sorted keys) and `tables.npy`, one array that holds all tables one after the
 other, int64 (float64 after a merge with a decay). Its comment is a checksum (`archive.py`). `unzip -p x.counts
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.counting.counted_rows import MOST, CountedRows, CountsLayout, CountsPart, Wanted
+from bncli.engine.counting.counted_rows import LARGEST_COUNT, CountedRows, CountsLayout, CountsPart, RequestedSets
 from bncli.engine.data.schema import Cuts
 from bncli.files.artifacts.archive import (
     COUNTS,
@@ -81,9 +81,9 @@ def counts_json(counts: CountedRows) -> dict[str, Any]:
 
 def tables_json(counts: CountedRows) -> str | list[list[str]]:
     """Return which sets of attributes were counted, by name, or "pairs"."""
-    if counts.wanted is None:
+    if counts.requested is None:
         return _PAIRS
-    return [[counts.cuts.attributes[i].name for i in attributes] for attributes in counts.wanted]
+    return [[counts.cuts.attributes[i].name for i in attributes] for attributes in counts.requested]
 
 
 def counts_summary(counts: CountedRows) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def read_counts(path: str) -> CountedRows:
         if numbers is None or not np.isfinite(numbers).all() or (numbers < 0).any():
             archive.fail(f"{_TABLES} does not hold {'numbers' if decayed else 'whole numbers'} of at least 0")
         class_counts = layout.table(numbers, ())
-        if sum(map(float, class_counts.tolist())) > MOST:
-            archive.fail(f"it counts more than {MOST:,} rows")
+        if sum(map(float, class_counts.tolist())) > LARGEST_COUNT:
+            archive.fail(f"it counts more than {LARGEST_COUNT:,} rows")
         tolerance = 1e-9 * (1 + float(class_counts.sum())) if decayed else 0
         for attributes in layout.sets:
             table = layout.table(numbers, attributes)
@@ -149,7 +149,7 @@ def read_counts(path: str) -> CountedRows:
         )
 
 
-def _read_attribute_sets(node: Node, cuts: Cuts) -> Wanted:
+def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
     """Return the sets of attributes that were counted, as indices; None for all pairs."""
     if node.value == _PAIRS:
         return None

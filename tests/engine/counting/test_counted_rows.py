@@ -1,4 +1,4 @@
-"""Counts added part by part, beside counts of all rows at once and a slow count with numpy alone."""
+"""Counts merge_counts part by part, beside counts of all rows at once and a slow count with numpy alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting.counted_rows import (
-    MOST,
+    LARGEST_COUNT,
     CountedRows,
     CountsPart,
-    Wanted,
-    added,
+    RequestedSets,
     count_rows,
-    no_rows,
-    relabelled,
+    empty_counts,
+    merge_counts,
+    relabel,
 )
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
@@ -37,7 +37,7 @@ CUTS = Cuts(
     ),
 )
 VALUES = (3, 2, 1, 2)
-WANTED: tuple[Wanted, ...] = (None, ((0, 1, 3), (1, 2)), ())
+WANTED: tuple[RequestedSets, ...] = (None, ((0, 1, 3), (1, 2)), ())
 
 
 @st.composite
@@ -62,7 +62,7 @@ def naive(table: Index, members: Sequence[int], shape: Sequence[int], *, weighte
 
 
 @given(rows(), st.sampled_from(WANTED), st.booleans())
-def test_every_table_is_the_slow_count(table: Index, wanted: Wanted, weighted: bool) -> None:
+def test_every_table_is_the_slow_count(table: Index, wanted: RequestedSets, weighted: bool) -> None:
     counted = count_rows(dataset(table, weighted=weighted), CUTS, wanted)
     layout = counted.layout
     several = [i for i in range(4) if layout.radices[i] > 1]
@@ -78,7 +78,7 @@ def test_every_table_is_the_slow_count(table: Index, wanted: Wanted, weighted: b
 
 @given(rows(), st.sampled_from(WANTED), st.booleans(), st.data())
 def test_any_partition_in_any_order_and_nesting_has_the_same_sum(
-    table: Index, wanted: Wanted, weighted: bool, data: st.DataObject
+    table: Index, wanted: RequestedSets, weighted: bool, data: st.DataObject
 ) -> None:
     owner = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(table), max_size=len(table))))
     counted = [part(table[owner == k], wanted, k, weighted=weighted) for k in range(4)]
@@ -86,16 +86,16 @@ def test_any_partition_in_any_order_and_nesting_has_the_same_sum(
     cut = data.draw(st.integers(1, 3))
     nested = summed([summed(shuffled[:cut]), summed(shuffled[cut:])])
     for total in (summed(counted), summed(shuffled), nested):
-        same(total, relabelled(count_rows(dataset(table, weighted=weighted), CUTS, wanted), total.labels))
+        same(total, relabel(count_rows(dataset(table, weighted=weighted), CUTS, wanted), total.labels))
         assert total.parts == summed(counted).parts
-    everything = relabelled(summed(counted), ("u", "v", "w"))
+    everything = relabel(summed(counted), ("u", "v", "w"))
     assert everything.n_rows == len(table)
 
 
-def part(table: Index, wanted: Wanted, k: int, *, weighted: bool) -> CountedRows:
+def part(table: Index, wanted: RequestedSets, k: int, *, weighted: bool) -> CountedRows:
     """The counts of some rows, which know their own labels only, in the order of a reader that met them so."""
     if not len(table):
-        return no_rows(CUTS, wanted)
+        return empty_counts(CUTS, wanted)
     own = list(dict.fromkeys(table[:, 4].tolist()))
     renumbered = table.copy()
     renumbered[:, 4] = [own.index(label) for label in table[:, 4]]
@@ -104,13 +104,13 @@ def part(table: Index, wanted: Wanted, k: int, *, weighted: bool) -> CountedRows
 
 
 def summed(counted: Sequence[CountedRows]) -> CountedRows:
-    return added(counted, tuple(sorted({label for one in counted for label in one.labels})))
+    return merge_counts(counted, tuple(sorted({label for one in counted for label in one.labels})))
 
 
 def same(one: CountedRows, other: CountedRows) -> None:
     assert one.cuts == other.cuts
-    assert (one.labels, one.wanted, one.n_rows, one.n_missing) == (
-        other.labels, other.wanted, other.n_rows, other.n_missing,
+    assert (one.labels, one.requested, one.n_rows, one.n_missing) == (
+        other.labels, other.requested, other.n_rows, other.n_missing,
     )  # fmt: skip
     np.testing.assert_array_equal(one.numbers, other.numbers)
 
@@ -145,7 +145,7 @@ def test_what_is_not_held_is_refused() -> None:
     with pytest.raises(BncliError, match="takes the rows"):
         _ = counts.data
     with pytest.raises(BncliError, match="no rows behind"):
-        no_rows(CUTS, None).stored("level", ReadingRules())
+        empty_counts(CUTS, None).stored("level", ReadingRules())
 
 
 def test_what_is_before_counts_for_less_with_a_decay() -> None:
@@ -154,12 +154,12 @@ def test_what_is_before_counts_for_less_with_a_decay() -> None:
         replace(count_rows(dataset(table[k:]), CUTS, None), parts=(CountsPart(f"{k}", 3 - k),)) for k in range(3)
     )
     labels = ("u", "v", "w")
-    total = added([one, two, three], labels, 0.5)
+    total = merge_counts([one, two, three], labels, 0.5)
     assert total.is_decayed
     np.testing.assert_array_equal(total.class_counts, [0.25, 0.25 + 0.5, 0.25 + 0.5 + 1])
     assert [(p.fingerprint, p.n_rows, p.weight) for p in total.parts] == [("0", 3, 0.25), ("1", 2, 0.5), ("2", 1, 1.0)]
     assert total.n_rows == 6
-    nested = added([added([one, two], labels, 0.5), three], labels, 0.5)
+    nested = merge_counts([merge_counts([one, two], labels, 0.5), three], labels, 0.5)
     np.testing.assert_array_equal(nested.numbers, total.numbers)
     assert nested.parts == total.parts
 
@@ -167,7 +167,7 @@ def test_what_is_before_counts_for_less_with_a_decay() -> None:
 def test_more_than_float64_can_count_is_refused() -> None:
     table = np.array([[0, 0, 0, 0, 0, 1], [1, 1, 0, 1, 1, 1]])
     half = count_rows(dataset(table), CUTS, None)
-    half = replace(half, numbers=half.numbers * (MOST // 4))
-    assert added([half, half], half.labels).class_counts.sum() == MOST
+    half = replace(half, numbers=half.numbers * (LARGEST_COUNT // 4))
+    assert merge_counts([half, half], half.labels).class_counts.sum() == LARGEST_COUNT
     with pytest.raises(BncliError, match="exceed 9,007,199,254,740,992"):
-        added([half, half, half], half.labels)
+        merge_counts([half, half, half], half.labels)

@@ -52,7 +52,7 @@ def test_all_pairs_for_every_packing_and_budget(data: Dataset, joint_size: int, 
         patch.setattr(table_batches, "BLOCK", 7)
         patch.setattr(table_batches, "MANY_ROWS", 11)
         patch.setattr(table_batches, "MANY_INCREMENTS", 0 if many else math.inf)
-        patch.setattr(counting, "KEPT_PAIRS", budget)
+        patch.setattr(counting, "PAIR_ENTRIES_KEPT", budget)
         counts = Counts(data)
         pairs = by_pair(counts, range(len(data.codes)))
         assert sorted(pairs) == list(itertools.combinations(range(len(data.codes)), 2))

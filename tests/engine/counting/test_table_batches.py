@@ -1,8 +1,9 @@
-"""Super-attributes: who shares one, what they cost; `test_counts` examines their tables, as learners ask for them."""
+"""Pairs through super-attributes, sums and sweeps against loops over rows."""
 
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting import table_batches
-from bncli.engine.counting.table_batches import SuperAttribute, pair_batches, pair_sums, super_attributes
+from bncli.engine.counting.table_batches import (
+    SuperAttribute,
+    n_cells,
+    pair_batches,
+    pair_sums,
+    super_attributes,
+    tables_with_one_more,
+)
+from bncli.engine.data.dataset import Dataset
 from tests import oracles
 from tests.datasets import random_dataset
+from tests.strategies import datasets
 
 CARDINALITIES = st.lists(st.integers(2, 200), max_size=12)
 
@@ -41,7 +51,8 @@ def test_margins_say_which_joint_values_have_which_value() -> None:
     two = SuperAttribute((4, 7), (2, 3))
     expected = [[u // 3 == a for u in range(6)] for a in range(2)] + [[u % 3 == b for u in range(6)] for b in range(3)]
     np.testing.assert_array_equal(two.margins, expected)
-    assert (two.having(3), two.rows(3).tolist()) == ([7], [[2, 3, 4]])
+    attributes, rows = two.of_cardinality(3)
+    assert (attributes, rows.tolist()) == ([7], [[2, 3, 4]])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -73,3 +84,39 @@ def test_sums_of_all_pairs(cardinalities: list[int], size: int, n_columns: int, 
                 np.testing.assert_allclose(table, expected, atol=1e-12)
                 met.append((min(i, j), max(i, j)))
     assert sorted(met) == list(itertools.combinations(range(len(cardinalities)), 2))
+
+
+def check(data: Dataset, child: int, parents: tuple[int, ...], candidates: list[int]) -> None:
+    seen: list[int] = []
+    for group, tables in tables_with_one_more(data, child, parents, candidates):
+        for j, table in zip(group, tables, strict=True):
+            family = (child, *parents, j)
+            expected = oracles.count(data, family)
+            assert table.size == n_cells(data, family)
+            np.testing.assert_allclose(table, expected.reshape(table.shape), rtol=1e-12)
+        seen += group
+    assert sorted(seen) == sorted(candidates)
+
+
+@given(datasets(max_rows=30), st.data(), st.booleans())
+def test_every_table(data: Dataset, more: st.DataObject, many: bool) -> None:
+    child, *others = more.draw(st.permutations(range(len(data.codes))))
+    n_parents = more.draw(st.integers(0, min(2, len(others))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "MANY_ROWS", 11)
+        patch.setattr(table_batches, "MANY_INCREMENTS", 0 if many else math.inf)
+        check(data, child, tuple(others[:n_parents]), others[n_parents:])
+
+
+@pytest.mark.parametrize("round_size", [1, 30, 100])
+def test_the_size_of_a_round_does_not_matter(round_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_batches, "ROUND", round_size)
+    check(random_dataset(9, (2, 3, 2, 3, 3), 3, weighted=True), 1, (0,), [4, 3, 2])
+
+
+def test_blocks_and_threads() -> None:
+    check(random_dataset(140_000, (2, 3, 4), 2, threads=2), 0, (2,), [1])
+
+
+def test_nobody_asked() -> None:
+    assert list(tables_with_one_more(random_dataset(5, (2, 3), 2), 0, (), [])) == []

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting.counted_rows import CountedRows, CountsPart, added, count_rows
+from bncli.engine.counting.counted_rows import CountedRows, CountsPart, count_rows, merge_counts
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.errors import BncliError
 from bncli.files.artifacts.archive import pack
@@ -48,8 +48,8 @@ def test_there_and_back_is_the_same(tmp_path: Path) -> None:
     both = [counted(seed=1), counted(30, seed=2)]
     for one in (
         counted(),
-        added(both, ("u", "v")),
-        added(both, ("u", "v"), 0.3),
+        merge_counts(both, ("u", "v")),
+        merge_counts(both, ("u", "v"), 0.3),
         replace(both[0], missing_tokens=("",)),
     ):
         again = read(tmp_path, dump_counts(one))
