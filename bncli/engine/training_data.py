@@ -43,7 +43,7 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     if class_weights is not None:
         columns = apply_class_weights(columns, class_weights)
     if recipe.param == "auto":
-        from bncli.engine.ensembles.grids import fine_dataset
+        from bncli.engine.ensembles.candidates import fine_dataset
 
         schema = fine_dataset(columns, ReadingRules(), run, recipe.group_levels).schema
     else:

@@ -1,7 +1,7 @@
-"""Ensembles: `--structure auto`, which weighs the best of many candidate models, and its boosted trees.
+"""Ensembles: `--structure auto`, which weights the best of many candidate models, and its boosted trees.
 
-auto                    the way in: fit candidates on held-out folds, weigh them, refit the best
-candidates, grids       which models are tried, and how finely each cuts its attributes
-candidate_trials, candidate_selection, budget    the order of the trials, penalties, limits of time and memory
-boosted_candidate, boosted_trees, tree_splits, joint_fit    boosted oblivious trees, kept as tables
+- auto: the entry point: try candidates on held-out folds, weight them, refit the best ones.
+- candidates, penalty_path, trials, budget: which models are tried, their penalties, in which order, at which cost.
+- pool_weights: the weights of the ensemble.
+- boosted_bag, boosted_trees, tree_splits: boosted oblivious trees, turned into tables.
 """

@@ -1,19 +1,19 @@
-"""How much the choice among candidates may cost: what an effort allows, and the clock where there is a limit.
+"""How much the trials of candidates may cost: what an effort allows, and the clock if there is a time limit.
 
-An effort, 1 to 5, says how many seconds the candidates may be expected to take, the fits on all rows included, and how
-many rows are held out; both follow from the numbers of rows, attributes and classes alone, so that the same rows give
-the same model on every machine, and neither jumps at any number of rows:
+An effort from 1 to 5 sets the seconds that all candidates together may be expected to take, the final fits included,
+and the number of held-out rows. Both follow from the numbers of rows, attributes and classes alone, so that the same
+rows give the same model on every machine, and neither has a jump at any number of rows:
 
-    share * (SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
+    share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-which grows about as the least time of boosting does. Candidates are tried, the likely best first; one that is expected
-to take more than what is left is left out. Every row is held out once, in FOLDS folds, where there are no more rows
-than the effort holds out; of more, fewer of these folds are tried, and of more than `most_rows` so many rows are drawn
-by class. Boosted trees, which gain most by more rows, learn from all of up to `member_rows` that are not held out.
+This grows about as the least time of boosting. Candidates are tried in the order of their promise; one that is expected
+to take more than what is left is skipped. If there are no more rows than the effort holds out, every row is held out
+once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than `most_rows` a stratified sample
+of that size is used. Boosted trees gain most from more rows and learn from up to `member_rows` that are not held out.
 
-Conventions: with a limit in seconds and no effort the clock decides which candidates are tried, all of them if there is
-time, and the folds are those of the highest effort whose seconds are within the limit. How long a candidate will take
-is told by the seconds that those before it took for what they were expected to.
+With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
+number of folds is that of the highest effort whose expected seconds are within the limit. The clock also corrects the
+expectations: the time of the candidates tried so far is compared with what was expected of them.
 """
 
 from __future__ import annotations
@@ -24,43 +24,47 @@ from dataclasses import dataclass, replace
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.ensembles.candidates import Candidate, capacity
-from bncli.engine.ensembles.joint_fit import ENTRY, MOST
+from bncli.engine.ensembles.candidates import Candidate, capacity_for
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
 
 FOLDS = 5
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.5, 3e-3, 0.6
-PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
-"""Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
-GRANTED = 0.85
-"""Seconds of choosing boosted trees that are not taken off what an effort allows for all else."""
+SECONDS, SECONDS_PER_SIZE, ROWS_POWER = 0.5, 3e-3, 0.6
+PASSES_PER_PATH, PASSES_PER_FIT = 200.0, 40.0
+"""Approximate evaluations for all penalties in one fold, and for a fit with one; preconditioners included."""
+LINEAR_SHARE = 0.2
+"""Share of PASSES_PER_PATH that linear coding takes, since it has few parameters."""
+NANOSECONDS_PER_CELL = 30.0
+"""Approximate time of an evaluation per table entry."""
+SECONDS_PER_SET = 4e-5
+"""Approximate time for the gain of a set of attributes."""
+FREE_SECONDS = 0.85
+"""Seconds of trying boosted trees that do not count against what an effort allows for other candidates."""
 TREES, MANY_ROWS = 150, 10_000
-"""That are grown, roughly, of at most so many rows."""
-SECONDS_A_SET = 4e-5
-"""Roughly, of a set of attributes whose gain is looked at."""
-BYTES_A_VALUE = 12
-"""Of a row and an attribute: the codes of all rows, of the folds and of the pass in hand."""
+"""Approximate number of trees that are grown with up to MANY_ROWS rows; it grows with more rows."""
+BYTES_PER_VALUE = 12
+"""Per row and attribute: the codes of all rows, of the folds, and of the pass in hand."""
 ROW_VECTORS = 8
-"""Numbers of a row and a class that boosting has at a time."""
-OF_A_FOLD = 5
+"""Numbers per row and class that boosting holds at a time."""
+VECTORS_PER_FOLD = 5
 """Vectors of parameters that a path keeps from one penalty to the next."""
-LINE = 0.2
-"""Of that, roughly, where there are no more parameters than lines: so few are soon found."""
-SHARP = 40
-"""Intervals, at the most, that the rule of Fayyad & Irani is expected to leave of a number."""
-CELL = 30.0
-"""Nanoseconds, roughly, that an evaluation takes for an entry of a table."""
+SHARP_INTERVALS = 40
+"""The most intervals that the rule of Fayyad & Irani is expected to leave of a numeric attribute."""
+LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12
+"""The most nonzero entries (rows times trees) of a joint fit of all leaves, and the bytes of each (96 MiB in all)."""
 
 
 @dataclass(frozen=True)
 class Effort:
     """What one of the efforts allows.
 
-    share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
-    that are unlikely to help are tried last, or not at all; boosted_from: rows from which trees are boosted; members:
-    of their bag, at the least; member_rows: that are drawn for one of more; trees: that it has, at the most.
+    - share: of the seconds that the default effort allows.
+    - held_out: number of held-out rows; most_rows: size of the sample drawn from more rows.
+    - prunes: whether candidates that are unlikely to help are tried last, or not at all.
+    - boosted_from: fewest rows with which trees are boosted.
+    - members: fewest members of the bag of boosted trees; member_rows: size of the sample that a member learns from;
+      trees: the most trees of a member.
     """
 
     share: float
@@ -73,12 +77,12 @@ class Effort:
     trees: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
-        """Return what all candidates together may be expected to take."""
-        grown = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
-        return self.share * (SECONDS + SECONDS_A_VALUE * grown)
+        """Return the seconds that all candidates together may be expected to take."""
+        size = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
+        return self.share * (SECONDS + SECONDS_PER_SIZE * size)
 
     def folds(self, n_rows: int) -> int:
-        """Of FOLDS folds, how many are held out in turn; all of them where there are hardly any rows."""
+        """Return how many of the FOLDS folds are held out in turn; all of them if there are few rows."""
         return max(1, min(FOLDS, round(min(FOLDS, self.held_out * FOLDS / max(n_rows, 1)))))
 
 
@@ -92,9 +96,33 @@ EFFORTS = {
 DEFAULT = 3
 
 
+def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Effort:
+    """Return the effort that was requested; with a limit alone, the folds that fit in it, and all candidates."""
+    if effort is not None or limit is None:
+        return EFFORTS[DEFAULT if effort is None else effort]
+    n_attributes = len(data.schema.informative)
+    for candidate in reversed(EFFORTS.values()):
+        n_rows = min(data.n_rows, max(candidate.most_rows, candidate.member_rows))
+        seconds = candidate.seconds(data.n_rows, n_attributes, data.n_labels)
+        if n_rows >= candidate.boosted_from:
+            # the number of trees grows with the rows
+            per_fold = boosted_seconds(n_rows, n_attributes) * max(1.0, n_rows / MANY_ROWS)
+            seconds += candidate.folds(data.n_rows) * per_fold
+        if seconds <= limit:
+            break
+    return replace(candidate, share=math.inf, prunes=False, trees=EFFORTS[5].trees)
+
+
 @dataclass
 class ComputeBudget:
-    """What may be spent and has been: seconds as expected, and where there is a limit those of the clock."""
+    """What may be spent and what was spent: expected seconds and, with a time limit, those of the clock.
+
+    - limit: seconds of the clock, None for no limit; began: the clock at the start.
+    - seconds: expected seconds that the effort allows; expected: those of the candidates tried so far.
+    - later: expected seconds of the final fits of these candidates.
+    - done: like `expected`, but for boosted trees by the number of trees that were grown.
+    - before_candidates, taken: seconds of the clock before the first candidate, and of the candidates.
+    """
 
     limit: float | None
     clock: Clock | None
@@ -102,105 +130,106 @@ class ComputeBudget:
     began: float = 0.0
     expected: float = 0.0
     later: float = 0.0
-    """Of the fits on all rows."""
     done: float = 0.0
-    """Of what was tried: as expected, but for trees as many as were grown."""
     before_candidates: float = 0.0
     taken: float = 0.0
-    """Seconds that what was spent took."""
 
     @classmethod
-    def of(cls, limit: float | None, clock: Clock | None) -> ComputeBudget:
-        """Begin now."""
+    def start(cls, limit: float | None, clock: Clock | None) -> ComputeBudget:
+        """Return a budget whose limit counts from now on."""
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
     def begin_candidates(self, effort: Effort, data: Dataset) -> None:
-        """Start the first candidate."""
-        self.seconds = effort.seconds(*_size(data))
+        """Set what the effort allows, right before the first candidate."""
+        self.seconds = effort.seconds(data.n_rows, len(data.schema.informative), data.n_labels)
         self.before_candidates = self._elapsed()
 
     def allows(self, expected: float, later: float) -> bool:
-        """Return whether a candidate of this cost, and of so much later, may still be tried."""
+        """Return whether a candidate of this cost, and its final fit, may still be tried."""
         return self.expected + expected + self.later + later <= self.seconds and self.has_time(expected, later)
 
     def has_time(self, expected: float, later: float) -> bool:
-        """Return whether the limit, if there is one, will not be passed."""
+        """Return whether the time limit, if there is one, would be kept."""
         if self.limit is None or self.clock is None:
             return True
         return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
 
+    def is_late(self) -> bool:
+        """Return whether there is a time limit and nothing more can be tried, given the final fits still to come."""
+        return self.limit is not None and not self.allows(0.0, 0.0)
+
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Return whether the n-th part of the time that is left now will be over when asked; never without a limit."""
+        """Return a function that says whether 1/n of the time left now is over; never without a limit."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()
         end = begin + max(0.0, self.limit - self._rate * self.later - begin) / n
         return lambda: self._elapsed() >= end
 
-    def spend(self, expected: float, later: float, did: float | None = None) -> None:
-        """Record a candidate of this cost; `did` is its true cost where that is known to differ."""
+    def spend(self, expected: float, later: float, done: float | None = None) -> None:
+        """Record a candidate that was tried; `done` is its actual cost if that is known to differ."""
         self.expected += expected
-        self.done += expected if did is None else did
+        self.done += expected if done is None else done
         self.later += later
         self.taken = self._elapsed() - self.before_candidates
 
-    def grant(self, expected: float, later: float, did: float) -> None:
-        """So much is spent; of what the effort allows it takes what the choice took beyond GRANTED seconds."""
-        self.seconds += min(expected, GRANTED) + later
-        self.spend(expected, later, did)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the limit is reached, what is still to be fitted on all rows included."""
-        return not self.allows(0.0, 0.0)
+    def spend_on_trees(self, expected: float, later: float, done: float) -> None:
+        """Record boosted trees, which use up what the effort allows only beyond FREE_SECONDS of trying them."""
+        self.seconds += min(expected, FREE_SECONDS) + later
+        self.spend(expected, later, done)
 
     @property
     def _rate(self) -> float:
-        """Seconds of the clock for one that was expected."""
+        """Seconds of the clock per expected second."""
         return self.taken / self.done if self.done else 1.0
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock() - self.began
 
 
-def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """Return the one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
-    if effort is not None or limit is None:
-        return EFFORTS[DEFAULT if effort is None else effort]
-    folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
-    return replace(folds, share=math.inf, prunes=False, trees=EFFORTS[5].trees)
-
-
-def _seconds(effort: Effort, data: Dataset) -> float:
-    """Of all candidates, the boosted trees of every fold included."""
-    n_rows = min(data.n_rows, max(effort.most_rows, effort.member_rows))
-    # the more rows, the more trees
-    seconds = boosted_seconds(n_rows, len(data.schema.informative)) * max(1.0, n_rows / MANY_ROWS)
-    trees = seconds if n_rows >= effort.boosted_from else 0.0
-    return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
-
-
-def _size(data: Dataset) -> tuple[int, int, int]:
-    return data.n_rows, len(data.schema.informative), data.n_labels
-
-
 def search_seconds(name: str, n_attributes: int) -> float:
-    """Return what finding the sets of a candidate is expected to take in a fold, by the sets that are looked at."""
-    pairs = n_attributes * (n_attributes - 1) / 2
-    looked_at = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
-    return SECONDS_A_SET * looked_at * pairs
+    """Return the expected seconds to find the sets of a candidate in one fold."""
+    n_pairs = n_attributes * (n_attributes - 1) / 2
+    sets_per_pair = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
+    return SECONDS_PER_SET * sets_per_pair * n_pairs
+
+
+def path_seconds(likelihood: ConditionalLikelihood, coding: str = "thermometer") -> float:
+    """Return the expected seconds of a path of penalties on these rows."""
+    return PASSES_PER_PATH * (LINEAR_SHARE if coding == "linear" else 1.0) * pass_seconds(likelihood)
+
+
+def least_path_seconds(data: Dataset, candidate: Candidate) -> float:
+    """Return a lower bound of `path_seconds` from the table entries alone, known before the rows are fused."""
+    n_cells = 1 + sum(family.n_cells for family in candidate.families)
+    of_cells = 1e-9 * NANOSECONDS_PER_CELL * data.n_labels * n_cells
+    return PASSES_PER_PATH * (LINEAR_SHARE if candidate.coding == "linear" else 1.0) * of_cells
+
+
+def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:
+    """Return the expected seconds of a fit of the same tables on a number of rows."""
+    return PASSES_PER_FIT * pass_seconds(likelihood) * max(1.0, n_rows / max(likelihood.data.n_rows, 1))
+
+
+def pass_seconds(likelihood: ConditionalLikelihood) -> float:
+    """Return the expected seconds of an evaluation, with the change of coordinates."""
+    return 1e-9 * (likelihood.pass_work + NANOSECONDS_PER_CELL * likelihood.data.n_labels * likelihood.n_cells)
+
+
+def boosted_seconds(n_rows: int, n_attributes: int) -> float:
+    """Return the expected seconds to grow TREES trees on a number of rows, as measured."""
+    return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
 def memory_of(name: str, data: Dataset, effort: Effort) -> int:
-    """Return bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
+    """Return an upper estimate of the bytes that a candidate takes: codes of rows, tables of the folds, and a fit.
 
-    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes; of a
-    row and a class they have scores, gradients and curvatures, and of a row and tree an entry for the joint fit.
+    Boosted trees count rows per bin of a block of attributes, which takes less than the codes. Per row and class they
+    hold scores, gradients and curvatures, and per row and tree an entry for the joint fit.
     """
-    cardinalities = [data.schema.cardinalities[i] for i in data.schema.informative]
-    size, n = capacity(data.n_rows), len(cardinalities)
-    numeric = [isinstance(data.schema.attributes[i], NumericAttribute) for i in data.schema.informative]
-    sharp = [min(c, SHARP) if number else c for c, number in zip(cardinalities, numeric, strict=True)]
+    informative = data.schema.informative
+    cardinalities = [data.schema.cardinalities[i] for i in informative]
+    size, n = capacity_for(data.n_rows), len(cardinalities)
     bins = [of_size or 1 for of_size in (*size.bins, size.bins[-1])]
     cells = 1 + sum(cardinalities)
     if name in ("pairs", "triples", "quadruples"):
@@ -208,38 +237,17 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
         cells += size.quadruples * bins[3] ** 4 * n * (name == "quadruples")
     elif name == "all pairs":
         cells += n * (n - 1) // 2 * bins[1] ** 2
-    elif name in ("tree", "sharp tree"):
-        cells += n * (bins[1] ** 2 if name == "tree" else max(sharp, default=1) ** 2)
+    elif name == "tree":
+        cells += n * bins[1] ** 2
+    elif name == "sharp tree":
+        is_number = [isinstance(data.schema.attributes[i], NumericAttribute) for i in informative]
+        sharp = [min(c, SHARP_INTERVALS) if number else c for c, number in zip(cardinalities, is_number, strict=True)]
+        cells += n * max(sharp, default=1) ** 2
     matrices = 0 if name in ("singles", "lines", "sharp singles", "boosted") else MATRICES * BYTES * n * n
-    tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
-    boosts = name == "boosted"
-    grown = min(data.n_rows, effort.member_rows)
-    leaves = boosts * (ENTRY * min(MOST, grown * effort.trees) + ROW_VECTORS * BYTES * data.n_labels * grown)
-    return BYTES_A_VALUE * data.n_rows * n + matrices + tables + leaves
-
-
-def boosted_seconds(n_rows: int, n_attributes: int) -> float:
-    """Return what boosting trees on so many rows is expected to take, TREES of them: roughly, as measured."""
-    return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
-
-
-def path_seconds(likelihood: ConditionalLikelihood, coding: str = "thermometer") -> float:
-    """Return what a path over these rows is expected to take, for parameters in this coding."""
-    return PASSES_OF_PATH * (LINE if coding == "linear" else 1.0) * pass_seconds(likelihood)
-
-
-def least_path_seconds(data: Dataset, found: Candidate) -> float:
-    """Return what is known of it before the rows are fused: a pass takes no less than its cells do."""
-    n_cells = 1 + sum(family.n_cells for family in found.families)
-    pass_ = 1e-9 * CELL * data.n_labels * n_cells
-    return PASSES_OF_PATH * (LINE if found.coding == "linear" else 1.0) * pass_
-
-
-def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:
-    """Return what a fit of the same tables on so many rows is expected to take."""
-    return PASSES_OF_FIT * pass_seconds(likelihood) * max(1.0, n_rows / max(likelihood.data.n_rows, 1))
-
-
-def pass_seconds(likelihood: ConditionalLikelihood) -> float:
-    """Return one evaluation, with the change of coordinates."""
-    return 1e-9 * (likelihood.pass_work + CELL * likelihood.data.n_labels * likelihood.n_cells)
+    tables = (QUASI_NEWTON + VECTORS_PER_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
+    trees = 0
+    if name == "boosted":
+        n_rows = min(data.n_rows, effort.member_rows)
+        trees = BYTES_PER_LEAF_ENTRY * min(LEAF_ENTRIES, n_rows * effort.trees)
+        trees += ROW_VECTORS * BYTES * data.n_labels * n_rows
+    return BYTES_PER_VALUE * data.n_rows * n + matrices + tables + trees

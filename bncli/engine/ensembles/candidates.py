@@ -1,285 +1,330 @@
-"""The models that are tried: which tables each has, found on the rows that it learns from.
+"""The candidates of `--structure auto`: which tables each of them has, found on the rows that it learns from.
 
-    singles        main effects: every attribute by itself, finely cut
-    boosted        a bag of boosted trees (`bncli.engine.ensembles.boosted_candidate`)
-    lines          linear effects: every numeric attribute a straight line over all its intervals
-    tree           and the pairs of a tree (`--structure tan`)
-    all pairs      and every pair
-    pairs          and the pairs of highest gain (`--structure interactions`)
-    triples        and the triples of highest gain
-    quadruples     and sets of four, where the attributes are categories
-    sharp singles  MDL-binned main effects: cut by Fayyad & Irani's rule, tables of free entries
-    sharp tree     a tree on those bins, with lower orders
+    singles        main effects: one table per attribute, finely cut
+    boosted        a bag of boosted trees (`bncli.engine.ensembles.boosted_bag`)
+    lines          linear effects: every numeric attribute is a straight line over all its intervals
+    tree           main effects and the pairs of a tree (`--structure tan`)
+    all pairs      main effects and every pair, with at most ALL_PAIRS attributes
+    pairs          main effects and the pairs of highest gain (`--structure interactions`)
+    triples        pairs and the triples of highest gain
+    quadruples     triples and sets of four attributes, if all attributes are categories
+    sharp singles  main effects cut by the rule of Fayyad & Irani (1993), with free entries
+    sharp tree     a tree on these cuts, with lower orders
 
-Linear effects have linear coding, the MDL-binned ones free cells, all others thermometer coding
-(`bncli.engine.parameters.effect_coding`). A candidate that has the same
-tables as an earlier one is left out.
+Linear effects have linear coding, sharp candidates free cells, all others thermometer coding
+(`bncli.engine.parameters.effect_coding`).
 
-Larger sets are found on the residuals of the fit of the candidate below. On tables without noise small penalties are
-best, and the residuals of such a fit on the rows that it has learnt from are next to nothing; so a fit with a penalty
-below that of `additive_fit` is not asked, but an additive fit. (Measured, held-out losses of pairs: soybean_large 0.211
-to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016; of its triples 0.042 to 0.003.)
+Cuts. Candidates need different cuts: the finest at equal frequency, where trees choose among them; fine ones in tables
+over one attribute, whose steps the penalty smooths; a few in tables over several attributes; those of Fayyad & Irani
+where thresholds are sharp. The rows are coded once, by the union of all these cuts, and a table may group the codes of
+an attribute (`bncli.engine.structures.regrouping`). Which cuts the rule of Fayyad & Irani takes is decided again on the
+rows that a candidate learns from, so that held-out rows have a part only in the position of the cuts. Rare levels of
+categories are pooled once, on all rows: what is pooled has more levels than random rows would show.
 
-Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
-`bncli.engine.ensembles.candidates`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs
-lies a decade or more above that of single attributes, later candidates penalise larger sets so much more.
+Larger sets. They are chosen by the residuals of the fit of a smaller candidate. On tables without noise small penalties
+are best, and the residuals of such a fit on its own training rows are nearly 0. So if the best penalty is below that of
+`additive_fit`, an additive fit takes the place of this fit. (Measured as held-out losses of pairs: soybean_large 0.211
+to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016, of whose triples 0.042 to 0.003.) If
+the best penalty of pairs is at least CONFLICT times that of single attributes, later candidates penalise sets of
+several attributes by that factor more.
 
-How large a model's tables may grow with the rows: intervals an attribute, and sets of every size.
+Size. A table over k attributes with b intervals each has b^k cells. With CELL_ROWS rows per cell its entries are well
+determined, and a pass takes hardly more time than the rows do. So with more than FEW_ROWS rows
 
-A table over k attributes, each binned to b intervals, has b^k cells. With CELL_ROWS rows a cell its entries are well
-determined, and the time of a pass is that of the rows. So of many rows
+    b = the largest with b^k <= rows / CELL_ROWS,   at least LEAST_INTERVALS[k], at most MOST_INTERVALS[k]
 
-    b = the largest with b^k <= rows / CELL_ROWS,   at least BINS[k], at most FINEST[k]
-
-and up to FEW_ROWS rows BINS[k] whatever the rows: penalties and the ensemble guard what is finer than it should be. The
-sets of a size, too, are more the more rows there are: SETS[k] an attribute, times (rows / FEW_ROWS)^GROWTH.
+and with fewer rows LEAST_INTERVALS[k]: penalties and the weights of the ensemble protect against tables that are too
+fine. The number of sets grows as well: SETS_PER_ATTRIBUTE[k] times (rows / FEW_ROWS)^GROWTH, per attribute.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import COLUMNS_AT_A_TIME, PoolingRule, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import CategoricalAttribute, Schema, direction_of
-from bncli.engine.ensembles import grids
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, ReadingRules, direction_of
+from bncli.engine.discretizers import equal_frequency, mdl
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_learners.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
-from bncli.engine.structures.regrouping import group_intervals_by_size, refine
-from bncli.engine.structures.structure import Dag, Family, Groupings, Regions, Structure
+from bncli.engine.structures.regrouping import (
+    group_intervals,
+    group_intervals_by_size,
+    refine,
+    regroup_attribute,
+    regroup_codes,
+)
+from bncli.engine.structures.structure import Dag, Family, Grouping, Regions, Structure
+from bncli.watch import Run
 
+FINEST, SINGLE_INTERVALS = 255, 40
+"""Intervals of equal frequency: of the codes, and of tables over one attribute (half as many below MANY_ROWS rows)."""
+MANY_ROWS = 1_000
+"""Rows from which on the cuts of Fayyad & Irani join the codes and the tables over one attribute."""
+TREE_INTERVALS = 8
+GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
+"""Intervals at which the gains of larger sets are measured."""
 FEW_ROWS, CELL_ROWS = 3_000, 100
-BINS = {2: 8, 3: 4, 4: 4}
-"""Intervals by the size of a set."""
-FINEST = {2: 20, 3: 8, 4: 6}
-SETS = {2: 3, 3: 2, 4: 2}
-"""Sets of a size for each attribute that there is."""
+LEAST_INTERVALS = {2: 8, 3: 4, 4: 4}
+MOST_INTERVALS = {2: 20, 3: 8, 4: 6}
+SETS_PER_ATTRIBUTE = {2: 3, 3: 2, 4: 2}
 GROWTH = 0.25
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """bins[k - 1]: intervals of an attribute in a table over k (the last: and more); sets of a size, for each one."""
-
-    bins: tuple[int | None, ...] = (None, BINS[2], BINS[3])
-    pairs: int = SETS[2]
-    triples: int = SETS[3]
-    quadruples: int = SETS[4]
-
-
-def capacity(n_rows: int) -> Capacity:
-    """Return what so many rows can bear."""
-    if n_rows <= FEW_ROWS:
-        return Capacity()
-    growth = (n_rows / FEW_ROWS) ** GROWTH
-    pairs, triples, quadruples = (int(SETS[k] * growth) for k in (2, 3, 4))
-    return Capacity((None, *(_bins(n_rows, k) for k in (2, 3, 4))), pairs, triples, quadruples)
-
-
-def _bins(n_rows: int, k: int) -> int:
-    affordable = int((n_rows / CELL_ROWS) ** (1 / k))
-    return min(FINEST[k], max(BINS[k], affordable))
-
-
 ALL_PAIRS = 20
-_ORDER = (
+CONFLICT = 9.0
+BUILDS_ON = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
+"""The candidate on whose residuals larger sets are chosen; `triples` may build on all pairs if these are better."""
+_LIKELY_FIRST = (
     *("singles", "boosted", "lines", "tree", "pairs", "sharp singles", "sharp tree"),
     *("all pairs", "triples", "quadruples"),
 )
-CONFLICT = 9.0
-"""Best penalties that lie a decade apart tell that pairs and single attributes want different ones."""
-BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals the larger sets are chosen; all pairs in place of some, if they are better."""
+AttributeGroupings = tuple[Grouping | None, ...]
+"""Per attribute of the schema the grouping of its codes; None leaves them as they were cut."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Tables over `families`, and how their entries are made of parameters; `structure` says it to a reader."""
+    """Tables over `families`, and how their entries are made of parameters; `structure` describes it to a reader.
+
+    `interaction_factor` multiplies the penalty of sets of several attributes.
+    """
 
     name: str
     structure: Structure
     families: tuple[Family, ...]
     coding: str = "thermometer"
     lower_orders: bool = False
-    beyond: float = 1.0
-    """A factor of the penalty on sets of several attributes."""
+    interaction_factor: float = 1.0
 
-    def has_tables_of(self, other: Candidate) -> bool:
-        """Return whether the two are one model."""
+    def is_same_model(self, other: Candidate) -> bool:
+        """Return whether both have the same tables and parameters, apart from the penalty."""
         alike = self.coding == other.coding and self.lower_orders == other.lower_orders
         return alike and set(self.families) == set(other.families)
 
 
 class Fit(NamedTuple):
-    """A fitted candidate: its rows, fused, and its tables (K, n_cells)."""
+    """A fitted candidate: the likelihood of its rows, and its tables (K, n_cells)."""
 
     likelihood: ConditionalLikelihood
     cells: Array
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows that candidates are found on, those that were found, those that were fitted, and what builds on what."""
+class Capacity:
+    """How large tables may be: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
+
+    None is no limit; the last entry holds for larger sets. The others are numbers of sets per attribute.
+    """
+
+    bins: tuple[int | None, ...] = (None, LEAST_INTERVALS[2], LEAST_INTERVALS[3])
+    pairs: int = SETS_PER_ATTRIBUTE[2]
+    triples: int = SETS_PER_ATTRIBUTE[3]
+    quadruples: int = SETS_PER_ATTRIBUTE[4]
+
+
+def capacity_for(n_rows: int) -> Capacity:
+    """Return the sizes that a number of rows supports."""
+    if n_rows <= FEW_ROWS:
+        return Capacity()
+    bins = (min(MOST_INTERVALS[k], max(LEAST_INTERVALS[k], int((n_rows / CELL_ROWS) ** (1 / k)))) for k in (2, 3, 4))
+    growth = (n_rows / FEW_ROWS) ** GROWTH
+    pairs, triples, quadruples = (int(SETS_PER_ATTRIBUTE[k] * growth) for k in (2, 3, 4))
+    return Capacity((None, *bins), pairs, triples, quadruples)
+
+
+def candidate_names(data: Dataset) -> tuple[str, ...]:
+    """Return the candidates that are possible with these attributes, the most promising ones first."""
+    n, attributes = len(data.schema.informative), data.schema.attributes
+    has_numbers = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
+    fewest_attributes = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
+    impossible = {"quadruples"} if has_numbers else {"sharp singles", "lines", "sharp tree"}
+    if n > ALL_PAIRS:
+        impossible.add("all pairs")
+    return tuple(name for name in _LIKELY_FIRST if n >= fewest_attributes.get(name, 0) and name not in impossible)
+
+
+@dataclass(frozen=True)
+class CandidateFinder:
+    """Finds the tables of candidates on some rows, and remembers what was found and fitted on them.
+
+    `fits` and `penalties` are those at the best penalty of each candidate tried so far.
+    """
 
     data: Dataset
     found: dict[str, Candidate] = field(default_factory=dict)
     fits: dict[str, Fit] = field(default_factory=dict)
-    below: dict[str, str] = field(default_factory=lambda: dict(BELOW))
+    builds_on: dict[str, str] = field(default_factory=lambda: dict(BUILDS_ON))
     capacity: Capacity = field(default_factory=Capacity)
     penalties: dict[str, float] = field(default_factory=dict)
-    """The best ones."""
+
+    def find(self, name: str) -> Candidate:
+        """Return the candidate of this name on these rows."""
+        if name not in self.found:
+            if name in ("sharp singles", "sharp tree"):
+                self.found[name] = self._find_sharp(name)
+            else:
+                self.found[name] = self._find_regions(name)
+        return self.found[name]
+
+    def _find_sharp(self, name: str) -> Candidate:
+        data = regroup_dataset(self.data, self.mdl_groupings)
+        if name == "sharp tree":
+            dag = tan.learn(Counts(data))
+        else:
+            dag = Dag(((),) * len(data.codes), data.schema.informative, method="nb")
+        families = regroup_families(dag.families(data.schema.cardinalities), self.mdl_groupings)
+        return Candidate(name, dag, families, coding="cells", lower_orders=True)
+
+    def _find_regions(self, name: str) -> Candidate:
+        schema = self.data.schema
+        if name == "lines":
+            lines = Regions(tuple((i,) for i in schema.informative), method="auto")
+            return Candidate(name, lines, lines.families(schema.cardinalities), coding="linear")
+        regions = self._regions(name)
+        bins = (SINGLE_INTERVALS, *self.capacity.bins[1:])
+        larger = group_intervals_by_size(schema.attributes, bins[1:])
+        # An attribute with a direction is cut wherever larger sets cut it, so that its own table can offset theirs.
+        singles = tuple(
+            reduce(refine, (groupings[i] for groupings in larger), own) if direction_of(schema, i) else own
+            for i, own in enumerate(self.single_groupings)
+        )
+        structure = Regions(tuple(regions), method="auto", bins=bins, groupings=(singles, *larger))
+        return Candidate(
+            name,
+            structure,
+            structure.families(schema.cardinalities),
+            lower_orders=len(regions) > len(schema.informative),
+            interaction_factor=self.interaction_factor,
+        )
+
+    def _regions(self, name: str) -> list[tuple[int, ...]]:
+        """Return the sets of attributes of a candidate, single attributes first."""
+        informative = self.data.schema.informative
+        singles: list[tuple[int, ...]] = [(i,) for i in informative]
+        if name == "singles":
+            return singles
+        if name == "all pairs":
+            return [*singles, *itertools.combinations(informative, 2)]
+        if name == "tree":
+            dag = tan.learn(Counts(regroup_dataset(self.data, equal_groupings(self.data, TREE_INTERVALS))))
+            return [*singles, *(tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i])]
+        base = self.find(self.builds_on[name])
+        fit = self.fits.get(base.name)
+        if fit is None or self.penalties.get(base.name, PENALTY) < PENALTY:
+            fit = Fit(*additive_fit(self.data, base.families))
+        gains = Gains(*fit, informative, GAIN_INTERVALS[name])
+        regions = list(base.structure.regions) if isinstance(base.structure, Regions) else []
+        size = max(map(len, regions))
+        ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
+        most = getattr(self.capacity, name) * len(informative)
+        return [*regions, *(extension.attributes for extension in ranked[:most])]
 
     @cached_property
-    def singles(self) -> grids.Binnings:
-        """How a table over one attribute sees it."""
-        return grids.singles(self.data, self.sharp)
+    def single_groupings(self) -> AttributeGroupings:
+        """The groupings of tables over one attribute."""
+        return single_groupings(self.data, self.mdl_groupings)
 
     @cached_property
-    def sharp(self) -> grids.Binnings:
-        """By the rule of Fayyad & Irani."""
-        return grids.mdl_binnings(self.data)
+    def mdl_groupings(self) -> AttributeGroupings:
+        """The groupings by the rule of Fayyad & Irani."""
+        return mdl_groupings(self.data)
 
     @property
-    def beyond(self) -> float:
-        """How much more than by the usual factors pairs have to be penalised than single attributes."""
+    def interaction_factor(self) -> float:
+        """How many times more than single attributes sets of several attributes are to be penalised."""
         if not {"singles", "pairs"} <= self.penalties.keys():
             return 1.0
         ratio = self.penalties["pairs"] / self.penalties["singles"]
         return ratio if ratio >= CONFLICT else 1.0
 
 
-def candidate(rows: Rows, name: str) -> Candidate:
-    """Return the candidate of this name on these rows."""
-    if name not in rows.found:
-        _FINDERS[name](rows)
-    return rows.found[name]
+def fine_dataset(columns: Columns, reading_rules: ReadingRules, run: Run, group_levels: PoolingRule = "off") -> Dataset:
+    """Return the rows in codes, cut by the union of all cuts that candidates need.
 
-
-def names(data: Dataset) -> tuple[str, ...]:
-    """Return those that these attributes can have, the likely best first."""
-    n, attributes = len(data.schema.informative), data.schema.attributes
-    numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
-    least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
-    wanted = [name for name in _ORDER if n >= least.get(name, 0)]
-    # without numbers there is nothing to cut sharply
-    impossible = {"quadruples"} if numeric else {"sharp singles", "lines", "sharp tree"}
-    if n > ALL_PAIRS:
-        impossible.add("all pairs")
-    return tuple(name for name in wanted if name not in impossible)
-
-
-def _main_effects(rows: Rows) -> None:
-    _keep_regions(rows, "singles", [(i,) for i in rows.data.schema.informative])
-
-
-def _linear_effects(rows: Rows) -> None:
-    schema = rows.data.schema
-    structure = Regions(tuple((i,) for i in schema.informative), method="auto")
-    rows.found["lines"] = Candidate("lines", structure, structure.families(schema.cardinalities), coding="linear")
-
-
-def _all_pairs(rows: Rows) -> None:
-    informative = rows.data.schema.informative
-    singles = [(i,) for i in informative]
-    _keep_regions(rows, "all pairs", [*singles, *itertools.combinations(informative, 2)])
-
-
-def _tree(rows: Rows) -> None:
-    informative = rows.data.schema.informative
-    dag = tan.learn(Counts(grids.regrouped(rows.data, grids.few(rows.data, 8))))
-    pairs = [tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i]]
-    _keep_regions(rows, "tree", [*((i,) for i in informative), *pairs])
-
-
-def _pairs(rows: Rows) -> None:
-    _extend(rows, "pairs", 5)
-
-
-def _triples(rows: Rows) -> None:
-    _extend(rows, "triples", 4)
-
-
-def _quadruples(rows: Rows) -> None:
-    _extend(rows, "quadruples", 4)
-
-
-def _extend(rows: Rows, name: str, bins: int) -> None:
-    """Return the regions of the previous candidate and the larger ones with the highest gains on its residuals."""
-    below = candidate(rows, rows.below[name])
-    gains = Gains(*_fit_of(rows, below), rows.data.schema.informative, bins)
-    regions = below.structure.regions if isinstance(below.structure, Regions) else ()
-    size = max(map(len, regions))
-    ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
-    most = getattr(rows.capacity, name) * len(rows.data.schema.informative)
-    _keep_regions(rows, name, [*regions, *(one.attributes for one in ranked[:most])])
-
-
-def _fit_of(rows: Rows, below: Candidate) -> Fit:
-    """Return one whose residuals tell what it lacks.
-
-    The best one, unless its penalty is below that of `additive_fit`.
+    Rare levels of categories are pooled by the rule `group_levels`.
     """
-    fit = rows.fits.get(below.name)
-    if fit is not None and rows.penalties.get(below.name, PENALTY) >= PENALTY:
-        return fit
-    return Fit(*additive_fit(rows.data, below.families))
+    cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
+    return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading_rules, run=run)
 
 
-def _mdl_main_effects(rows: Rows) -> None:
-    data = _mdl_binned(rows)
-    informative = data.schema.informative
-    dag = Dag(((),) * len(data.codes), informative, method="nb")
-    _keep_dag(rows, "sharp singles", dag, data)
+def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weights: Array | None) -> tuple[float, ...]:
+    steps = equal_frequency.cut_points(values, labels, n_labels, weights, bins=FINEST)
+    return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
 
 
-def _mdl_tree(rows: Rows) -> None:
-    data = _mdl_binned(rows)
-    _keep_dag(rows, "sharp tree", tan.learn(Counts(data)), data)
+def single_groupings(data: Dataset, sharp: AttributeGroupings) -> AttributeGroupings:
+    """Return the groupings of tables over one attribute; `sharp` are those by the rule of Fayyad & Irani."""
+    if data.n_rows < MANY_ROWS:
+        return equal_groupings(data, SINGLE_INTERVALS // 2)
+    both = zip(equal_groupings(data, SINGLE_INTERVALS), sharp, strict=True)
+    return tuple(steps if cuts is None else refine(steps, cuts) for steps, cuts in both)
 
 
-def _mdl_binned(rows: Rows) -> Dataset:
-    return grids.regrouped(rows.data, rows.sharp)
+def equal_groupings(data: Dataset, bins: int) -> AttributeGroupings:
+    """Return groupings to at most `bins` intervals of about equal weight per attribute."""
+    return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
 
 
-def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
-    schema = rows.data.schema
-    bins = (grids.FINE, *rows.capacity.bins[1:])
-    larger = group_intervals_by_size(schema.attributes, bins[1:])
-    groupings = (_with_steps(schema, rows.singles, larger), *larger)
-    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings)
-    families = structure.families(schema.cardinalities)
-    lower_orders = len(regions) > len(schema.informative)
-    rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)
+def mdl_groupings(data: Dataset) -> AttributeGroupings:
+    """Return groupings by those cuts of the schema that the rule of Fayyad & Irani takes on these rows."""
+    without_cuts = _without_cuts(data)
+    groupings: list[Grouping | None] = []
+    for i, attribute in enumerate(data.schema.attributes):
+        if not isinstance(attribute, NumericAttribute) or not attribute.informative:
+            groupings.append(None)
+            continue
+        if i in without_cuts:
+            groupings.append((0,) * attribute.n_values)
+            continue
+        codes, labels, weights = data.codes[i], data.labels, data.weights
+        if attribute.missing:
+            rows = np.flatnonzero(codes < attribute.n_values)
+            codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
+        cuts = mdl.cut_points(codes, labels, data.n_labels, weights)
+        groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
+        groupings.append(tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ()))
+    return tuple(groupings)
 
 
-def _with_steps(schema: Schema, singles: grids.Binnings, larger: Groupings) -> grids.Binnings:
-    """Add cuts to an attribute with a direction wherever larger sets cut it, so that it can offset them."""
-    return tuple(
-        reduce(refine, (one[i] for one in larger), own) if direction_of(schema, i) else own
-        for i, own in enumerate(singles)
-    )
+def _without_cuts(data: Dataset) -> frozenset[int]:
+    """Return complete attributes to which the rule gives no cut; found at once for many attributes if rows are few."""
+    if data.weights is not None or data.n_rows > mdl.FEW_ROWS:
+        return frozenset()
+    attributes = data.schema.attributes
+    complete = [
+        i for i in data.schema.informative if isinstance(attributes[i], NumericAttribute) and not attributes[i].missing
+    ]
+    found: list[int] = []
+    for first in range(0, len(complete), COLUMNS_AT_A_TIME):
+        batch = complete[first : first + COLUMNS_AT_A_TIME]
+        values = np.stack([data.codes[i] for i in batch])
+        found += itertools.compress(batch, mdl.uncut(values, data.labels, data.n_labels))
+    return frozenset(found)
 
 
-def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
-    families = grids.regrouped_families(dag.families(seen.schema.cardinalities), rows.sharp)
-    rows.found[name] = Candidate(name, dag, families, coding="cells", lower_orders=True)
+def regroup_dataset(data: Dataset, groupings: AttributeGroupings) -> Dataset:
+    """Return the rows with the codes of every attribute grouped."""
+    grouped = list(zip(data.schema.attributes, data.codes, groupings, strict=True))
+    attributes = tuple(a if grouping is None else regroup_attribute(a, grouping) for a, _, grouping in grouped)
+    codes = tuple(c if grouping is None else regroup_codes(c, grouping) for _, c, grouping in grouped)
+    return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
 
 
-_FINDERS: dict[str, Callable[[Rows], None]] = {
-    "singles": _main_effects,
-    "tree": _tree,
-    "lines": _linear_effects,
-    "all pairs": _all_pairs,
-    "pairs": _pairs,
-    "triples": _triples,
-    "quadruples": _quadruples,
-    "sharp singles": _mdl_main_effects,
-    "sharp tree": _mdl_tree,
-}
+def regroup_families(families: Sequence[Family], groupings: AttributeGroupings) -> tuple[Family, ...]:
+    """Return families over regrouped rows as families over the original codes."""
+    regrouped = []
+    for family in families:
+        own = tuple(groupings[a] for a in family.attributes)
+        regrouped.append(replace(family, groupings=own if any(grouping is not None for grouping in own) else ()))
+    return tuple(regrouped)

@@ -1,37 +1,36 @@
-"""One oblivious tree: level after level the question that gains most in all nodes together.
+"""Grow one oblivious tree: level by level, the split with the largest gain summed over all nodes.
 
-With a gradient g (of one of two classes, or a random projection of all) and a curvature h of every row, a question that
-sends the rows of every node n to the left L or to the right R gains
+An oblivious tree asks the same question in every node of a level. With a gradient g (that of one of two classes, or a
+random projection of all) and a curvature h per row, a split that sends the rows of every node n to the left L or to the
+right R gains
 
     sum over nodes n of   g_Ln^2 / (h_Ln + lambda) + g_Rn^2 / (h_Rn + lambda) - g_n^2 / (h_n + lambda)
 
-(Friedman 2001, Annals of Statistics 29; Chen & Guestrin 2016, KDD, equation 7, summed over the nodes of a level). An
-interval's questions are the edges of its bins, with a missing value on either side; a category's are the beginnings of
-its levels when they are ordered by g / (h + lambda), all nodes together (Fisher 1958, JASA 53).
+(Friedman 2001, Annals of Statistics 29; Chen & Guestrin 2016, KDD, equation 7, summed over the nodes of a level). A
+numeric attribute is split at the edges of its bins, with a missing value on either side. A category is split between
+its levels in the order of g / (h + lambda), over all nodes together (Fisher 1958, JASA 53).
 
-For the questions alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit into one
-double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees); of many rows
-WINDOW are looked at.
+For the choice of splits alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit
+into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
+sees at most WINDOW rows.
 
-Cost: for each level one weighted count a row and column, or where they are many of half of the rows, and about twenty
-operations a node and bin.
-
-The rows of a member of a bag, as they are counted: shuffled, every attribute binned anew.
-
-Attributes are counted several at a time: the codes of a block's attributes are numbered one after the other, so that
-one weighted count serves them all. A numeric attribute is binned to at most `bins` intervals of about equal weight; the
-edges lie at
+Rows are shuffled and their attributes binned anew for each member of a bag. A numeric attribute gets at most `bins`
+intervals of about equal weight. Their edges are at the shares
 
     (k + u) / (bins - 1),    k = 0 .. bins - 2
 
-of the weight, moved down to a cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag differ
-in where they cut. Levels of a category, and a missing level, keep their codes.
+of the weight, moved down to a cut of the schema, with one random u in [0, 1) per attribute: the members of a bag differ
+in where they cut. Levels of a category, and a missing level, keep their codes. The bins of several attributes, a group,
+are numbered consecutively, so that one weighted count serves all of them.
+
+Cost per level: one weighted count per row and attribute, or of half of the rows if they are many, and about twenty
+operations per node and bin.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -42,17 +41,30 @@ from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 
+WINDOW = 1 << 17
+"""The most rows that a tree sees."""
 BLOCK_VALUES = 1 << 19
-"""Values counted at a time, roughly: their places and weights stay in the second-level cache."""
+"""Approximate values counted at a time: their bin numbers and weights stay in the second-level cache."""
 BLOCK_PLACES = 1 << 13
-"""Bins of a block: they are counted in every node."""
+"""The most bins of a group, since they are counted in every node."""
+MANY_VALUES = 1 << 16
+"""With more values in a window only the smaller of two sibling nodes is counted; the other has the remainder."""
+MATRIX_BINS = 64
+"""The most bins that are summed by a matrix product."""
+LEAST_CURVATURE = 0.1
+"""Least curvature on either side of a split, all nodes together."""
+LEAST_GAIN = 1e-9
+_FIELD = 26
+"""Bits of a double per sum; with a sign each, and all rows in one node, neither overflows."""
+Units = tuple[float, float]
+"""What a whole number of gradient, and of curvature, stands for."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """An informative attribute: its number, and the bin of every code of the schema.
+    """An informative attribute: its index, and the bin of every code of the schema.
 
-    `ordered`: bins are intervals, but for the last where there is a `missing` level.
+    If `ordered`, bins are intervals, except for the last one if there is a `missing` level.
     """
 
     attribute: int
@@ -62,15 +74,15 @@ class Column:
 
     @cached_property
     def n_bins(self) -> int:
-        """The missing level's bin included."""
+        """Number of bins, the one of the missing level included."""
         return int(self.binning.max()) + 1
 
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """Some columns (`first` and its neighbours), each with room for `width` bins.
+    """Adjacent columns, from number `first` on, each with `width` places for its bins.
 
-    places (columns, 2 N): column * width + bin of the shuffled rows, laid twice: any window of them is a slice.
+    places (columns, 2 N): column * width + bin of the shuffled rows, repeated once so that every window is a slice.
     """
 
     first: int
@@ -79,230 +91,183 @@ class ColumnGroup:
     places: Codes
 
     @cached_property
-    def stays(self) -> Mask:
-        """Whether a bin keeps its place (columns, width): intervals, categories of two levels, and room left over."""
-        sizes = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
-        return np.asarray(np.arange(self.width) >= np.array(sizes)[:, np.newaxis])
+    def is_fixed(self) -> Mask:
+        """Whether a place keeps its position (columns, width): all but the levels of categories with three or more."""
+        n_sorted = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
+        return np.asarray(np.arange(self.width) >= np.array(n_sorted)[:, np.newaxis])
 
     @cached_property
-    def all_stay(self) -> bool:
-        """Whether every bin keeps its place."""
-        return bool(self.stays.all())
-
-    @cached_property
-    def again(self) -> tuple[int, ...]:
-        """Columns whose missing level may go to either side."""
+    def with_missing(self) -> tuple[int, ...]:
+        """The numeric columns with a missing level, which may go to either side."""
         return tuple(c for c, column in enumerate(self.columns) if column.ordered and column.missing)
 
 
 @dataclass(frozen=True)
 class BinnedColumns:
-    """All columns, by falling number of bins, in blocks; order (N,): the row of the data at each shuffled place."""
+    """All columns by falling number of bins, in groups; order (N,) is the row of the data at each shuffled place."""
 
     columns: tuple[Column, ...]
-    blocks: tuple[ColumnGroup, ...]
+    groups: tuple[ColumnGroup, ...]
     order: Index
-
-
-LEAST_CURVATURE = 0.1
-"""On either side of a question, all nodes together."""
-LEAST_GAIN = 1e-9
-WINDOW = 1 << 17
-"""Rows, at most."""
-MANY_VALUES = 1 << 16
-"""Of a window: of more only the smaller of two nodes is counted, the other is what is left."""
-MULTIPLIED = 64
-"""Bins, at most, that are summed by a product of matrices."""
-_FIELD = 26
-"""Bits of a double for each of two sums; with a sign each, and all rows in one node, none overflows."""
-Units = tuple[float, float]
-"""What a whole number of gradient, and of curvature, stands for."""
 
 
 @dataclass(frozen=True)
 class BinSplit:
-    """Which bins of a column go to the right."""
+    """Which bins of a column go to the right, and the gain of that."""
 
     column: int
     right: Mask
     gain: float
 
 
-class Splits:
-    """Grows trees on windows of the rows of `columns`."""
-
-    def __init__(self, columns: BinnedColumns, penalty: float, depth: int) -> None:
-        self.columns, self.penalty, self.depth = columns, penalty, depth
-        self._n_rows = len(columns.order)
-
-    def grow(self, g: Array, h: Array, start: int, rng: np.random.Generator) -> tuple[list[BinSplit], Index]:
-        """Return the questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows.
-
-        The window begins with row `start` and goes on with the first row after the last. Also the leaf of every row.
-        """
-        packed, units = _packed(g, h, rng)
-        longest = np.tile(packed, max((len(block.columns) for block in self.columns.blocks), default=0))
-        window = [block.places[:, start : start + len(g)] for block in self.columns.blocks]
-        levels = [_Level(block, rows, longest) for block, rows in zip(self.columns.blocks, window, strict=True)]
-        node, questions = np.zeros(self._n_rows, np.intp), list[BinSplit]()
-        for _ in range(self.depth):
-            best = self._best(node[: len(g)], 1 << len(questions), levels, units)
-            if best is None:
-                break
-            questions.append(best)
-            node += node
-            node += self._answers(best, slice(start, start + self._n_rows))
-        return questions, np.roll(node, start)
-
-    def _best(self, node: Index, n_nodes: int, levels: Sequence[_Level], units: Units) -> BinSplit | None:
-        best: BinSplit | None = None
-        many = len(node) * len(self.columns.columns) > MANY_VALUES
-        fewer = _Fewer.of(node, n_nodes, levels) if many and n_nodes > 1 else None
-        for level in levels:
-            counted = level.counted(node, n_nodes) if fewer is None else level.counted_of(fewer)
-            found = _best_of(level.block, counted, units, self.penalty)
-            if found.gain > LEAST_GAIN and (best is None or found.gain > best.gain):
-                best = found
-        return best
-
-    def _answers(self, question: BinSplit, rows: slice) -> Mask:
-        """Of these rows."""
-        block = next(b for b in self.columns.blocks if 0 <= question.column - b.first < len(b.columns))
-        c = question.column - block.first
-        return answers(question.right, block.places[c, rows], c * block.width)
-
-
-class _Fewer(NamedTuple):
-    """Of every two nodes that one question has parted, the one with fewer rows: its rows, each with its number / 2.
-
-    packed: of these rows, as often as the widest block has columns.
-    """
-
-    n: int
-    is_right: Mask
-    rows: Index
-    parents: Index
-    packed: Array
-
-    @classmethod
-    def of(cls, node: Index, n_nodes: int, levels: Sequence[_Level]) -> _Fewer:
-        """Of all nodes of a level, by the node of every row."""
-        sizes = np.bincount(node, minlength=n_nodes)
-        right = sizes[1::2] < sizes[::2]
-        fewer = np.column_stack([~right, right]).ravel()
-        rows = np.flatnonzero(fewer[node])
-        packed = levels[0].packed[: len(node)][rows]
-        most = max(len(level.block.columns) for level in levels)
-        return cls(n_nodes // 2, right, rows, node[rows] >> 1, np.tile(packed, most))
-
-
-class _Level:
-    """Packed sums (nodes, columns, width) over the rows of every node and bin of a block, level after level."""
-
-    def __init__(self, block: ColumnGroup, places: Codes, packed: Array) -> None:
-        self.block, self._places = block, places
-        self.packed = packed[: places.size]
-        self._size = len(block.columns) * block.width
-        self._sums = np.zeros((1, 0))
-
-    def counted(self, node: Index, n_nodes: int) -> Array:
-        """Return all rows."""
-        places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
-        self._sums = self._count(places, n_nodes, self.packed)
-        return self._by_column()
-
-    def counted_of(self, fewer: _Fewer) -> Array:
-        """Return some of the rows: the larger node has what is left of the sums of the level before."""
-        places = self._places.take(fewer.rows, axis=1, mode="clip") + fewer.parents * self._size
-        some = self._count(places, fewer.n, fewer.packed[: places.size])
-        both = np.empty((fewer.n, 2, self._size))
-        parted = np.arange(fewer.n)
-        both[parted, fewer.is_right.astype(np.intp)] = some
-        both[parted, 1 - fewer.is_right] = self._sums - some
-        self._sums = both.reshape(-1, self._size)
-        return self._by_column()
-
-    def _count(self, places: Codes | Index, n_nodes: int, weights: Array) -> Array:
-        sums = np.bincount(places.ravel(), weights, n_nodes * self._size)
-        return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
-
-    def _by_column(self) -> Array:
-        return self._sums.reshape(len(self._sums), -1, self.block.width)
-
-
-def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
-    """Return the informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
+def bin_columns(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
+    """Bin the informative attributes of these rows; `rng` draws the order of the rows and the edges of the bins."""
     order = rng.permutation(data.n_rows)
-    attributes = data.schema.attributes
-    found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
-    # neighbours of one width share a block
-    columns = tuple(sorted((column for column in found if column.n_bins > 1), key=lambda column: -column.n_bins))
-    return BinnedColumns(columns, tuple(_blocks(data, columns, order)), order)
+    binned = [_bin_column(data.schema.attributes[i], i, bins, rng) for i in data.schema.informative]
+    # Columns of about the same width are neighbours, so that they can share a group.
+    columns = tuple(sorted((column for column in binned if column.n_bins > 1), key=lambda column: -column.n_bins))
+    groups, first = [], 0
+    for c in range(1, len(columns) + 1):
+        # A group ends before it is too large, and before a column would need less than half of its places.
+        n, width = c + 1 - first, columns[first].n_bins
+        is_full = n * data.n_rows > BLOCK_VALUES or n * width > BLOCK_PLACES
+        if c < len(columns) and not is_full and 2 * columns[c].n_bins >= width:
+            continue
+        members = columns[first:c]
+        places = np.empty((len(members), 2 * data.n_rows), code_dtype(len(members) * width))
+        for position, column in enumerate(members):
+            numbers = column.binning + position * width
+            places[position, : data.n_rows] = numbers[data.codes[column.attribute][order]]
+        places[:, data.n_rows :] = places[:, : data.n_rows]
+        groups.append(ColumnGroup(first, members, width, places))
+        first = c
+    return BinnedColumns(columns, tuple(groups), order)
 
 
-def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:
+def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:
     u = float(rng.random())
     if not isinstance(attribute, NumericAttribute):
         return Column(i, np.arange(attribute.cardinality), ordered=False, missing=attribute.missing)
-    ends = _sampled_ends(np.array(attribute.frequencies[: attribute.n_values]), bins, u)
-    binning = np.cumsum(np.append(False, ends[:-1])).astype(np.intp)
+    weights = np.array(attribute.frequencies[: attribute.n_values])
+    if len(weights) <= bins:
+        is_end = np.ones(len(weights), bool)
+    else:
+        shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
+        edges = np.floor(shares * (bins - 1) - u)
+        # An interval that contains two edges or more ends a bin, and the one before it does so as well.
+        is_heavy = weights * (bins - 1) >= 2 * weights.sum()
+        is_end = np.append(np.diff(edges) > 0, True) | is_heavy
+    binning = np.cumsum(np.append(False, is_end[:-1])).astype(np.intp)
     if attribute.missing:
         binning = np.append(binning, binning[-1] + 1)
     return Column(i, binning, ordered=True, missing=attribute.missing)
 
 
-def _sampled_ends(weights: Array, bins: int, u: float) -> Mask:
-    """Return whether a bin ends with each interval."""
-    if len(weights) <= bins:
-        return np.ones(len(weights), bool)
-    shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
-    edges = np.floor(shares * (bins - 1) - u)
-    # an interval that holds two edges or more is cut off on its other side too
-    heavy = weights * (bins - 1) >= 2 * weights.sum()
-    return np.asarray(np.append(np.diff(edges) > 0, True) | heavy)
+def grow_splits(
+    columns: BinnedColumns, g: Array, h: Array, start: int, rng: np.random.Generator, *, penalty: float, depth: int
+) -> tuple[list[BinSplit], Index]:
+    """Return the splits of a tree, and the leaf of every shuffled row.
+
+    g and h (n,) are the gradients and curvatures of a window of the shuffled rows, which begins with row `start` and
+    continues with the first row after the last one.
+    """
+    n_rows = len(columns.order)
+    packed, units = _pack(g, h, rng)
+    repeated = np.tile(packed, max((len(group.columns) for group in columns.groups), default=0))
+    histograms = [_Histogram(group, group.places[:, start : start + len(g)], repeated) for group in columns.groups]
+    node, splits = np.zeros(n_rows, np.intp), list[BinSplit]()
+    for _ in range(depth):
+        in_window, n_nodes = node[: len(g)], 1 << len(splits)
+        smaller = None
+        if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
+            smaller = _smaller_nodes(in_window, n_nodes, histograms)
+        best: BinSplit | None = None
+        for histogram in histograms:
+            counted = histogram.count(in_window, n_nodes) if smaller is None else histogram.count_smaller(smaller)
+            found = _best_split(histogram.group, counted, units, penalty)
+            if found.gain > LEAST_GAIN and (best is None or found.gain > best.gain):
+                best = found
+        if best is None:
+            break
+        splits.append(best)
+        group = next(one for one in columns.groups if 0 <= best.column - one.first < len(one.columns))
+        c = best.column - group.first
+        node += node
+        node += goes_right(best.right, group.places[c, start : start + n_rows], c * group.width)
+    return splits, np.roll(node, start)
 
 
-def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[ColumnGroup]:
-    for first, stop in _spans([column.n_bins for column in columns], data.n_rows):
-        some, width = columns[first:stop], columns[first].n_bins
-        places = np.empty((len(some), 2 * data.n_rows), code_dtype(len(some) * width))
-        for c, column in enumerate(some):
-            places[c, : data.n_rows] = (column.binning + c * width)[data.codes[column.attribute][order]]
-        places[:, data.n_rows :] = places[:, : data.n_rows]
-        yield ColumnGroup(first, some, width, places)
+class _SmallerNodes(NamedTuple):
+    """The smaller node of every pair of siblings: `is_right` per pair, its rows, and the pair of each of these rows.
+
+    packed: the packed sums of these rows, repeated for every column of the widest group.
+    """
+
+    is_right: Mask
+    rows: Index
+    parents: Index
+    packed: Array
 
 
-def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last column + 1 of every block; no column takes more than twice the room that it needs."""
-    first = 0
-    for c, size in enumerate(sizes):
-        here = c + 1 - first
-        if c > first and (
-            here * n_rows > BLOCK_VALUES or here * sizes[first] > BLOCK_PLACES or 2 * size < sizes[first]
-        ):
-            yield first, c
-            first = c
-    if sizes:
-        yield first, len(sizes)
+def _smaller_nodes(node: Index, n_nodes: int, histograms: Sequence[_Histogram]) -> _SmallerNodes:
+    sizes = np.bincount(node, minlength=n_nodes)
+    is_right = sizes[1::2] < sizes[::2]
+    is_smaller = np.column_stack([~is_right, is_right]).ravel()
+    rows = np.flatnonzero(is_smaller[node])
+    packed = histograms[0].packed[: len(node)][rows]
+    most_columns = max(len(histogram.group.columns) for histogram in histograms)
+    return _SmallerNodes(is_right, rows, node[rows] >> 1, np.tile(packed, most_columns))
 
 
-def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
-    """right[codes - first]: by a comparison where that is enough."""
+class _Histogram:
+    """Packed sums (nodes, columns, width) over the rows of every node and bin of a group, level after level."""
+
+    def __init__(self, group: ColumnGroup, places: Codes, packed: Array) -> None:
+        self.group, self._places = group, places
+        self.packed = packed[: places.size]
+        self._size = len(group.columns) * group.width
+        self._sums = np.zeros((1, 0))
+
+    def count(self, node: Index, n_nodes: int) -> Array:
+        """Count all rows."""
+        places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
+        self._sums = self._weighted_count(places, n_nodes, self.packed)
+        return self._sums.reshape(n_nodes, -1, self.group.width)
+
+    def count_smaller(self, smaller: _SmallerNodes) -> Array:
+        """Count the rows of the smaller siblings; the larger ones get the remainder of their parents' sums."""
+        n = len(smaller.is_right)
+        places = self._places.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
+        counted = self._weighted_count(places, n, smaller.packed[: places.size])
+        both = np.empty((n, 2, self._size))
+        pairs = np.arange(n)
+        both[pairs, smaller.is_right.astype(np.intp)] = counted
+        both[pairs, 1 - smaller.is_right] = self._sums - counted
+        self._sums = both.reshape(-1, self._size)
+        return self._sums.reshape(2 * n, -1, self.group.width)
+
+    def _weighted_count(self, places: Codes | Index, n_nodes: int, weights: Array) -> Array:
+        sums = np.bincount(places.ravel(), weights, n_nodes * self._size)
+        return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
+
+
+def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
+    """Return right[codes - first], by a comparison if `right` is True from one position on."""
     n = np.count_nonzero(right)
     end = len(right) - n
     return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
 
 
-def _packed(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Return both in each number (n,), in whole units."""
+def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
+    """Return gradient and curvature in one number each (n,), in whole units."""
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
     whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))
     return whole_g * 2.0**_FIELD + whole_h, (units[0], units[1])
 
 
-def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
-    """Return sums of g and of h."""
+def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
+    """Return the sums of g and of h."""
     g = np.rint(packed * 2.0**-_FIELD)
     h = packed - g * 2.0**_FIELD
     g *= units[0]
@@ -310,68 +275,63 @@ def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
     return g, h
 
 
-def _best_of(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
-    """Return the block's question of the highest gain, from packed sums (nodes, columns, width)."""
-    order = _order(block, counted, units, penalty)
-    if order is not None:
+def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
+    """Return the split of the highest gain in a group, from packed sums (nodes, columns, width)."""
+    order: Index | None = None
+    if not group.is_fixed.all():
+        # levels of categories by g / (h + lambda); the stable sort leaves all other places as they are
+        g, h = _unpack(counted.sum(axis=0), units)
+        order = np.argsort(np.where(group.is_fixed, np.inf, g / (h + penalty)), axis=1, kind="stable")
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
-    # Along the last axis; whole numbers, so that a product of matrices, which is faster for few bins, is exact too.
+    # Sums along the last axis are whole numbers. So a matrix product, which is faster with few bins, is exact as well.
     width = counted.shape[-1]
-    left = np.asarray(counted.cumsum(axis=2) if width > MULTIPLIED else counted @ _triangle(width))
+    left = np.asarray(counted.cumsum(axis=2) if width > MATRIX_BINS else counted @ _upper_triangle(width))
     total = left[:, :1, -1:].copy()
-    again = block.again
-    # the missing level, the last bin, on the left
-    last = np.array([block.columns[c].n_bins - 1 for c in again], np.intp)
-    # beyond the last question the missing level is on the left already
-    asked = np.arange(block.width) < last[:, np.newaxis] - 1
-    moved = np.where(asked, left[:, again] + counted[:, again, last][..., np.newaxis], 0.0) if again else None
+    with_missing = group.with_missing
+    # The other splits of numeric columns: the missing level, which is the last bin, goes to the left. Behind the last
+    # of these the missing level would be on the left anyway.
+    last = np.array([group.columns[c].n_bins - 1 for c in with_missing], np.intp)
+    is_split = np.arange(group.width) < last[:, np.newaxis] - 1
+    moved = None
+    if with_missing:
+        moved = np.where(is_split, left[:, with_missing] + counted[:, with_missing, last][..., np.newaxis], 0.0)
     gains = _gains(left, total, units, penalty)
     best = int(gains.argmax())
-    found = _question(block, best, float(gains.flat[best]), order)
-    if moved is None:
-        return found
-    gains = _gains(moved, total, units, penalty)
-    gains[~asked] = 0.0
-    best = int(gains.argmax())
-    if gains.flat[best] <= found.gain:
-        return found
-    c, end = divmod(best, block.width)
-    right = np.arange(block.columns[again[c]].n_bins) > end
-    right[-1] = False
-    return BinSplit(block.first + again[c], right, float(gains.flat[best]))
-
-
-def _order(block: ColumnGroup, counted: Array, units: Units, penalty: float) -> Index | None:
-    """Return the bins of every column (columns, width), levels by their gradients.
-
-    None where there are none to order.
-    """
-    if block.all_stay:
-        return None
-    g, h = _unpacked(counted.sum(axis=0), units)
-    # what is alike stays in its order
-    return np.argsort(np.where(block.stays, np.inf, g / (h + penalty)), axis=1, kind="stable")
+    gain = float(gains.flat[best])
+    if moved is not None:
+        gains = _gains(moved, total, units, penalty)
+        gains[~is_split] = 0.0
+        best_moved = int(gains.argmax())
+        if gains.flat[best_moved] > gain:
+            c, end = divmod(best_moved, group.width)
+            right = np.arange(group.columns[with_missing[c]].n_bins) > end
+            right[-1] = False
+            return BinSplit(group.first + with_missing[c], right, float(gains.flat[best_moved]))
+    c, end = divmod(best, group.width)
+    right = np.zeros(group.width, bool)
+    behind = np.arange(end + 1, group.width)
+    right[behind if order is None else order[c, behind]] = True
+    return BinSplit(group.first + c, right[: group.columns[c].n_bins], gain)
 
 
 @cache
-def _triangle(width: int) -> Array:
+def _upper_triangle(width: int) -> Array:
     triangle = np.triu(np.ones((width, width)))
     triangle.flags.writeable = False
     return triangle
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
-    """Return (columns, places) from packed sums.
+    """Return the gains (columns, places) from packed sums left (nodes, columns, places) and total (nodes, 1, 1).
 
-    Left (nodes, columns, places), overwritten, and total (nodes, 1, 1).
+    `left` is overwritten. Everything is in place and in whole units, since memory traffic takes half of the time.
     """
-    all_g, all_h = _unpacked(total, (1.0, 1.0))
+    all_g, all_h = _unpack(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD
     np.rint(g, out=g)
     left -= g * 2.0**_FIELD
     h = left
     curvature = h.sum(axis=0)
-    # in place, in whole units: half of the time goes into reading and writing
     lost = penalty / units[1]
     rest = all_g - g
     g *= g
@@ -385,12 +345,3 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     least = LEAST_CURVATURE / units[1]
     gains[(curvature <= least) | (all_h.sum() - curvature <= least)] = 0.0
     return np.asarray(gains)
-
-
-def _question(block: ColumnGroup, best: int, gain: float, order: Index | None) -> BinSplit:
-    """Return the bins beyond the best place."""
-    c, end = divmod(best, block.width)
-    right = np.zeros(block.width, bool)
-    after = np.arange(end + 1, block.width)
-    right[after if order is None else order[c, after]] = True
-    return BinSplit(block.first + c, right[: block.columns[c].n_bins], gain)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.ensembles.grids import fine_dataset
+from bncli.engine.ensembles.candidates import fine_dataset
 from bncli.engine.model import Ensemble, Model
 from bncli.recipe import Recipe
 from bncli.watch import Run

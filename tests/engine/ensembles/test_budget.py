@@ -15,7 +15,7 @@ from bncli.engine.ensembles.budget import (
     EFFORTS,
     ComputeBudget,
     boosted_seconds,
-    effort_of,
+    choose_effort,
     fit_seconds,
     least_path_seconds,
     path_seconds,
@@ -66,13 +66,13 @@ def test_the_default_in_numbers() -> None:
 
 def test_an_effort_that_was_asked_for_is_taken_whatever_the_limit() -> None:
     data = random_dataset(50, (2, 2), 2)
-    assert effort_of(None, None, data) == EFFORTS[3]
-    assert effort_of(1, None, data) == effort_of(1, 60.0, data) == EFFORTS[1]
+    assert choose_effort(None, None, data) == EFFORTS[3]
+    assert choose_effort(1, None, data) == choose_effort(1, 60.0, data) == EFFORTS[1]
 
 
 def test_a_limit_alone_tries_everything_in_the_folds_of_what_fits() -> None:
     data = random_dataset(50, (2, 2), 2)
-    least, most = effort_of(None, 1e-3, data), effort_of(None, 60.0, data)
+    least, most = choose_effort(None, 1e-3, data), choose_effort(None, 60.0, data)
     assert least.held_out == EFFORTS[1].held_out
     assert most.held_out == EFFORTS[4].held_out
     for one in (least, most):
@@ -82,7 +82,7 @@ def test_a_limit_alone_tries_everything_in_the_folds_of_what_fits() -> None:
 
 
 def begun(limit: float | None, now: list[float], effort: int = DEFAULT, data: Dataset | None = None) -> ComputeBudget:
-    budget = ComputeBudget.of(limit, lambda: now[0])
+    budget = ComputeBudget.start(limit, lambda: now[0])
     now[0] += 1
     budget.begin_candidates(EFFORTS[effort], random_dataset(50, (2, 2), 2) if data is None else data)
     return budget
@@ -99,9 +99,9 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
     assert not budget.allows(seconds - 0.09, 0.0)
     assert not budget.allows(0.0, seconds - 0.09)
-    budget.grant(0.85, 5.0, 0.85)
+    budget.spend_on_trees(0.85, 5.0, 0.85)
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
-    budget.grant(0.85 + 0.05, 5.0, 9.0)
+    budget.spend_on_trees(0.85 + 0.05, 5.0, 9.0)
     assert budget.allows(0.99 * (seconds - 0.15), 0.0)
     assert not budget.allows(seconds - 0.14, 0.0)
 
@@ -154,9 +154,9 @@ def test_with_a_limit_candidates_are_expected_to_take_what_the_others_took() -> 
     assert budget.allows(2.5, 0.0)
     assert not budget.allows(2.6, 0.0)
     assert not budget.allows(1.5, 1.1)
-    assert not budget.is_over
+    assert not budget.is_late()
     now[0] += 5.1
-    assert budget.is_over
+    assert budget.is_late()
 
 
 def test_trees_tell_how_long_others_take_by_how_many_were_grown() -> None:
@@ -164,7 +164,7 @@ def test_trees_tell_how_long_others_take_by_how_many_were_grown() -> None:
     now = [0.0]
     budget = begun(100.0, now, 5)
     now[0] += 20
-    budget.grant(2.0, 0.0, 20.0)
+    budget.spend_on_trees(2.0, 0.0, 20.0)
     assert budget.has_time(78.0, 0.0)
     assert not budget.has_time(80.0, 0.0)
 
@@ -182,7 +182,7 @@ def test_a_part_of_the_time_that_is_left() -> None:
     assert not budget.part_of_time(3)()
     now[0] = 1e9
     assert budget.part_of_time(3)()
-    assert not ComputeBudget.of(None, lambda: now[0]).part_of_time(3)()
+    assert not ComputeBudget.start(None, lambda: now[0]).part_of_time(3)()
 
 
 def test_an_effort_and_a_limit_are_both_heeded() -> None:

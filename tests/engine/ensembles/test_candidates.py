@@ -1,44 +1,51 @@
-"""Which candidates there are, and what tables each has."""
+"""Which candidates there are, how their attributes are cut, and what tables they have."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 
-from bncli.engine.ensembles.boosted_candidate import NAME as BOOSTED
-from bncli.engine.ensembles.candidate_selection import space_of
-from bncli.engine.ensembles.candidates import Fit, Rows, candidate, names
+from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.ensembles import candidates
+from bncli.engine.ensembles.boosted_bag import BOOSTED
+from bncli.engine.ensembles.candidates import CandidateFinder, Capacity, Fit, candidate_names, capacity_for
+from bncli.engine.ensembles.penalty_path import parameter_space
 from bncli.engine.structure_learners.additive_fit import additive_fit
-from bncli.engine.structures.structure import Regions
+from bncli.engine.structures.regrouping import group_intervals
+from bncli.engine.structures.structure import Dag, Regions
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset
 from tests.engine.ensembles.rows import coded, mixed
 
 
 def test_numbers_have_sharp_cuts_and_categories_sets_of_four() -> None:
-    assert "sharp singles" in names(coded(mixed()))
+    assert "sharp singles" in candidate_names(coded(mixed()))
     categories = random_dataset(40, (2, 3, 2, 2), 2)
-    assert "quadruples" in names(categories)
-    assert "sharp singles" not in names(categories)
+    assert "quadruples" in candidate_names(categories)
+    assert "sharp singles" not in candidate_names(categories)
 
 
 def test_lines_only_where_there_are_numbers_that_tell_something() -> None:
     categories = random_dataset(40, (3, 2), 2)
-    assert "lines" not in names(categories)
-    assert "lines" in names(mixed_dataset(categories, ("numeric", "categorical")))
+    assert "lines" not in candidate_names(categories)
+    assert "lines" in candidate_names(mixed_dataset(categories, ("numeric", "categorical")))
     constant = mixed_dataset(random_dataset(40, (1, 3, 2), 2), ("numeric", "categorical", "categorical"))
-    assert "lines" not in names(constant)
+    assert "lines" not in candidate_names(constant)
 
 
 def test_lines_are_single_attributes_in_another_coding() -> None:
-    rows = Rows(coded(mixed(200)))
-    lines, singles = candidate(rows, "lines"), candidate(rows, "singles")
+    rows = CandidateFinder(coded(mixed(200)))
+    lines, singles = rows.find("lines"), rows.find("singles")
     assert lines.coding == "linear"
     assert [f.attributes for f in lines.families] == [f.attributes for f in singles.families]
     assert not any(family.groupings for family in lines.families)
-    assert not lines.has_tables_of(singles)
-    assert not singles.has_tables_of(lines)
-    slopes, steps = (space_of(rows.data, found).coordinates.n_parameters for found in (lines, singles))
+    assert not lines.is_same_model(singles)
+    assert not singles.is_same_model(lines)
+    slopes, steps = (parameter_space(rows.data, found).coordinates.n_parameters for found in (lines, singles))
     assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z, a, b; z and b with a missing level
     assert slopes < steps
 
@@ -46,22 +53,22 @@ def test_lines_are_single_attributes_in_another_coding() -> None:
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_few_attributes_have_few_candidates(n: int) -> None:
     data = random_dataset(30, (2,) * n, 2)
-    found = names(data)
+    found = candidate_names(data)
     assert found[0] == "singles"
     assert ("pairs" in found) == (n > 1)
     assert ("triples" in found) == (n > 2)
 
 
 def test_all_pairs_only_of_so_many_attributes() -> None:
-    assert "all pairs" in names(random_dataset(20, (2,) * 20, 2))
-    assert "all pairs" not in names(random_dataset(20, (2,) * 21, 2))
+    assert "all pairs" in candidate_names(random_dataset(20, (2,) * 20, 2))
+    assert "all pairs" not in candidate_names(random_dataset(20, (2,) * 21, 2))
 
 
 def test_every_candidate_has_tables_over_codes_that_there_are() -> None:
     data = coded(mixed(200))
-    rows = Rows(data)
-    for name in set(names(data)) - {BOOSTED}:
-        found = candidate(rows, name)
+    rows = CandidateFinder(data)
+    for name in set(candidate_names(data)) - {BOOSTED}:
+        found = rows.find(name)
         assert found.name == name
         for family in found.families:
             for (i, grouping), width in zip(family.binned_attributes, family.shape, strict=True):
@@ -70,8 +77,8 @@ def test_every_candidate_has_tables_over_codes_that_there_are() -> None:
 
 
 def test_larger_sets_join_smaller_ones() -> None:
-    rows = Rows(coded(mixed(200)))
-    singles, pairs, triples = (candidate(rows, name).structure for name in ("singles", "pairs", "triples"))
+    rows = CandidateFinder(coded(mixed(200)))
+    singles, pairs, triples = (rows.find(name).structure for name in ("singles", "pairs", "triples"))
     assert isinstance(singles, Regions)
     assert isinstance(pairs, Regions)
     assert isinstance(triples, Regions)
@@ -81,14 +88,14 @@ def test_larger_sets_join_smaller_ones() -> None:
 
 
 def test_all_pairs_are_the_pairs_where_there_are_few() -> None:
-    rows = Rows(coded(mixed(200)))
-    assert candidate(rows, "pairs").has_tables_of(candidate(rows, "all pairs"))
-    assert not candidate(rows, "pairs").has_tables_of(candidate(rows, "tree"))
+    rows = CandidateFinder(coded(mixed(200)))
+    assert rows.find("pairs").is_same_model(rows.find("all pairs"))
+    assert not rows.find("pairs").is_same_model(rows.find("tree"))
 
 
 def test_triples_may_build_on_all_pairs() -> None:
-    rows = Rows(coded(mixed(200)), below={"pairs": "singles", "triples": "all pairs"})
-    pairs, triples = (candidate(rows, name).structure for name in ("all pairs", "triples"))
+    rows = CandidateFinder(coded(mixed(200)), builds_on={"pairs": "singles", "triples": "all pairs"})
+    pairs, triples = (rows.find(name).structure for name in ("all pairs", "triples"))
     assert isinstance(pairs, Regions)
     assert isinstance(triples, Regions)
     assert set(pairs.regions) < set(triples.regions)
@@ -97,10 +104,124 @@ def test_triples_may_build_on_all_pairs() -> None:
 
 def test_a_fit_that_followed_its_rows_is_not_asked_what_it_lacks() -> None:
     data = coded(mixed(300))
-    plain = Rows(data)
-    likelihood, cells = additive_fit(data, candidate(plain, "singles").families)
+    plain = CandidateFinder(data)
+    likelihood, cells = additive_fit(data, plain.find("singles").families)
     wrong = {"singles": Fit(likelihood, 3.0 * np.random.default_rng(1).standard_normal(cells.shape))}
-    gentle, firm = (Rows(data, fits=dict(wrong), penalties={"singles": penalty}) for penalty in (9.0, 10.0))
-    first, second, third = (candidate(rows, "pairs").structure for rows in (plain, gentle, firm))
+    gentle, firm = (CandidateFinder(data, fits=dict(wrong), penalties={"singles": penalty}) for penalty in (9.0, 10.0))
+    first, second, third = (rows.find("pairs").structure for rows in (plain, gentle, firm))
     assert first == second
     assert first != third
+
+
+def test_few_rows_have_what_they_always_have() -> None:
+    assert capacity_for(3_000) == capacity_for(1) == Capacity((None, 8, 4), 3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"),
+    [
+        (3_001, Capacity((None, 8, 4, 4), 3, 2, 2)),
+        # 200 cells: 14 squared, 5 to the power of 3, 3 to the power of 4; 1.607 times as many sets
+        (20_000, Capacity((None, 14, 5, 4), 4, 3, 3)),
+        # 100, 21 and 10 would be too fine; 4.273 times
+        (1_000_000, Capacity((None, 20, 8, 6), 12, 8, 8)),
+    ],
+)
+def test_more_rows_have_more_and_finer_sets_within_bounds(n_rows: int, expected: Capacity) -> None:
+    assert capacity_for(n_rows) == expected
+
+
+def test_nothing_shrinks_where_rows_are_added() -> None:
+    sizes = [capacity_for(n) for n in (1, 3_000, 3_001, 10_000, 100_000, 10**8)]
+    for size, larger in itertools.pairwise(sizes):
+        assert (size.pairs, size.triples, size.quadruples) <= (larger.pairs, larger.triples, larger.quadruples)
+        for k in (1, 2):
+            assert (size.bins[k] or 0) <= (larger.bins[k] or 0)
+
+
+@pytest.mark.parametrize("n_rows", [90, candidates.MANY_ROWS - 1])
+def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int) -> None:
+    data = coded(mixed(n_rows))
+    assert data.schema.attributes[0].n_values == min(n_rows, candidates.FINEST)
+    single = candidates.single_groupings(data, candidates.mdl_groupings(data))[0]
+    assert single is not None
+    assert max(single) + 1 == candidates.SINGLE_INTERVALS // 2
+    assert isinstance(data.schema.attributes[2], CategoricalAttribute)
+    assert candidates.single_groupings(data, candidates.mdl_groupings(data))[2] is None
+
+
+def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
+    data = coded(mixed(candidates.MANY_ROWS))
+    steps, sharp, single = (
+        group_intervals(data.schema.attributes[0], candidates.SINGLE_INTERVALS),
+        candidates.mdl_groupings(data)[0],
+        candidates.single_groupings(data, candidates.mdl_groupings(data))[0],
+    )
+    assert steps is not None
+    assert sharp is not None
+    assert single is not None
+    for code in range(1, len(single)):
+        parted = steps[code] != steps[code - 1] or sharp[code] != sharp[code - 1]
+        assert single[code] - single[code - 1] == parted
+
+
+def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
+    columns = mixed(candidates.MANY_ROWS)
+    attribute, column = coded(columns).schema.attributes[0], columns.attributes["x"]
+    assert isinstance(attribute, NumericAttribute)
+    assert isinstance(column, NumericColumn)
+    assert columns.label is not None
+    sharp = cut_points(column.values, columns.label.codes.astype(np.uint8), 2, None)
+    assert sharp
+    assert set(sharp) < set(attribute.cuts)
+
+
+def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
+    data = coded(mixed(400))
+    grouping = candidates.mdl_groupings(data)[0]
+    assert grouping is not None
+    cuts = cut_points(data.codes[0], data.labels, 2, None)
+    assert grouping == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
+
+
+def test_missing_values_stay_apart_in_an_mdl_binning() -> None:
+    data = coded(mixed(400))
+    grouping = candidates.mdl_groupings(data)[1]
+    assert grouping is not None
+    assert grouping[-1] == max(grouping[:-1]) + 1
+    assert candidates.mdl_groupings(data)[3] is None
+
+
+def test_viewed_rows_and_families_through_the_same_views_agree() -> None:
+    data = coded(mixed(200))
+    binnings = candidates.equal_groupings(data, 4)
+    seen = candidates.regroup_dataset(data, binnings)
+    assert seen.schema.attributes[0].n_values == 4
+    assert all((codes < n).all() for codes, n in zip(seen.codes, seen.schema.cardinalities, strict=True))
+    dag = Dag(((), (0,), (), ()), (0, 1, 2, 3))
+    for family in candidates.regroup_families(dag.families(seen.schema.cardinalities), binnings):
+        widths = [
+            n if m is None else max(m) + 1 for (_, m), n in zip(family.binned_attributes, family.shape, strict=True)
+        ]
+        assert tuple(widths) == family.shape
+
+
+@pytest.mark.parametrize(
+    ("penalties", "factor"),
+    [
+        ({}, 1.0),
+        ({"singles": 1.0}, 1.0),
+        ({"pairs": 30.0, "triples": 300.0}, 1.0),
+        ({"singles": 3.0, "pairs": 3.0}, 1.0),
+        ({"singles": 10.0, "pairs": 1.0}, 1.0),
+        ({"singles": 1.0, "pairs": 0.99 * 9.0}, 1.0),
+        ({"singles": 1.0, "pairs": 9.0}, 9.0),
+        ({"singles": 0.3, "pairs": 30.0}, 100.0),
+    ],
+)
+def test_best_penalties_a_decade_apart_raise_the_penalty_of_larger_sets(
+    penalties: dict[str, float], factor: float
+) -> None:
+    assert CandidateFinder(random_dataset(20, (2, 2), 2), penalties=penalties).interaction_factor == pytest.approx(
+        factor
+    )

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.data.monotone_directions import set_directions
-from bncli.engine.ensembles.candidate_selection import space_of
 from bncli.engine.ensembles.candidates import Candidate
+from bncli.engine.ensembles.penalty_path import parameter_space
 from bncli.engine.parameters import few_rows as module
 from bncli.engine.parameters.few_rows import FewRows, few_rows
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
@@ -31,7 +31,7 @@ def whole_space(n_rows: int, n_labels: int = 3, *, weighted: bool = False) -> Pa
     """Effects with lower orders, free cells."""
     data = random_dataset(n_rows, CARDINALITIES, n_labels, weighted=weighted)
     families = REGIONS.families(CARDINALITIES)
-    return space_of(data, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True))
+    return parameter_space(data, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True))
 
 
 def few(space: ParameterSpace) -> FewRows:
@@ -97,7 +97,7 @@ def test_rows_that_are_alike_span_no_more_than_one_of_them() -> None:
     data = whole.likelihood.data
     twice = data.take(np.repeat(np.arange(6), 2))
     families = REGIONS.families(CARDINALITIES)
-    space = few(space_of(twice, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True)))
+    space = few(parameter_space(twice, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True)))
     assert space.matrix.shape == (12, len(np.unique(np.stack(data.codes), axis=1).T))
 
 
@@ -119,7 +119,7 @@ def test_leaves_alone_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None
 def test_leaves_alone_what_has_directions(increasing: list[str]) -> None:
     data = mixed_dataset(random_dataset(40, CARDINALITIES, 2), ["categorical", "categorical", "numeric"])
     families = REGIONS.families(CARDINALITIES)
-    space = space_of(
+    space = parameter_space(
         set_directions(data, increasing, [], None), Candidate("by hand", REGIONS, families, lower_orders=True)
     )
     assert (few_rows(space) is None) == bool(increasing)

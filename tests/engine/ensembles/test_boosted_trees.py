@@ -1,4 +1,4 @@
-"""Boosting: a tree after the other by the formulas, when it ends, and how it compares."""
+"""Boosting: trees by the formulas, when it ends, how it compares, and trees as tables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.ensembles import boosted_trees as boosting
-from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_loss, log_probabilities
-from bncli.engine.ensembles.joint_fit import are_enough
+from bncli.engine.ensembles import boosted_trees
+from bncli.engine.ensembles.boosted_bag import enough_for_joint_fit
+from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_loss, log_probabilities, tables_of
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Tables
 from tests.datasets import random_dataset
 from tests.effects import mixed_datasets
 from tests.sweeps import first_few
@@ -150,13 +151,15 @@ def test_rows_held_out_of_a_class_that_is_certain() -> None:
     train, held_out = halves(data)
     train = replace(train, weights=np.where(train.labels == 0, 1e16, 1.0))
     held_out = held_out.take(np.flatnonzero(held_out.labels == 0))
-    member = boost(train, held_out, Settings(trees=5), np.random.default_rng(0), are_enough=are_enough(train, held_out))
+    member = boost(
+        train, held_out, Settings(trees=5), np.random.default_rng(0), are_enough=enough_for_joint_fit(train, held_out)
+    )
     assert np.isfinite(member.held_out).all()
     assert member.log_loss == 0.0
 
 
 def test_their_number_is_no_end_of_its_own() -> None:
-    """Rows held out still gain by the third tree of a signal; of noise they say no."""
+    """CandidateFinder held out still gain by the third tree of a signal; of noise they say no."""
     assert not learnt(exclusive_or(600), trees=3)[0].ended
     assert learnt(random_dataset(300, [5, 5], 2, seed=8), trees=100, patience=5)[0].ended
 
@@ -175,7 +178,7 @@ def test_the_more_trees_the_longer_it_waits(
         n = next(trees)
         return math.exp(-0.01 * (min(n, gained) + max(0, min(n, gained + 40) - gained - pause)))
 
-    monkeypatch.setattr(boosting, "log_loss", loss)
+    monkeypatch.setattr(boosted_trees, "log_loss", loss)
     member = boost(*halves(exclusive_or(600)), Settings(trees=1_000), np.random.default_rng(0))
     assert len(member.trees) == expected
     assert member.ended
@@ -205,3 +208,56 @@ def test_as_good_as_boosting_of_scikit_learn(n_labels: int) -> None:
     peer = ensemble.HistGradientBoostingClassifier(early_stopping=True, random_state=0).fit(x[::2], labels[::2])
     theirs = -np.log(peer.predict_proba(x[1::2])[np.arange(1500), labels[1::2]]).mean()
     assert ours < 1.03 * theirs
+
+
+def members_of(data: Dataset, seed: int, n: int = 3) -> list[Boosted]:
+    fold = np.arange(data.n_rows) % n
+    parts = [(data.take(np.flatnonzero(fold != f)), data.take(np.flatnonzero(fold == f))) for f in range(n)]
+    drawn = Settings(trees=8, patience=8, bins=5)
+    return [boost(*part, drawn, np.random.default_rng((seed, f))) for f, part in enumerate(parts)]
+
+
+def by_tables(tables: Tables, data: Dataset) -> Array:
+    """ln P(y | x) row by row, from the definition of a family's cells."""
+    out = np.empty((data.n_rows, data.n_labels))
+    for t in range(data.n_rows):
+        out[t] = tables.bias
+        for family, weights in zip(tables.families, tables.weights, strict=True):
+            cell = 0
+            for (a, grouping), size in zip(family.binned_attributes, family.shape, strict=True):
+                code = int(data.codes[a][t])
+                cell = cell * size + (code if grouping is None else grouping[code])
+            out[t] += weights[cell]
+    normalised: Array = out - np.log(np.exp(out).sum(axis=1, keepdims=True))
+    return normalised
+
+
+@given(mixed_datasets().filter(lambda data: data.n_rows > 2), st.integers(0, 9), st.sampled_from([1, 6, 1024]))
+def test_tables_say_what_the_members_say_on_the_average(data: Dataset, seed: int, merged: int) -> None:
+    members = members_of(data, seed)
+    nothing = np.zeros((data.n_rows, len(members[0].prior)))
+    expected = np.mean([sum((t.values[t.leaf(data)] for t in m.trees), nothing + m.prior) for m in members], axis=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boosted_trees, "MERGED_CELLS", merged)
+        tables = tables_of(members, data.schema)
+    np.testing.assert_allclose(by_tables(tables, data), log_probabilities(expected), atol=1e-10)
+
+
+@given(mixed_datasets().filter(lambda data: data.n_rows > 2), st.integers(0, 9))
+def test_groupings_are_those_that_a_file_may_hold(data: Dataset, seed: int) -> None:
+    for family in tables_of(members_of(data, seed), data.schema).families:
+        assert list(family.attributes) == sorted(set(family.attributes))
+        for a, grouping in family.binned_attributes:
+            attribute = data.schema.attributes[a]
+            codes = list(range(attribute.cardinality)) if grouping is None else list(grouping)
+            assert sorted(set(codes)) == list(range(max(codes) + 1))
+            assert not attribute.missing or codes.count(codes[-1]) == 1
+            if not hasattr(attribute, "levels"):
+                values = codes[: attribute.n_values]
+                assert all(left <= right for left, right in itertools.pairwise(values))
+
+
+@given(mixed_datasets().filter(lambda data: data.n_rows > 2), st.integers(0, 9))
+def test_numbers_of_a_cell_have_mean_0(data: Dataset, seed: int) -> None:
+    for weights in tables_of(members_of(data, seed), data.schema).weights:
+        np.testing.assert_allclose(weights.mean(axis=1), 0, atol=1e-12)

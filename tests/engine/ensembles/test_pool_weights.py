@@ -1,4 +1,4 @@
-"""Weights of a logarithmic pool: the conditions of the optimum, what is dropped, and rows of several weights."""
+"""Weights of a pool: the conditions of the optimum, what is dropped, row weights, and shrinkage with few rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from bncli.engine.ensembles.auto import (
+from bncli.engine.ensembles.pool_weights import (
     LEAST,
     LEAST_OF_MANY,
     MANY,
     STRENGTH,
     STRENGTH_OF_MANY,
-    mixture_weights,
-    pool_logs,
+    linear_pool_weights,
+    pool_log_probabilities,
     pool_weights,
+    shrink_to_frequencies,
 )
 
 Array = NDArray[np.float64]
@@ -27,7 +28,7 @@ Labels = NDArray[np.intp]
 
 
 def opinions(seed: int, n_models: int, n_labels: int = 3, n_rows: int = 60) -> tuple[Array, Labels]:
-    """ln P (models, classes, rows) that lean towards the labels, and the labels."""
+    """Return ln P (models, classes, rows) that lean towards the labels, and the labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_labels, n_rows)
     scores = rng.normal(size=(n_models, n_labels, n_rows))
@@ -36,7 +37,7 @@ def opinions(seed: int, n_models: int, n_labels: int = 3, n_rows: int = 60) -> t
 
 
 def penalised(logs: Array, labels: Labels, w: Array, centre: Array, metric: str = "") -> float:
-    """What the weights minimise, row by row."""
+    """Return what the weights minimise, row by row."""
     total = 0.0
     for t, label in enumerate(labels):
         powers = np.array([np.exp(sum(w[m] * logs[m, k, t] for m in range(len(w)))) for k in range(logs.shape[1])])
@@ -51,7 +52,7 @@ def test_no_weights_nearby_are_better(seed: int, n_models: int, metric: str) -> 
     w = pool_weights(list(logs), labels, None, metric)
     assert all(weight == 0.0 or weight >= LEAST for weight in w)
     kept = np.flatnonzero(w)
-    centre = mixture_weights(logs[kept][:, labels, np.arange(len(labels))])
+    centre = linear_pool_weights(logs[kept][:, labels, np.arange(len(labels))])
     least = penalised(logs[kept], labels, w[kept], centre, metric)
     for m in range(len(kept)):
         for step in (-1e-2, 1e-2):
@@ -64,11 +65,11 @@ def test_no_weights_nearby_are_better(seed: int, n_models: int, metric: str) -> 
 def test_a_pool_is_normalised_and_one_model_with_weight_1_is_itself(seed: int, n_models: int) -> None:
     logs, _ = opinions(seed, n_models)
     w = np.random.default_rng(seed).uniform(0, 2, n_models)
-    np.testing.assert_allclose(np.exp(pool_logs(logs, w)).sum(axis=0), 1.0)
-    np.testing.assert_allclose(pool_logs(logs[:1], np.ones(1)), logs[0], atol=1e-12)
+    np.testing.assert_allclose(np.exp(pool_log_probabilities(logs, w)).sum(axis=0), 1.0)
+    np.testing.assert_allclose(pool_log_probabilities(logs[:1], np.ones(1)), logs[0], atol=1e-12)
 
 
-def test_a_weight_stands_for_so_many_rows() -> None:
+def test_a_row_weight_is_a_number_of_equal_rows() -> None:
     logs, labels = opinions(3, 3)
     counts = np.random.default_rng(0).integers(1, 4, len(labels))
     weighted = pool_weights(logs, labels, counts.astype(float))
@@ -76,13 +77,13 @@ def test_a_weight_stands_for_so_many_rows() -> None:
     assert weighted.tolist() == pytest.approx(repeated.tolist(), abs=1e-3)
 
 
-def test_a_timid_model_is_made_bolder_and_a_bold_one_milder() -> None:
-    """The odds of three rows in four being right are 3 to 1, whatever a model says."""
+def test_a_cautious_model_is_made_bolder_and_an_overconfident_one_more_cautious() -> None:
+    """Three rows in four have the first label: its odds are 3 to 1, whatever the model predicts."""
     labels = np.tile([0, 0, 0, 1], 5_000)
-    for said in (0.6, 0.75, 0.99):
-        logs = np.log(np.array([[[said], [1 - said]]])) * np.ones(len(labels))
+    for p in (0.6, 0.75, 0.99):
+        logs = np.log(np.array([[[p], [1 - p]]])) * np.ones(len(labels))
         (w,) = pool_weights(logs, labels)
-        assert w == pytest.approx(np.log(3) / np.log(said / (1 - said)), rel=0.02)
+        assert w == pytest.approx(np.log(3) / np.log(p / (1 - p)), rel=0.02)
 
 
 def test_the_better_of_two_takes_all() -> None:
@@ -94,7 +95,7 @@ def test_the_better_of_two_takes_all() -> None:
 
 @pytest.mark.parametrize("seed", [29, 40, 87, 105, 108, 126])
 def test_weights_do_not_depend_on_the_order_of_the_models(seed: int) -> None:
-    """Twelve models that say much the same: some are dropped, and of those left some again."""
+    """Twelve similar models: some are dropped, and then some of the others."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, 30)
     shared = rng.normal(size=(1, 2, 30))
@@ -106,17 +107,17 @@ def test_weights_do_not_depend_on_the_order_of_the_models(seed: int) -> None:
     assert pool_weights(logs[::-1], labels)[::-1].tolist() == pytest.approx(w.tolist(), abs=1e-3)
 
 
-def test_where_nothing_helps_the_likeliest_has_next_to_no_weight() -> None:
+def test_if_no_model_helps_the_likeliest_has_hardly_any_weight() -> None:
     wrong = np.log(np.full((2, 3000), 0.5) + np.array([[0.4], [-0.4]]))
     w = pool_weights([wrong, wrong * 2], np.ones(3000, np.intp))
     assert sorted(w) == [0.0, LEAST_OF_MANY]
 
 
 @given(st.integers(0, 999), st.integers(1, 5))
-def test_at_the_centre_no_member_could_be_given_more(seed: int, n_models: int) -> None:
+def test_no_weight_of_the_linear_pool_can_be_improved(seed: int, n_models: int) -> None:
     """At the optimum the mean share of a member is 1 where it has a weight, and below where it has none."""
     logs = np.log(np.random.default_rng(seed).uniform(0.01, 1.0, (n_models, 60)))
-    v = mixture_weights(logs)
+    v = linear_pool_weights(logs)
     assert v.sum() == pytest.approx(1.0)
     gains = (np.exp(logs) / (v @ np.exp(logs))).mean(axis=1)
     assert (gains < 1.0 + 1e-2).all()
@@ -124,23 +125,37 @@ def test_at_the_centre_no_member_could_be_given_more(seed: int, n_models: int) -
 
 
 @pytest.mark.parametrize("sizes", [(900, 70, 30), (970, 19, 11), (500, 500)])
-def test_the_centre_is_the_share_of_the_rows(sizes: Sequence[int]) -> None:
-    """Each model is certain of the rows of its group, and knows nothing of the others."""
+def test_linear_pool_weights_are_shares_of_the_rows(sizes: Sequence[int]) -> None:
+    """Each model is certain of the rows of its group and has no information about the others."""
     group = np.repeat(np.arange(len(sizes)), sizes)
     logs = np.log(np.where(group == np.arange(len(sizes))[:, np.newaxis], 1.0, 1e-9))
-    np.testing.assert_allclose(mixture_weights(logs), np.array(sizes) / sum(sizes), atol=1e-6)
+    np.testing.assert_allclose(linear_pool_weights(logs), np.array(sizes) / sum(sizes), atol=1e-6)
 
 
 def test_probabilities_near_nothing() -> None:
     logs = np.array([[[-2000.0, -1.0], [0.0, -0.5]], [[-1990.0, -3.0], [0.0, -0.05]]])
     w = pool_weights(logs, np.array([0, 1]))
-    assert np.isfinite(pool_logs(logs, w)).all()
+    assert np.isfinite(pool_log_probabilities(logs, w)).all()
 
 
 @pytest.mark.parametrize(("n_rows", "strength"), [(MANY - 1, STRENGTH), (MANY, STRENGTH_OF_MANY)])
-def test_of_many_rows_the_pull_is_stronger_where_hardly_one_is_in_doubt(n_rows: int, strength: float) -> None:
+def test_the_pull_is_stronger_with_many_rows(n_rows: int, strength: float) -> None:
     """A model that is always right, its log-odds 7: strength * (w - 1) = rows * 7 / (1 + exp(7 w))."""
     logs = -np.log1p(np.exp(np.array([[[-7.0], [7.0]]]))) * np.ones(n_rows)
     (w,) = pool_weights(logs, np.zeros(n_rows, np.intp))
     expected = brentq(lambda w: strength * (w - 1) - n_rows * 7 / (1 + np.exp(7 * w)), 1, 10)
     assert w == pytest.approx(expected, rel=1e-3)
+
+
+def test_weights_of_few_rows_are_shrunk_to_the_class_frequencies() -> None:
+    """With 20 rows by half, with 60 by a tenth."""
+    w = np.array([0.6, 0.0, 0.5, 0.1])
+    np.testing.assert_allclose(shrink_to_frequencies(w, 20), [0.3, 0.0, 0.25, 0.55], rtol=1e-12)
+    np.testing.assert_allclose(shrink_to_frequencies(w, 60), [0.54, 0.0, 0.45, 0.19], rtol=1e-12)
+    assert shrink_to_frequencies(w, 1)[3] > 0.99
+
+
+def test_weights_of_more_rows_are_not_shrunk() -> None:
+    w = np.array([0.6, 0.5, 0.0])
+    assert shrink_to_frequencies(w, 198)[2] > 0
+    np.testing.assert_array_equal(shrink_to_frequencies(w, 199), w)

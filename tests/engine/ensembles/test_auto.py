@@ -1,4 +1,4 @@
-"""The whole of `--structure auto` on small tables: laws, odd data, limits of time, and what it tells."""
+"""The whole of --structure auto on small tables: laws, unusual data, time limits, notes, and class frequencies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,11 @@ import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.ensembles import auto as learning
-from bncli.engine.ensembles import budget, candidate_selection, candidate_trials
-from bncli.engine.ensembles.boosted_candidate import Bag
+from bncli.engine.ensembles import auto, budget, penalty_path, trials
+from bncli.engine.ensembles.boosted_bag import BagPlan
 from bncli.engine.ensembles.budget import ComputeBudget
-from bncli.engine.ensembles.candidate_selection import FREQUENCIES, HeldOutEvaluation, space_of
-from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
+from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
+from bncli.engine.ensembles.penalty_path import FREQUENCIES, HeldOutEvaluation, parameter_space
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
@@ -27,8 +27,9 @@ from bncli.engine.parameters import few_rows, nested_samples, optimization
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import ParameterSpace
+from bncli.engine.prediction.effects import effects_of
 from bncli.errors import BncliError
-from bncli.files.artifacts.model import dump_model
+from bncli.files.artifacts.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage
 from tests.datasets import random_dataset
@@ -41,8 +42,8 @@ GRID = (30.0, 3.0, 0.3)
 def few_penalties() -> Iterator[None]:
     """The laws do not depend on how many penalties are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidate_trials, "GRID", GRID)
-        patch.setattr(candidate_selection, "GRID", GRID)
+        patch.setattr(trials, "GRID", GRID)
+        patch.setattr(penalty_path, "GRID", GRID)
         yield
 
 
@@ -144,24 +145,24 @@ def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatc
     ("n_rows", "drawn", "others"), [(24_000, 19_200, 19_200), (25_000, 20_000, 20_000), (30_000, 20_000, 24_000)]
 )
 def test_a_fifth_is_held_out_and_of_the_others_20_000_are_drawn(n_rows: int, drawn: int, others: int) -> None:
-    (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
-    assert fold.rows.data.n_rows == pytest.approx(drawn, abs=1)
+    (fold,) = auto._make_folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
+    assert fold.finder.data.n_rows == pytest.approx(drawn, abs=1)
     assert fold.others.n_rows == pytest.approx(others, abs=1)
     assert fold.held_out.n_rows == n_rows - fold.others.n_rows
-    assert (fold.others is fold.rows.data) == (others == drawn)
+    assert (fold.others is fold.finder.data) == (others == drawn)
 
 
 def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, most_rows=100, boosted_from=0))
-    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.arange(len(logs)) == 0)
+    monkeypatch.setattr(auto, "pool_weights", lambda logs, *rest: np.arange(len(logs)) == 0)
     fitted: list[int] = []
 
     def spied(data: Dataset, *told: Any) -> ParameterSpace:
         fitted.append(data.n_rows)
-        return space_of(data, *told)
+        return parameter_space(data, *told)
 
-    monkeypatch.setattr(learning, "space_of", spied)
-    monkeypatch.setattr(candidate_trials, "names", lambda data: ("singles", "boosted"))
+    monkeypatch.setattr(auto, "parameter_space", spied)
+    monkeypatch.setattr(trials, "candidate_names", lambda data: ("singles", "boosted"))
     components = ensemble_of(learnt(mixed(200)).model).components
     assert {component.name for component in components} == {"singles", FREQUENCIES}
     assert sorted(set(fitted)) == [160, 200], "all that are not held out, then all"
@@ -172,20 +173,18 @@ def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
     monkeypatch: pytest.MonkeyPatch, half_a_member: float, expected: int
 ) -> None:
     data, effort = coded(mixed(200)), replace(SOME, most_rows=100, boosted_from=0)
-    folds = learning._folds(data, effort, 0)
+    folds = auto._make_folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
-    bag = Bag(1, 10**5, 500, 0, clock)
-    tried = candidate_trials.Trials(
-        data, folds, recipe(), candidate_trials.TrialPlan(effort, clock, bag), lambda event: None
-    )
-    monkeypatch.setattr(candidate_trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
+    bag = BagPlan(1, 10**5, 500, 0, clock)
+    tried = trials.Trials(data, folds, recipe(), trials.TrialPlan(effort, clock, bag), lambda event: None)
+    monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
     learnt_from: list[int] = []
 
     def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> HeldOutEvaluation:
         learnt_from.extend(rows.n_rows for rows, _ in parts)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(candidate_trials, "judge_boosted", spied)
+    monkeypatch.setattr(trials, "evaluate_boosted", spied)
     with pytest.raises(KeyboardInterrupt):
         tried._try_boosted(0)
     assert learnt_from == [expected]
@@ -207,7 +206,7 @@ def test_the_default_effort_is_three() -> None:
 def test_an_effort_of_five_tries_all_there_is() -> None:
     columns = mixed(100)
     found = learn(columns, Recipe.of(structure="auto", effort=5)).model
-    assert {trial.name for trial in ensemble_of(found).trials} <= {*names(coded(columns)), FREQUENCIES}
+    assert {trial.name for trial in ensemble_of(found).trials} <= {*candidate_names(coded(columns)), FREQUENCIES}
     tried = {trial.name for trial in ensemble_of(found).trials}
     assert {"singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"} <= tried
 
@@ -216,7 +215,7 @@ def test_what_an_effort_cannot_afford_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
     _, reason, listed = left_out(mixed(100), "nothing", None)
     assert reason == "candidates that were not tried, too costly for this effort"
-    assert ("singles", *listed) == tuple(name for name in names(coded(mixed(100))) if name != "boosted")
+    assert ("singles", *listed) == tuple(name for name in candidate_names(coded(mixed(100))) if name != "boosted")
 
 
 def test_a_straight_line_is_told_from_steps() -> None:
@@ -275,7 +274,7 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
     columns = mixed(60)
     found, reason, listed = left_out(columns, "singles")
     assert reason == "candidates that were not tried, there was no time"
-    assert ("singles", *listed) == names(coded(columns))
+    assert ("singles", *listed) == candidate_names(coded(columns))
     assert "triples" in listed
     assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}
 
@@ -287,7 +286,7 @@ def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
 
 
 def test_where_there_is_time_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "MOST_MEMBERS", 6)
+    monkeypatch.setattr(auto, "MOST_MEMBERS", 6)
     found, *nothing = left_out(mixed(60), "nothing")
     assert nothing == ["", []]
     assert "boosted" in {trial.name for trial in ensemble_of(found).trials}
@@ -326,11 +325,11 @@ def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None
     assert held_out is not None
     losses = [trial.log_loss for trial in ensemble_of(found.model).trials if trial.weight > 0]
     assert 0 < held_out.log_loss <= min(losses) * (1 + 1e-3)
-    folds = learning._folds(coded(mixed(150, 3, weights=weights)), budget.EFFORTS[budget.DEFAULT], 0)
+    folds = auto._make_folds(coded(mixed(150, 3, weights=weights)), budget.EFFORTS[budget.DEFAULT], 0)
     loss, total = 0.0, 0.0
     for fold in folds:
         of_rows = np.ones(fold.held_out.n_rows) if fold.held_out.weights is None else fold.held_out.weights
-        seen = np.bincount(fold.rows.data.labels, fold.rows.data.weights, 3)
+        seen = np.bincount(fold.finder.data.labels, fold.finder.data.weights, 3)
         for y, w in zip(fold.held_out.labels, of_rows, strict=True):
             loss -= w * math.log((seen[y] + 1) / (seen.sum() + 3))
             total += w
@@ -355,7 +354,7 @@ def test_without_rows_to_hold_out_nothing_was_held_out() -> None:
 def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
     data = coded(mixed(100))
     effort = budget.EFFORTS[word]
-    needed = {name: budget.memory_of(name, data, effort) for name in names(data)}
+    needed = {name: budget.memory_of(name, data, effort) for name in candidate_names(data)}
     enough = needed["singles"]
     notes: list[str] = []
 
@@ -365,7 +364,7 @@ def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
 
     found = learn(mixed(100), Recipe.of(structure="auto", effort=word), run=Run(memory=enough, watch=watch)).model
     tried = {trial.name for trial in ensemble_of(found).trials}
-    assert tried <= {FREQUENCIES, *(name for name in names(data) if needed[name] <= enough)}
+    assert tried <= {FREQUENCIES, *(name for name in candidate_names(data) if needed[name] <= enough)}
     (note,) = [note for note in notes if "too large for the memory: " in note]
     told = note.partition("too large for the memory: ")[2].split(", ")
     assert len(told) == len(set(told))
@@ -392,22 +391,22 @@ def test_a_limit_of_no_time_is_refused() -> None:
 
 
 def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    beyond: dict[str, set[float]] = {}
+    factors: dict[str, set[float]] = {}
+    find = CandidateFinder.find
 
-    def spied(rows: Rows, name: str) -> Candidate:
-        found = candidate(rows, name)
-        beyond.setdefault(name, set()).add(found.beyond)
-        return found
+    def record(finder: CandidateFinder, name: str) -> Candidate:
+        candidate = find(finder, name)
+        factors.setdefault(name, set()).add(candidate.interaction_factor)
+        return candidate
 
-    disagree = property(lambda rows: 20.0 if {"singles", "pairs"} <= rows.penalties.keys() else 1.0)
-    monkeypatch.setattr(Rows, "beyond", disagree)
-    for module in (candidate_trials, learning):
-        monkeypatch.setattr(module, "candidate", spied)
-    monkeypatch.setattr(candidate_trials, "may_improve", lambda *told: True)
-    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.ones(len(logs)))
+    disagree = property(lambda finder: 20.0 if {"singles", "pairs"} <= finder.penalties.keys() else 1.0)
+    monkeypatch.setattr(CandidateFinder, "interaction_factor", disagree)
+    monkeypatch.setattr(CandidateFinder, "find", record)
+    monkeypatch.setattr(trials, "may_improve", lambda *rest: True)
+    monkeypatch.setattr(auto, "pool_weights", lambda logs, *rest: np.ones(len(logs)))
     learnt(mixed(60), effort=4)
-    assert beyond["triples"] == {20.0}
-    assert beyond["pairs"] == {1.0}
+    assert factors["triples"] == {20.0}
+    assert factors["pairs"] == {1.0}
 
 
 def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,7 +414,7 @@ def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(few_rows, "MOST_ROWS", 500)
     whole = learnt(columns)
     monkeypatch.setattr(
-        learning,
+        auto,
         "Growth",
         partial(Growth, many_rows=300, rows_per_parameter=1, fewest_per_parameter=0, least_largest=200, least=100),
     )
@@ -433,3 +432,65 @@ def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch)
     assert [one.name for one in ensemble_of(grown.model).components] == [
         one.name for one in ensemble_of(whole.model).components
     ]
+
+
+def noise(n_rows: int, seed: int = 0, n_labels: int = 2) -> Columns:
+    """Attributes that tell nothing of the class."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_labels, n_rows).astype(np.int8)
+    labels[:n_labels] = range(n_labels)
+    return Columns(
+        n_rows,
+        {
+            "x": NumericColumn(rng.normal(size=n_rows)),
+            "a": CategoricalColumn(rng.integers(0, 3, n_rows).astype(np.int8), ("blue", "green", "red")),
+        },
+        "class",
+        CategoricalColumn(labels, tuple(f"y{y}" for y in range(n_labels))),
+    )
+
+
+@pytest.fixture(scope="module")
+def frequencies_model() -> Model:
+    """The class frequencies alone: of one row nothing can be held out."""
+    found = learn(mixed(1), Recipe.of(structure="auto")).model
+    assert [one.name for one in ensemble_of(found).components] == [FREQUENCIES]
+    return found
+
+
+def test_they_are_those_of_all_rows_and_one_more_of_each_class(frequencies_model: Model) -> None:
+    label = mixed(1).label
+    assert label is not None
+    shares = (np.arange(2) == label.codes[0]) / 3 + 1 / 3
+    np.testing.assert_allclose(
+        np.exp(predict(frequencies_model, mixed(10))), np.repeat(shares[:, np.newaxis], 10, axis=1)
+    )
+
+
+def test_a_model_without_tables_is_stored_and_explained(frequencies_model: Model, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.bnc")
+    write_model(path, frequencies_model)
+    again = read_model(path)
+    assert dump_model(again) == dump_model(frequencies_model)
+    assert ensemble_of(again).families == ()
+    assert effects_of(again).effects == ()
+
+
+def test_of_a_handful_of_rows_nothing_is_much_worse_than_they_are() -> None:
+    """Also where one class has a single row; on the average over draws, for a draw may look like more than noise."""
+    excess = [excess_on_noise(seed) for seed in range(6)]
+    assert np.mean(excess) < 0.03
+    assert max(excess) < 0.2
+
+
+def excess_on_noise(seed: int) -> float:
+    """The log-loss of new rows, above that of the class frequencies."""
+    rows = noise(24, seed=10 + seed)
+    assert rows.label is not None
+    codes = np.append(rows.label.codes[:23], np.int8(2))
+    found = learn(replace(rows, label=CategoricalColumn(codes, ("a", "b", "c"))), Recipe.of(structure="auto")).model
+    new = noise(2_000, seed=100 + seed)
+    assert new.label is not None
+    logs = predict(found, new)[new.label.codes, np.arange(2_000)]
+    counts = np.bincount(codes, minlength=3) + 1.0
+    return float(np.log(counts / counts.sum())[new.label.codes].mean() - logs.mean())

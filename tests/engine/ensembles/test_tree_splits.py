@@ -1,4 +1,4 @@
-"""The questions of a tree: against every question asked outright, of rows, without a histogram."""
+"""The splits of a tree: compared with every possible split, on the rows, without a histogram."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.ensembles import tree_splits as binned
-from bncli.engine.ensembles import tree_splits as splits
+from bncli.engine.ensembles import tree_splits
 from bncli.engine.ensembles.tree_splits import (
     LEAST_CURVATURE,
     WINDOW,
     BinnedColumns,
     BinSplit,
     Column,
-    Splits,
-    _packed,
-    _unpacked,
-    columns_of,
+    _pack,
+    _unpack,
+    bin_columns,
+    grow_splits,
 )
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from tests.datasets import random_dataset
@@ -75,12 +74,12 @@ def drawn(data: Dataset, seed: int) -> tuple[Array, Array]:
 
 
 def grown(data: Dataset, columns: BinnedColumns, g: Array, h: Array, depth: int = 3) -> list[BinSplit]:
-    return Splits(columns, PENALTY, depth).grow(g, h, 0, np.random.default_rng(0))[0]
+    return grow_splits(columns, g, h, 0, np.random.default_rng(0), penalty=PENALTY, depth=depth)[0]
 
 
 @given(mixed_datasets(), st.integers(0, 99), st.integers(2, 8))
 def test_no_question_gains_more(data: Dataset, seed: int, bins: int) -> None:
-    columns = columns_of(data, bins, np.random.default_rng(seed))
+    columns = bin_columns(data, bins, np.random.default_rng(seed))
     g, h = drawn(data, seed)
     rows, nodes = rows_of(data, columns), np.zeros(data.n_rows, np.intp)
     for asked in grown(data, columns, g, h):
@@ -102,23 +101,23 @@ def test_blocks_do_not_change_what_the_first_question_gains(data: Dataset, seed:
     found = []
     for places in (1 << 13, 4):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(binned, "BLOCK_PLACES", places)
-            columns = columns_of(data, 8, np.random.default_rng(seed))
+            patch.setattr(tree_splits, "BLOCK_PLACES", places)
+            columns = bin_columns(data, 8, np.random.default_rng(seed))
         found.append([question.gain for question in grown(data, columns, g, h, depth=1)])
     assert found[0] == pytest.approx(found[1])
 
 
 @given(mixed_datasets(), st.integers(0, 99), st.integers(0, 200))
 def test_counting_the_smaller_of_two_nodes_changes_nothing(data: Dataset, seed: int, start: int) -> None:
-    columns = columns_of(data, 8, np.random.default_rng(seed))
+    columns = bin_columns(data, 8, np.random.default_rng(seed))
     g, h = drawn(data, seed)
     n = max(1, data.n_rows * 2 // 3)
     found = []
     for many in (10**9, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(splits, "MANY_VALUES", many)
-            tree = Splits(columns, PENALTY, 5)
-            found.append(tree.grow(g[:n], h[:n], start % data.n_rows, np.random.default_rng(0)))
+            patch.setattr(tree_splits, "MANY_VALUES", many)
+            rng = np.random.default_rng(0)
+            found.append(grow_splits(columns, g[:n], h[:n], start % data.n_rows, rng, penalty=PENALTY, depth=5))
     (some, leaf), (others, same) = found
     assert [(one.column, one.right.tolist(), one.gain) for one in some] == [
         (one.column, one.right.tolist(), one.gain) for one in others
@@ -128,9 +127,9 @@ def test_counting_the_smaller_of_two_nodes_changes_nothing(data: Dataset, seed: 
 
 @given(mixed_datasets(), st.integers(0, 99))
 def test_leaves_are_the_answers_of_every_row(data: Dataset, seed: int) -> None:
-    columns = columns_of(data, 8, np.random.default_rng(seed))
+    columns = bin_columns(data, 8, np.random.default_rng(seed))
     g, h = drawn(data, seed)
-    asked, leaf = Splits(columns, PENALTY, 4).grow(g, h, data.n_rows // 2, np.random.default_rng(0))
+    asked, leaf = grow_splits(columns, g, h, data.n_rows // 2, np.random.default_rng(0), penalty=PENALTY, depth=4)
     rows, wanted = rows_of(data, columns), np.zeros(data.n_rows, np.intp)
     for question in asked:
         wanted = 2 * wanted + question.right[rows[question.column]]
@@ -139,7 +138,7 @@ def test_leaves_are_the_answers_of_every_row(data: Dataset, seed: int) -> None:
 
 @given(mixed_datasets(), st.integers(2, 300), st.integers(0, 99))
 def test_bins_are_neighbours_and_the_missing_level_has_its_own(data: Dataset, bins: int, seed: int) -> None:
-    columns = columns_of(data, bins, np.random.default_rng(seed))
+    columns = bin_columns(data, bins, np.random.default_rng(seed))
     for column in columns.columns:
         attribute = data.schema.attributes[column.attribute]
         values = column.binning[: attribute.n_values]
@@ -155,13 +154,13 @@ def test_bins_are_neighbours_and_the_missing_level_has_its_own(data: Dataset, bi
 
 @given(mixed_datasets(), st.integers(0, 99))
 def test_places_are_bins_laid_twice(data: Dataset, seed: int) -> None:
-    columns = columns_of(data, 3, np.random.default_rng(seed))
+    columns = bin_columns(data, 3, np.random.default_rng(seed))
     rows = rows_of(data, columns)
-    for block in columns.blocks:
-        for c, places in enumerate(block.places):
-            expected: Sequence[int] = (rows[block.first + c] + c * block.width).tolist()
+    for group in columns.groups:
+        for c, places in enumerate(group.places):
+            expected: Sequence[int] = (rows[group.first + c] + c * group.width).tolist()
             assert places.tolist() == [*expected, *expected]
-    assert sum(len(block.columns) for block in columns.blocks) == len(columns.columns)
+    assert sum(len(group.columns) for group in columns.groups) == len(columns.columns)
 
 
 @pytest.mark.parametrize("heavy", [0, 7, 15])
@@ -173,7 +172,7 @@ def test_a_heavy_value_is_cut_off_on_both_sides(heavy: int) -> None:
     attribute = replace(data.schema.attributes[0], frequencies=frequencies)
     data = replace(data, codes=(codes,), schema=replace(data.schema, attributes=(attribute,)))
     for seed in range(20):
-        (column,) = columns_of(data, 6, np.random.default_rng(seed)).columns
+        (column,) = bin_columns(data, 6, np.random.default_rng(seed)).columns
         assert np.flatnonzero(column.binning == column.binning[heavy]).tolist() == [heavy]
         assert column.n_bins <= 6
 
@@ -182,7 +181,7 @@ def test_sums_of_many_rows_are_exact() -> None:
     """All gradients at the largest, of both signs, and all curvatures: as much as two fields of a double can hold."""
     for n in (1, 127, 128, WINDOW):
         g, h = np.where(np.arange(n) % 3, 1.0, -1.0), np.ones(n)
-        packed, units = _packed(g, h, np.random.default_rng(0))
-        sums = _unpacked(np.array([packed.sum(), packed[g > 0].sum(), packed[g < 0].sum()]), units)
+        packed, units = _pack(g, h, np.random.default_rng(0))
+        sums = _unpack(np.array([packed.sum(), packed[g > 0].sum(), packed[g < 0].sum()]), units)
         expected = [(x.sum(), x[g > 0].sum(), x[g < 0].sum()) for x in (g, h)]
         np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)

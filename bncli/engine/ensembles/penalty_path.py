@@ -1,0 +1,272 @@
+"""Evaluate a candidate on held-out rows: its best penalty, and the probabilities that it gives these rows there.
+
+The tables of a candidate are found anew in every fold, from the rows that are not held out. Tables chosen with a look
+at the held-out rows would get too much weight in the ensemble.
+
+Penalties are tried from large to small. The best one has the least held-out loss by the requested metric. Ties go to
+the log-loss (`error` has many ties), then to the larger penalty. A path ends
+
+- when its log-loss is a share WORSE above its lowest (WORSE_OF_MANY with at least MANY held-out rows), or has risen
+  twice in succession,
+- from LEAST_STEEP on, when three penalties differ by at most FLAT,
+- from LEAST_USUAL on, when the log-loss no longer falls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.counting.fused_codes import Fusion, fuse
+from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.ensembles.boosted_trees import Boosted
+from bncli.engine.ensembles.candidates import Candidate, Fit
+from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.model import TriedPenalty
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
+from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
+from bncli.engine.parameters.penalty_cv import log_frequencies
+from bncli.engine.structures.regrouping import with_regrouped_columns
+
+GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+FIRST, LEAST_STEEP, LEAST_USUAL = 30.0, 3.0, 0.01
+WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
+FLAT = 1e-3
+TIE = 1e-4
+MANY = 1_000
+"""Held-out rows from which on a loss is known so well that a path ends sooner."""
+TOLERANCE, MAX_ITERATIONS = 3e-3, 60
+"""Another sample of the rows would change the optimum by more than the optimizer leaves."""
+FEW_ROWS, COST_OF_FEW = 1_000, 0.3
+"""With fewer rows an evaluation is so fast that a preconditioner may cost at most this many evaluations."""
+NEGLIGIBLE = 0.01
+"""With a lower log-loss, in nats per row, tolerances are shares of this value."""
+FUSED_CELLS = 2048
+FREQUENCIES = "class frequencies"
+"""The candidate without tables."""
+
+
+class Losses(NamedTuple):
+    """Weighted means over the held-out rows, named as the metrics that a user may choose."""
+
+    log_loss: float
+    error: float
+    rmse: float
+
+
+@dataclass(frozen=True)
+class HeldOutEvaluation:
+    """A candidate on held-out rows: its best penalty, with the losses and ln P(y | x) (K, rows) there.
+
+    `tried` are all penalties. `path` is that of the first fold; None for the class frequencies and for a bag of boosted
+    trees, which has one member per fold instead.
+    """
+
+    name: str
+    penalty: float
+    losses: Losses
+    log_p: Array
+    tried: tuple[TriedPenalty, ...]
+    path: PenaltyPath | None
+    members: tuple[Boosted, ...] = ()
+
+
+Report = Callable[[int, float], None]
+"""Called with the number of a fold and a penalty before that penalty is tried there."""
+
+
+def evaluate_candidate(
+    name: str,
+    paths: Sequence[PenaltyPath],
+    metric: str,
+    report: Report,
+    first: float,
+    is_late: Callable[[], bool] = lambda: False,
+) -> HeldOutEvaluation:
+    """Return the candidate at its best penalty; `paths` are those of the folds.
+
+    Penalties from `first` downwards are tried, then those above if `first` is the best one. Once `is_late`, no further
+    penalty is tried.
+    """
+    search = _PenaltySearch(paths, metric, report)
+    start = GRID.index(first)
+    for penalty in GRID[start:]:
+        search.advance(penalty)
+        if search.is_over or is_late():
+            break
+    if search.penalty == first and not is_late():
+        for path in paths:
+            path.return_to_best()
+        for penalty in reversed(GRID[:start]):
+            search.advance(penalty)
+            if search.penalty != penalty or is_late():
+                break
+    return HeldOutEvaluation(name, search.penalty, search.losses, search.log_p, tuple(search.tried), paths[0])
+
+
+class _PenaltySearch:
+    """The paths of a candidate in all folds, and the best of the penalties tried so far."""
+
+    def __init__(self, paths: Sequence[PenaltyPath], metric: str, report: Report) -> None:
+        self.paths, self.metric, self.report = paths, metric, report
+        self.weights = held_out_weights([path.held_out for path in paths])
+        self.labels = np.concatenate([path.held_out.labels for path in paths])
+        self.tried: list[TriedPenalty] = []
+        self.penalty, self.losses, self.log_p = math.nan, Losses(math.inf, math.inf, math.inf), np.zeros((0, 0))
+
+    def advance(self, penalty: float) -> None:
+        """Try a penalty in every fold."""
+        of_folds = []
+        for fold, path in enumerate(self.paths):
+            self.report(fold, penalty)
+            of_folds.append(path.advance(penalty))
+        log_p = np.concatenate(of_folds, axis=1)
+        losses = measure_losses(log_p, self.labels, self.weights)
+        self.tried.append(TriedPenalty(penalty, losses.log_loss))
+        # Errors are whole numbers of rows and tie often, so that log-losses decide between equal ones.
+        is_tie = self.metric == "error" and losses.error == self.losses.error
+        metric = "log_loss" if is_tie or self.losses.log_loss == math.inf else self.metric.replace("-", "_")
+        if getattr(losses, metric) < getattr(self.losses, metric) * (1 - TIE):
+            self.penalty, self.losses, self.log_p = penalty, losses, log_p
+            for path in self.paths:
+                path.mark_best()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether smaller penalties need not be tried (see the head of the module)."""
+        losses, penalty = [one.log_loss for one in self.tried], self.tried[-1].penalty
+        worse = WORSE_OF_MANY if len(self.labels) >= MANY else WORSE
+        rises = [before * (1 + TIE) < after for before, after in zip(losses[-3:-1], losses[-2:], strict=False)]
+        if losses[-1] > min(losses) * (1 + worse) + SLACK or (len(losses) > 2 and all(rises)):
+            return True
+        if penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
+            return True
+        return penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
+
+
+@dataclass
+class PenaltyPath:
+    """One candidate in one fold: the optima for ever smaller penalties, and their predictions for the held-out rows."""
+
+    candidate: Candidate
+    space: ParameterSpace
+    held_out: Dataset
+    fusion: Fusion
+    optima: list[Array] = field(default_factory=list)
+    """The last two."""
+    best: Array = field(default_factory=lambda: np.zeros(0))
+    """The optimum at the best penalty so far."""
+
+    @classmethod
+    def of(cls, candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
+        """Return the path of a candidate that was found on `data`, before its first penalty."""
+        fusion = fuse(*with_regrouped_columns(held_out, candidate.families), FUSED_CELLS)
+        return cls(candidate, parameter_space(data, candidate), held_out, fusion)
+
+    def advance(self, penalty: float) -> Array:
+        """Return ln P(y | x) of the held-out rows, (K, rows), at the optimum for the next penalty."""
+        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS, negligible=NEGLIGIBLE)
+        if self.space.likelihood.data.n_rows < FEW_ROWS:
+            settings = replace(settings, near_cost=COST_OF_FEW)
+        if not self.optima:
+            start = np.zeros(self.searched.coordinates.n_parameters)
+        elif len(self.optima) == 1:
+            start = self.optima[0]
+        else:
+            start = 2.0 * self.optima[1] - self.optima[0]
+        point = find_optimum_from(self.searched, settings, start).point
+        self.optima = [*self.optima[-1:], point]
+        return fused_log_probabilities(self.held_out, self.fusion, self.searched.cells(point))
+
+    def mark_best(self) -> None:
+        """Record the last optimum as the best one."""
+        self.best = self.optima[-1]
+
+    def return_to_best(self) -> None:
+        """Continue from the best optimum, in the other direction."""
+        self.optima = [self.best]
+
+    @cached_property
+    def searched(self) -> ParameterSpace | FewRows:
+        """The space in which the optima are searched: the span of the rows if these are few."""
+        return few_rows(self.space) or self.space
+
+    @property
+    def fit(self) -> Fit:
+        """The tables of the best optimum."""
+        return Fit(self.space.likelihood, self.searched.cells(self.best))
+
+    @property
+    def parameters(self) -> Array:
+        """The best optimum in the coordinates of `space`."""
+        return self.searched.effects(self.best) if isinstance(self.searched, FewRows) else self.best
+
+
+def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
+    """Return the parameters of a candidate on some rows; `effects` of other rows give it the same parameters."""
+    likelihood = conditional_likelihood(data, candidate.families)
+    if effects is None:
+        effects = effects_of(
+            likelihood.families,
+            data.schema,
+            likelihood.cell_weights(),
+            coding=candidate.coding,
+            lower_orders=candidate.lower_orders,
+            beyond=candidate.interaction_factor,
+            turned=lambda n_effects: not span_is_searched(likelihood, n_effects),
+        )
+    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
+    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))
+
+
+def fused_log_probabilities(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+    """Return ln P(y | x_t) (K, rows) by tables `cells`, looked up by the fused codes of the rows."""
+    return np.concatenate(data.map(_block_log_probabilities, fusion.expand(cells), states=fusion.codes), axis=1)
+
+
+def _block_log_probabilities(block: RowBlock, tables: Sequence[Array]) -> Array:
+    out = np.zeros((len(tables[0]), block.n_rows))
+    for rows in block.slices():
+        scores = out[:, rows]
+        for table, codes in zip(tables, block.state, strict=True):
+            scores += np.take(table, codes[rows], axis=1, mode="clip")
+        scores -= np.maximum.reduce(scores, axis=0)
+        scores -= np.log(np.add.reduce(np.exp(scores), axis=0))
+    return out
+
+
+def evaluate_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
+    """Evaluate the class frequencies, with one more row per class, on pairs of training and held-out rows."""
+    log_p = np.concatenate(
+        [
+            np.repeat(log_frequencies(training.class_counts)[:, np.newaxis], held_out.n_rows, axis=1)
+            for training, held_out in parts
+        ],
+        axis=1,
+    )
+    held_out = [rows for _, rows in parts]
+    losses = measure_losses(log_p, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
+    return HeldOutEvaluation(FREQUENCIES, 1.0, losses, log_p, (TriedPenalty(1.0, losses.log_loss),), None)
+
+
+def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
+    """Return the weights of all held-out rows, fold after fold; None if each is 1."""
+    weights = [fold.weights for fold in folds if fold.weights is not None]
+    return np.concatenate(weights) if weights else None
+
+
+def measure_losses(log_p: Array, labels: Integers, weights: Array | None) -> Losses:
+    """Return the losses from ln P(y | x_t) (K, rows), the true labels (rows,) and the row weights."""
+    of_true_labels = log_p[labels, np.arange(len(labels))]
+    # expm1 gives 1 - P without cancellation if P is near 1
+    of_rows = (-of_true_labels, log_p.argmax(axis=0) != labels, np.square(np.expm1(of_true_labels)))
+    log_loss, error, square = (float(np.average(values, weights=weights)) for values in of_rows)
+    # -0.0 + 0.0 is 0.0: no loss is printed as -0
+    return Losses(log_loss + 0.0, error, math.sqrt(square))

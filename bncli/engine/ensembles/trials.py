@@ -1,0 +1,297 @@
+"""Try the candidates of `--structure auto` one after the other on held-out rows, as long as that is worth it.
+
+A candidate is found in every fold, and its penalty is chosen by the held-out rows. The losses of the candidates tried
+so far tell what is still worth trying:
+
+- Nothing is, once the log-loss is below NO_LOSS.
+- Larger sets are not built on a candidate that lost more than PRUNING_SLACK.
+- An effort that prunes tries larger sets first if smaller ones have shown that attributes interact, and the others if
+  seconds are left.
+
+The budget tells what a candidate may cost. Candidates that are skipped for their cost are named in a note.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.ensembles.boosted_bag import (
+    BOOSTED,
+    BagPlan,
+    bag_size,
+    evaluate_boosted,
+    member_rows,
+    member_seconds,
+)
+from bncli.engine.ensembles.budget import (
+    ComputeBudget,
+    Effort,
+    fit_seconds,
+    least_path_seconds,
+    memory_of,
+    path_seconds,
+    search_seconds,
+)
+from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
+from bncli.engine.ensembles.penalty_path import (
+    FIRST,
+    GRID,
+    MANY,
+    HeldOutEvaluation,
+    PenaltyPath,
+    evaluate_candidate,
+    held_out_weights,
+)
+from bncli.recipe import Recipe
+from bncli.watch import Note, Progress, Watch
+
+NO_LOSS = 5e-5
+"""Log-loss in nats per row below which no more candidates are tried."""
+PRUNING_SLACK = 0.05
+"""Sets whose log-loss is a larger share above the lowest are not built upon."""
+INTERACTION_GAIN = 0.01
+"""Attributes interact if trees or pairs have lowered the log-loss by this share."""
+DEEP_GAIN = 0.1
+"""Boosted trees that have lowered the log-loss by this share find all that tables of one or two attributes find."""
+COST_GROWTH = 1.2
+"""How many times as much as the candidate that it builds on a candidate costs at least."""
+_SINGLE = ("singles", "lines", "sharp singles")
+"""Candidates with tables over one attribute each."""
+_SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The rows of a fold: the finder has those that candidates learn from, `others` all that are not held out.
+
+    Both are the same unless a sample was drawn.
+    """
+
+    finder: CandidateFinder
+    others: Dataset
+    held_out: Dataset
+
+
+class TrialPlan(NamedTuple):
+    """What may be tried and spent; `memory` is in bytes, None if it is not known."""
+
+    effort: Effort
+    budget: ComputeBudget
+    bag: BagPlan
+    memory: int | None = None
+
+
+class Trials:
+    """Tries candidates in the order of their promise as long as the budget allows, and the first one in any case."""
+
+    def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: TrialPlan, watch: Watch) -> None:
+        self._data, self._folds, self._watch = data, folds, watch
+        self._metric = recipe.metric or "log-loss"
+        self._effort, self._budget, self._bag, self._memory = plan
+        # the splits of trees cannot keep directions
+        may_boost = data.n_rows >= self._effort.boosted_from and not data.schema.directed
+        self._names = [name for name in candidate_names(data) if name != BOOSTED or may_boost]
+        self._builds_on = folds[0].finder.builds_on
+        self._budget.begin_candidates(self._effort, data)
+        self._costs: dict[str, float] = {}
+        self._evaluations: list[HeldOutEvaluation] = []
+        self._considered, self._without_time = set[str](), set[str]()
+        self._too_costly: list[str] = []
+        """Skipped for their cost, or because the candidate that they build on was; some of them `_without_time`."""
+        self._too_large: list[str] = []
+
+    def run(self) -> list[HeldOutEvaluation]:
+        """Return the evaluations of the candidates tried: the promising ones, then the others if seconds are left."""
+        if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
+            self._report_skipped("it cannot keep directions", [BOOSTED])
+        self._try_all(self._effort.prunes)
+        if self._effort.prunes:
+            too_costly = list(self._too_costly)
+            self._try_all(prunes=False)
+            self._too_costly = too_costly  # candidates without promise are not named
+        late = self._without_time
+        self._report_skipped("there was no time", [name for name in self._too_costly if name in late])
+        self._report_skipped("too costly for this effort", [name for name in self._too_costly if name not in late])
+        self._report_skipped("too large for the memory", self._too_large)
+        return self._evaluations
+
+    def _report_skipped(self, reason: str, names: Sequence[str]) -> None:
+        if names:
+            self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(names)}"))
+
+    def _try_all(self, prunes: bool) -> None:
+        for name in self._names:
+            if name not in self._considered and self._is_worth_trying(name, prunes):
+                n_done = len(self._considered)
+                self._watch(Progress(n_done, len(self._names), name))
+                self._considered.add(name)
+                if name == BOOSTED:
+                    self._try_boosted(n_done)
+                else:
+                    self._try(n_done, name)
+
+    def _is_worth_trying(self, name: str, prunes: bool) -> bool:
+        if self._effort.prunes and is_outdone(name, self._evaluations):
+            return False
+        if has_lost_its_base(name, self._builds_on, self._evaluations, prunes, [*self._too_costly, *self._too_large]):
+            self._too_costly.append(name)
+            if self._builds_on.get(name) in self._without_time:
+                self._without_time.add(name)
+            return False
+        if not may_improve(name, self._builds_on, self._evaluations, prunes):
+            return False
+        fits = self._memory is None or memory_of(name, self._data, self._effort) <= self._memory
+        if not fits and name not in self._too_large:
+            self._too_large.append(name)
+        return fits
+
+    def _try(self, n_done: int, name: str) -> None:
+        first, n_folds = self._folds[0], len(self._folds)
+        search = n_folds * search_seconds(name, len(self._data.schema.informative))
+        least = COST_GROWTH * self._costs.get(self._builds_on.get(name, ""), 0.0)
+        if self._is_too_costly(name, max(search, least), 0.0):
+            return
+        # The first fold alone tells whether to go on, before any work on the others.
+        found = first.finder.find(name)
+        if any(one.path is not None and found.is_same_model(one.path.candidate) for one in self._evaluations):
+            return
+        rows = first.finder.data
+        if self._is_too_costly(name, search + n_folds * least_path_seconds(rows, found), 0.0):
+            return
+        paths = [PenaltyPath.of(found, rows, first.held_out)]
+        cost = search + n_folds * path_seconds(paths[0].space.likelihood, found.coding)
+        later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
+        if self._is_too_costly(name, cost, later):
+            return
+        paths += [PenaltyPath.of(f.finder.find(name), f.finder.data, f.held_out) for f in self._folds[1:]]
+        evaluation = evaluate_candidate(
+            name,
+            paths,
+            self._metric,
+            partial(self._report_progress, n_done, name),
+            self._first_penalty(found),
+            self._budget.is_late,
+        )
+        self._evaluations.append(evaluation)
+        self._budget.spend(cost, later)
+        self._costs[name] = cost + later
+        # Later candidates start from these fits and penalties.
+        for fold, path in zip(self._folds, paths, strict=True):
+            fold.finder.fits[name] = path.fit
+            fold.finder.penalties[name] = evaluation.penalty
+        if name == "all pairs" and is_better(name, "pairs", self._evaluations):
+            for fold in self._folds:
+                fold.finder.builds_on["triples"] = name
+
+    def _try_boosted(self, n_done: int) -> None:
+        """Try a bag of boosted trees within the time limit, whatever is left of the effort; see `spend_on_trees`.
+
+        Trees learn from all rows that are not held out, or from the sample of them if there is no time for all.
+        """
+        n_folds = len(self._folds)
+        all_rows = [(fold.others, fold.held_out) for fold in self._folds]
+        for parts in (all_rows, [(fold.finder.data, fold.held_out) for fold in self._folds]):
+            expected = n_folds * member_seconds(self._data, parts[0][0].n_rows)
+            # half of the expected trees are enough to be worth it
+            if self._budget.has_time(expected / 2, 0.0):
+                break
+        else:
+            self._too_costly.append(BOOSTED)
+            self._without_time.add(BOOSTED)
+            return
+        weights = held_out_weights([held_out for _, held_out in parts])
+        evaluation = evaluate_boosted(parts, weights, self._bag, partial(self._report_progress, n_done, BOOSTED))
+        self._evaluations.append(evaluation)
+        done = n_folds * member_seconds(self._data, parts[0][0].n_rows, evaluation.members)
+        n_later = max(0, bag_size(self._effort, self._data.n_rows) - n_folds)
+        later_rows = member_rows(self._data, self._bag.rows)
+        later = n_later * member_seconds(self._data, later_rows, evaluation.members)
+        self._budget.spend_on_trees(expected, later, done)
+
+    def _report_progress(self, n_done: int, name: str, fold: int, penalty: float | None = None) -> None:
+        share = 0.0 if penalty is None else GRID.index(penalty) / len(GRID)
+        of_path = "" if penalty is None else f"penalty {penalty:g}, "
+        where = f"{name}, {of_path}fold {fold + 1} of {len(self._folds)}"
+        self._watch(Progress(n_done + share, len(self._names), where))
+
+    def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
+        """Return whether the trial or the final fit, in expected seconds, is too expensive; the first one never is."""
+        if not self._evaluations or self._budget.allows(cost, later):
+            return False
+        if not self._budget.has_time(cost, later):
+            self._without_time.add(name)
+        self._too_costly.append(name)
+        return True
+
+    def _first_penalty(self, found: Candidate) -> float:
+        """Return the penalty at which the path begins.
+
+        It lies a step above the best penalty of the candidate that this one builds on, or else of the first candidate.
+        With many held-out rows it lies two steps above: the path is then followed further down, and a loss that hardly
+        changes should not end it at too low a penalty.
+        """
+        if not self._evaluations:
+            return FIRST
+        best = {one.name: one.penalty for one in self._evaluations}
+        base = self._builds_on.get(found.name, "") if found.interaction_factor == 1 else ""
+        above = 2 if sum(fold.held_out.n_rows for fold in self._folds) >= MANY else 1
+        return GRID[max(0, GRID.index(best.get(base, self._evaluations[0].penalty)) - above)]
+
+
+def may_improve(
+    name: str, builds_on: Mapping[str, str], evaluations: Sequence[HeldOutEvaluation], prunes: bool
+) -> bool:
+    """Return whether there is something left to gain, and the candidate that this one builds on is good enough.
+
+    With `prunes`, larger sets also need a sign that attributes interact, unless nothing was tried that could show it.
+    """
+    if not evaluations:
+        return True
+    losses = {one.name: one.losses.log_loss for one in evaluations}
+    lowest = min(losses.values())
+    if lowest < NO_LOSS:
+        return False
+    if prunes:
+        signs: tuple[str, ...] = ()
+        if name == "pairs":
+            signs = ("tree", "boosted")
+        elif name == "all pairs":
+            signs = ("pairs",)
+        elif name in ("triples", "quadruples") and name in builds_on:
+            signs = (builds_on[name],)
+        of_single = min((loss for one, loss in losses.items() if one in _SINGLE), default=math.inf)
+        of_signs = [losses[one] for one in signs if one in losses]
+        if of_signs and min(of_signs) > (1 - INTERACTION_GAIN) * of_single:
+            return False
+    base = builds_on.get(name)
+    if base is None or base == "singles":
+        return True
+    return base in losses and losses[base] <= (1 + PRUNING_SLACK) * lowest
+
+
+def is_outdone(name: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
+    """Return whether boosted trees have gained so much that other tables of one or two attributes cannot help."""
+    losses = {one.name: one.losses.log_loss for one in evaluations}
+    return name in _SHALLOW and losses.get(BOOSTED, math.inf) <= (1 - DEEP_GAIN) * losses["singles"]
+
+
+def has_lost_its_base(
+    name: str,
+    builds_on: Mapping[str, str],
+    evaluations: Sequence[HeldOutEvaluation],
+    prunes: bool,
+    skipped: Collection[str],
+) -> bool:
+    """Return whether a candidate would be tried if the one that it builds on had not been skipped."""
+    return builds_on.get(name) in skipped and may_improve(name, {}, evaluations, prunes)
+
+
+def is_better(name: str, other: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
+    """Return whether one candidate lost less than the other, or the other was not tried."""
+    losses = {one.name: one.losses.log_loss for one in evaluations}
+    return losses[name] < losses.get(other, math.inf)
