@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.files.pictures.page import Page
-    from bncli.steps.describe import DescribeReport
-    from bncli.steps.described_columns import ColumnReport
+    from bncli.steps.describe import ColumnReport, DescribeReport
 
 EXAMPLES = """\
 bncli describe data.csv

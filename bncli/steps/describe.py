@@ -1,18 +1,34 @@
-"""A first look at a table: every column, the class, and the command line to begin with.
+"""Describe a table before learning: each column, the class, and a recommended `fit` command.
 
-The command line that `describe` recommends, what it says beside it, and the schema file to edit.
+For each column the report says how it is read, which values it has, whether `fit` will use it and why, and how much it
+tells about the class. That is the plug-in mutual information with the class, in bits, over the rows with a known class,
+by their weights. Missing counts as a value of its own, as in learning by default. Numbers with more than 20 distinct
+values are first cut by the default discretizer.
+
+For columns with very many values only a sample of these is kept. Then numbers are cut on the sample, and for names the
+sum over values is estimated, where s_x is the number of values that the kept value x stands for:
+
+    I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.cutting import PoolingRule, learn_dataset
+from bncli.engine.data.number_formats import DateForm, NumberForm
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.kernels.information import mutual_information
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_roles import (
     DeclaredRoles,
@@ -23,25 +39,107 @@ from bncli.files.reading.column_roles import (
     split_names,
     write_schema_file,
 )
-from bncli.files.reading.column_summaries import TableSummary, summarise_table
+from bncli.files.reading.column_summaries import ColumnSummary, TableSummary, summarise_table
 from bncli.files.reading.source import Source
-from bncli.steps.described_columns import ClassCounts, ColumnReport, describe_column, names_of, report_duplicate
+from bncli.recipe import Recipe
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 
+FEW_VALUES = 20
+"""Numbers with at most this many distinct values are not cut, and counted as they are."""
 _MOST_LABELS = 20
-"""Of a column that is proposed as the class."""
-_N_NAMED = 4
-_LAST = "the last column"
-"""Why it is the class: nothing else says which one is."""
+"""The largest number of values of a column that is proposed as the class."""
+_PROPOSED_NAMES = 4
+_COMMONEST = 5
+_LEAK = 0.99
+"""A column with this share of the class's entropy is likely to be known only after the class."""
+_LAST_COLUMN = "the last column"
+_NOTES_ABOUT_MARKS = "values that may mean missing"
+_PLURAL = {"numeric": "numbers", "categorical": "names", "date": "dates"}
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """The class column.
+
+    labels, weights, rows: its labels, and the weight and number of rows of each. codes: the label of each counted text
+    of the class, -1 for missing. unlabelled: number of rows without a class.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    weights: Array
+    codes: Integers
+    rows: tuple[int, ...]
+    unlabelled: int
+
+    @property
+    def bits(self) -> float:
+        """The entropy of the class in bits."""
+        shares = self.weights[self.weights > 0] / max(self.weights.sum(), 1e-300)
+        return float(-(shares * np.log2(shares)).sum()) + 0.0
+
+    def table(self, summary: ColumnSummary) -> Array:
+        """Return the weight of each kept value of a column in each class, shape (n, K)."""
+        table = np.zeros((len(summary.counted.rows), len(self.labels)))
+        for counted, label in enumerate(self.codes):
+            if label >= 0:
+                table[:, label] += summary.counted.by_class[:, counted]
+        return table
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """A column of the table.
+
+    bits: information about the class, None without a class. use, reason: whether `fit` will use the column, and why.
+    exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
+    smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
+    same_as: an earlier column with the same values in every row.
+    should_ignore: whether the recommended command ignores the column.
+    """
+
+    name: str
+    type: str
+    distinct: int
+    missing: int
+    example: str
+    bits: float | None
+    use: bool
+    reason: str
+    exact: bool
+    smallest: float | str | None = None
+    median: float | str | None = None
+    largest: float | str | None = None
+    commonest: tuple[tuple[str, int], ...] = ()
+    same_as: str | None = None
+    should_ignore: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields by name; numbers and dates have `smallest`, `median`, `largest`, others `commonest`."""
+        numbers = {"smallest": self.smallest, "median": self.median, "largest": self.largest}
+        common = [{"value": value, "rows": rows} for value, rows in self.commonest]
+        return {
+            "name": self.name,
+            "type": self.type,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "example": self.example,
+            "bits": self.bits,
+            "use": self.use,
+            "reason": self.reason,
+            "exact": self.exact,
+            **({"commonest": common} if self.smallest is None else numbers),
+            **({} if self.same_as is None else {"same_as": self.same_as}),
+        }
 
 
 @dataclass(frozen=True)
 class DescribeReport:
-    """The columns in file order, the class among them; of_class: None where there is none that can be learnt.
+    """The columns in file order, with the class among them.
 
-    notes: what else is to be known before learning. recommended: a command line, empty where there are no rows.
-    schema_file: None = not asked for.
+    of_class: None if there is no class that can be learnt. notes: what else to know before learning. recommended: a
+    command line, empty for a table without rows. schema_file: the file that was written, if any.
     """
 
     rows: int
@@ -54,6 +152,7 @@ class DescribeReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
         known = self.of_class
         labels = [] if known is None else zip(known.labels, known.rows, strict=True)
         return {
@@ -71,42 +170,61 @@ class DescribeReport:
 
 
 def describe(source: Source, *, schema_out: str | None = None, run: Run = Run()) -> DescribeReport:
-    """Read the table once; writes the schema file where asked."""
+    """Describe a table, which is read once, and write a schema file to `schema_out`."""
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
     summary = summarise_table(source, threads=run.threads, watch=stopwatch)
     stopwatch(Stage("describe"))
-    of_class = _class_counts(summary)
-    # A column that is the same as an earlier one, or as the class, says so.
-    reports = [
-        _describe(name, summary, of_class, source) if name in summary.columns else _nested(name, summary)
-        for name in summary.names
-    ]
+    of_class = _count_classes(summary)
+    columns = []
+    # The first column with each digest; the class comes before all others.
     first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
-    told = []
-    for report in reports:
-        if report.name in summary.nested or not summary.n_rows:
-            told.append(report)
-            continue
-        original = first.setdefault(summary.columns[report.name].digest, report.name)
-        told.append(report if original == report.name else report_duplicate(report, original))
-    columns = told
-    if not summary.n_rows:
-        columns = [replace(report, use=False, reason="there are no rows", advice="") for report in columns]
-        notes, recommended = ["the table has a header and no rows"], ""
+    for name in summary.names:
+        if name not in summary.columns:
+            reason = f"holds {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
+            report = ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, should_ignore=True)
+        else:
+            report = _report_column(name, summary, of_class, source)
+            if summary.n_rows and name not in summary.nested:
+                original = first.setdefault(summary.columns[name].digest, name)
+                if original != name:
+                    should_ignore = report.type not in ("identifier", "constant")
+                    reason = f"the same as '{original}' in every row"
+                    report = replace(report, same_as=original, reason=reason, should_ignore=should_ignore)
+        if not summary.n_rows:
+            report = replace(report, use=False, reason="there are no rows", should_ignore=False)
+        columns.append(report)
+    # If the class cannot be learnt, propose columns with few values, none of them missing, the last one first.
+    class_column = next((column for column in columns if column.name == summary.class_name), None)
+    proposed = []
+    if class_column is not None and not class_column.use:
+        for column in reversed(columns):
+            few = column.type == "categorical" and 2 <= column.distinct <= _MOST_LABELS and not column.missing
+            if few and column.name != summary.roles.weights and column.name not in summary.ignored:
+                proposed.append(column.name)
+    if summary.n_rows:
+        has_class = class_column is not None and class_column.use
+        notes = _notes(source, summary, of_class, proposed, has_class)
+        recommended = _recommended_command(source, summary, of_class, columns, proposed, schema_out)
     else:
-        notes, recommended = recommend(source, summary, of_class, columns, schema_out)
+        notes, recommended = ["the table has a header and no rows"], ""
     if schema_out is not None:
-        write_schema_file(schema_out, schema_of(summary, columns))
-    seconds = stopwatch.seconds()
+        write_schema_file(schema_out, _declared_roles(summary, columns, proposed))
     return DescribeReport(
-        summary.n_rows, summary.class_name, of_class, tuple(columns), tuple(notes), recommended, schema_out, seconds
+        rows=summary.n_rows,
+        class_name=summary.class_name,
+        of_class=of_class,
+        columns=tuple(columns),
+        notes=tuple(notes),
+        recommended=recommended,
+        schema_file=schema_out,
+        seconds=stopwatch.seconds(),
     )
 
 
-def _class_counts(summary: TableSummary) -> ClassCounts | None:
-    """Return None where there is no class, or one of too many labels to be counted."""
+def _count_classes(summary: TableSummary) -> ClassCounts | None:
+    """Return the class with its counts, or None if there is no class, or one with too many labels to be counted."""
     if summary.class_name is None or summary.labels is None:
         return None
     counted = summary.columns[summary.class_name].counted
@@ -114,7 +232,7 @@ def _class_counts(summary: TableSummary) -> ClassCounts | None:
     codes = np.where(weights > 0, summary.labels.codes, -1)
     used = np.unique(codes[codes >= 0])
     codes = np.where(codes >= 0, np.searchsorted(used, codes), -1)
-    # each value of the class lies in one class, its own
+    # Each value of the class column lies in one class, its own.
     code_of_value = codes[counted.by_class.argmax(axis=1)] if len(counted.rows) else codes[:0]
     rows = np.bincount(code_of_value + 1, counted.rows, len(used) + 1).astype(np.int64)
     totals = np.bincount(codes + 1, weights, len(used) + 1)[1:].astype(np.float64)
@@ -122,104 +240,266 @@ def _class_counts(summary: TableSummary) -> ClassCounts | None:
     return ClassCounts(summary.class_name, labels, totals, codes, tuple(rows[1:].tolist()), int(rows[0]))
 
 
-def why_class(source: Source, summary: TableSummary) -> str:
-    """Return why the class is the column that it is."""
-    said = read_schema_file(source)
-    if source.class_name is not None:
-        return "--class"
-    if said.class_name == summary.class_name:
-        return f"as {said.place} says"
-    return "by its name" if summary.class_name == "class" else _LAST
-
-
-def _describe(name: str, summary: TableSummary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
-    roles = summary.roles
-    of_column = None if name in (summary.class_name, roles.weights) else of_class
-    report = describe_column(name, summary.columns[name], summary.n_rows, of_column)
+def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
+    """Return the report on a column, which may be the class or the weights."""
+    column = summary.columns[name]
+    is_attribute = name not in (summary.class_name, summary.roles.weights)
+    report = _report_attribute(name, column, summary.n_rows, of_class if is_attribute else None)
     if name == summary.class_name:
-        # Whether the class is one, and how much there is to know of it.
-        bits, why = None if of_class is None else of_class.bits, why_class(source, summary)
-        report = replace(report, bits=bits, advice="")
+        report = replace(report, bits=None if of_class is None else of_class.bits, should_ignore=False)
         if report.type == "constant":
             return replace(report, use=False, reason=f"the class, but {report.reason}")
         if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
             measured = "; it looks like a number" if look_measured(of_class.labels, summary.n_rows) else ""
-            return replace(report, use=True, reason=f"the class ({why}){measured}")
-        found = summary.columns[report.name]
-        numeric = found.is_plain or isinstance(found.decision.form, NumberForm)
-        what = (
-            "numbers, not classes"
-            if numeric
-            else f"{'' if report.exact else '~'}{report.distinct:,} labels are too many"
-        )
-        kind = "numeric" if numeric else "identifier"
-        return replace(report, type=kind, use=False, reason=f"the class, but {what}")
-    if name == roles.weights:
-        return replace(report, use=True, reason="weighs the rows", advice="")
+            return replace(report, use=True, reason=f"the class ({_why_class(source, summary)}){measured}")
+        if column.is_plain or isinstance(column.decision.form, NumberForm):
+            return replace(report, type="numeric", use=False, reason="the class, but numbers, not classes")
+        count = f"{'' if report.exact else '~'}{report.distinct:,}"
+        return replace(report, type="identifier", use=False, reason=f"the class, but {count} labels are too many")
+    if name == summary.roles.weights:
+        return replace(report, use=True, reason="weighs the rows", should_ignore=False)
     if name in summary.ignored:
-        return replace(report, use=False, reason="left out, as is said", advice="")
+        return replace(report, use=False, reason="left out, as is said", should_ignore=False)
     return report
 
 
-def _nested(name: str, summary: TableSummary) -> ColumnReport:
-    """Return the report of a column that is not read, for its values are structs, lists or maps."""
-    reason = f"holds {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
-    return ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, advice="ignore")
+def _why_class(source: Source, summary: TableSummary) -> str:
+    """Return why this column is the class."""
+    declared = read_schema_file(source)
+    if source.class_name is not None:
+        return "--class"
+    if declared.class_name == summary.class_name:
+        return f"as {declared.place} says"
+    return "by its name" if summary.class_name == "class" else _LAST_COLUMN
 
 
-def recommend(
+def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None) -> ColumnReport:
+    """Return the report on a column that may be an attribute."""
+    rows, distinct = summary.counted.rows, summary.n_distinct
+    smallest: float | str | None = None
+    median: float | str | None = None
+    largest: float | str | None = None
+    commonest: tuple[tuple[str, int], ...] = ()
+    if isinstance(summary.column, NumericColumn):
+        kind = "date" if summary.is_date else "numeric"
+        values = summary.column.values.astype(np.float64)
+        present = ~np.isnan(values)
+        low, high = (None if math.isnan(value) else value for value in (summary.low, summary.high))
+        middle = weighted_median(values[present], (rows * summary.counted.scale)[present])
+        form = summary.decision.form
+        smallest, median, largest = (
+            _date_text(v, form) if isinstance(form, DateForm) and v is not None else v for v in (low, middle, high)
+        )
+    else:
+        assert isinstance(summary.column, CategoricalColumn)
+        kind = "constant" if distinct <= 1 else "categorical"
+        codes, levels = summary.column.codes, summary.column.levels
+        present = codes >= 0
+        by_level = np.bincount(codes[present], rows[present], len(levels))
+        order = np.argsort(-by_level, kind="stable")[:_COMMONEST]
+        commonest = tuple((levels[i], int(by_level[i])) for i in order)
+    learnt = None if of_class is None or len(of_class.labels) < 2 else _learn_attributes(summary, of_class)
+    report = ColumnReport(
+        name=name,
+        type=kind,
+        distinct=distinct,
+        missing=int(rows[~present].sum()),
+        example=summary.example,
+        bits=None if of_class is None else _information(summary, of_class, learnt or []),
+        use=True,
+        reason="",
+        exact=summary.counted.exact,
+        smallest=smallest,
+        median=median,
+        largest=largest,
+        commonest=commonest,
+    )
+    return _with_verdict(report, summary, n_rows, learnt, of_class)
+
+
+def _date_text(seconds: float, form: DateForm) -> str:
+    """Return a date in ISO form, with the time of the day unless it is 0:00; for a time of the day that alone."""
+    text = str(np.datetime64(int(seconds), "s"))
+    return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
+
+
+def weighted_median(values: Array, weights: Array) -> float | None:
+    """Return the median where value i occurs weights[i] times, halfway between the two in the middle if necessary."""
+    if not len(values):
+        return None
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(weights[order])
+    total = ends[-1]
+    low = values[order][np.searchsorted(ends, np.ceil(total / 2) - 1, side="right")]
+    high = values[order][min(np.searchsorted(ends, np.floor(total / 2), side="right"), len(order) - 1)]
+    return float(low / 2 + high / 2) + 0.0
+
+
+def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[tuple[Attribute, float]]:
+    """Return the attributes that learning makes of the column, and the information of each in bits.
+
+    They are learnt from the kept values, as rows with their weights.
+    """
+    table = of_class.table(summary)
+    value, label = np.nonzero(table)
+    if not len(value):
+        return []
+    weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
+    if not summary.counted.exact:  # the sample must be large enough to support what is learnt, not what it stands for
+        weights *= table.sum() / weights.sum()
+    columns = {name: column.take(value) for name, column in summary.decision.attributes.items()}
+    cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
+    data = learn_dataset(cells, group_levels=_default_pooling() if summary.counted.exact else "off")
+    return [
+        (attribute, _bits(codes, label, weights, len(of_class.labels)))
+        for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
+    ]
+
+
+@cache
+def _default_pooling() -> PoolingRule:
+    rule: PoolingRule = Recipe.of().group_levels
+    return rule
+
+
+def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
+    """Return the mutual information, in bits, of values and labels that are both codes."""
+    if not len(values):
+        return 0.0
+    n_values = int(values.max()) + 1
+    cells = values.astype(np.int64) * n_labels + labels
+    table = np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
+    return float(mutual_information(table)) / math.log(2)
+
+
+def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence[tuple[Attribute, float]]) -> float:
+    """Return the information of a column about the class in bits.
+
+    For names and few numbers it is that of the values, otherwise that of the cuts; for a date that of its best part.
+    """
+    is_name = isinstance(summary.column, CategoricalColumn)
+    if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
+        return max((bits for _, bits in learnt), default=0.0)
+    table = of_class.table(summary)
+    value, label = np.nonzero(table)
+    weights = table[value, label]
+    if isinstance(summary.column, NumericColumn):
+        codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
+        return _bits(codes, label, weights, len(of_class.labels))
+    assert isinstance(summary.column, CategoricalColumn)
+    if summary.counted.exact:
+        return _bits(summary.column.codes[value] + 1, label, weights, len(of_class.labels))
+    total = of_class.weights.sum()
+    if not total:
+        return 0.0
+    independent = table.sum(axis=1, keepdims=True) * of_class.weights
+    terms = weights * np.log2(weights * total / independent[value, label])
+    return float(np.clip((terms * summary.counted.scale[value]).sum() / total, 0.0, of_class.bits))
+
+
+def _with_verdict(
+    report: ColumnReport,
+    summary: ColumnSummary,
+    n_rows: int,
+    learnt: Sequence[tuple[Attribute, float]] | None,
+    of_class: ClassCounts | None,
+) -> ColumnReport:
+    """Return the report with what `fit` will do with the column, and why; `learnt` is None without two classes."""
+    if report.type == "constant":
+        use = report.missing > 0 and report.distinct == 1
+        what = "one value only" if report.distinct else "no value at all"
+        return replace(report, use=use, reason=f"{what}{', or missing' if use else ''}")
+    decision = summary.decision
+    reasons = [_without_name(note, report.name) for note in decision.notes if not note.startswith(_NOTES_ABOUT_MARKS)]
+    if decision.without_marks:
+        marks = ", ".join(decision.marks)
+        would_be = f"but for {marks} they would be {decision.without_marks}"
+        reasons.append(would_be if decision.attributes else f"marks: {marks}")
+    if not decision.attributes:
+        kind = "date" if report.type == "date" else "identifier"
+        return replace(report, type=kind, use=False, reason="; ".join(reasons))
+    use = learnt is None or any(attribute.informative for attribute, _ in learnt)
+    if _is_running_number(report, n_rows):
+        reason = "whole numbers, another in every row: an identifier?"
+        return replace(report, use=use, reason=reason, should_ignore=True)
+    if not use:
+        why = "no cut of them tells" if report.type != "categorical" else "they do not tell enough"
+        kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
+        reasons.insert(0, f"{kind}, and {why} of the class")
+    elif not reasons or report.type != "date":
+        reasons.insert(0, _PLURAL[report.type] + _describe_cuts([attribute for attribute, _ in learnt or []]))
+    class_bits = 0.0 if of_class is None else of_class.bits
+    if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
+        reasons.append("it alone tells the class: is it known beforehand?")
+    return replace(report, use=use, reason="; ".join(reasons))
+
+
+def _without_name(note: str, name: str) -> str:
+    """Return a note about a column without the column's name."""
+    for start, instead in ((f"column '{name}': ", ""), (f"date column {name} was ", "dates, ")):
+        if note.startswith(start):
+            return instead + note.removeprefix(start)
+    note = note.removeprefix("left out as ").replace(f" in {name} (", " (")
+    return note.replace(f": {name} (", " (").removesuffix(f": {name}")
+
+
+def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
+    """Return whether nearly every whole number from the smallest to the largest occurs, in one row each."""
+    low, high = report.smallest, report.largest
+    if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:
+        return False
+    # An estimated number of values may be off by a few per cent.
+    each = report.distinct == n_rows if report.exact else abs(report.distinct - n_rows) < 0.05 * n_rows
+    return low.is_integer() and high.is_integer() and each and high - low < 2 * n_rows
+
+
+def _describe_cuts(attributes: Sequence[Attribute]) -> str:
+    """Return the number of intervals or groups that learning makes of a column."""
+    for attribute in attributes:
+        if isinstance(attribute, NumericAttribute) and attribute.cuts:
+            return f", cut at {len(attribute.cuts)} point{'s' if len(attribute.cuts) > 1 else ''}"
+        if isinstance(attribute, CategoricalAttribute) and attribute.groups:
+            n = len(attribute.groups)
+            return f", pooled into {n} group{'s' if n > 1 else ''}"
+    return ""
+
+
+def _notes(
+    source: Source, summary: TableSummary, of_class: ClassCounts | None, proposed: Sequence[str], has_class: bool
+) -> list[str]:
+    """Return what else to know before learning; `proposed` are columns that could be the class instead."""
+    notes: list[str] = []
+    if look_like_data(summary.names):
+        notes.append("the column names are numbers: is the header missing? --names a,b,c gives one")
+    if proposed:
+        notes.append(f"the class may be {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; --class NAME names it")
+    elif not has_class:
+        notes.append("no column looks like a class of a few labels; --class NAME names one")
+    elif _why_class(source, summary) == _LAST_COLUMN:
+        notes.append(f"{summary.class_name!r} is taken for the class because it is last; --class NAME names another")
+    if of_class is not None and of_class.unlabelled and not proposed:
+        rows = "row" if of_class.unlabelled == 1 else "rows"
+        notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
+    if marks := _missing_marks(summary):
+        notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
+    return notes
+
+
+def _missing_marks(summary: TableSummary) -> list[str]:
+    """Return common marks of missing values, without which a column would be read as numbers or dates."""
+    decisions = [column.decision for name, column in summary.columns.items() if name != summary.class_name]
+    return list(dict.fromkeys(mark for decision in decisions if decision.without_marks for mark in decision.marks))
+
+
+def _recommended_command(
     source: Source,
     summary: TableSummary,
     of_class: ClassCounts | None,
     columns: Sequence[ColumnReport],
+    proposed: Sequence[str],
     schema_out: str | None,
-) -> tuple[list[str], str]:
-    """Return notes, and the `fit` line with the typed options and those that this table needs."""
-    notes: list[str] = []
-    if look_like_data(summary.names):
-        notes.append("the column names are numbers: is the header missing? --names a,b,c gives one")
-    candidates = _candidates(summary, columns)
-    proposed = candidates[0] if candidates else None
-    if proposed is not None:
-        notes.append(f"the class may be {' or '.join(map(repr, candidates[:_N_NAMED]))}; --class NAME names it")
-    elif summary.class_name is None or not _class_of(summary, columns).use:
-        notes.append("no column looks like a class of a few labels; --class NAME names one")
-    elif why_class(source, summary) == _LAST:
-        notes.append(f"{summary.class_name!r} is taken for the class because it is last; --class NAME names another")
-    if of_class is not None and of_class.unlabelled and proposed is None:
-        rows = "row" if of_class.unlabelled == 1 else "rows"
-        notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
-    # The usual marks of missing values that keep a column from being numbers or dates.
-    decisions = [column.decision for name, column in summary.columns.items() if name != summary.class_name]
-    marks = list(dict.fromkeys(mark for decision in decisions if decision.without_marks for mark in decision.marks))
-    if marks:
-        notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
-    flags = _reading_flags(source)
-    for mark in marks:
-        flags += ["--missing", f"+{mark}"]
-    if schema_out is not None:
-        flags += ["--schema", schema_out]
-    flags += _column_flags(source, columns, proposed, written=schema_out is not None)
-    if source.drop_unlabelled or (of_class is not None and of_class.unlabelled and proposed is None):
-        flags += ["--drop-unlabelled"]
-    output = ["-o", "model.bnc"] if source.paths == ("-",) or len(source.paths) > 1 else []
-    return notes, shlex.join(["bncli", "fit", *source.paths, *flags, *output])
-
-
-def _candidates(summary: TableSummary, columns: Sequence[ColumnReport]) -> list[str]:
-    """In place of a class that cannot be learnt: columns of a few names, none of them missing, the last one first."""
-    if summary.class_name is None or _class_of(summary, columns).use:
-        return []
-    fit = [c.name for c in columns if c.type == "categorical" and 2 <= c.distinct <= _MOST_LABELS and not c.missing]
-    return [name for name in reversed(fit) if name != summary.roles.weights and name not in summary.ignored]
-
-
-def _class_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> ColumnReport:
-    return next(column for column in columns if column.name == summary.class_name)
-
-
-def _reading_flags(source: Source) -> list[str]:
-    """Return what was typed of the file's form."""
+) -> str:
+    """Return a `fit` command with the options that were typed, and those that this table needs."""
     flags: list[str] = []
     delimiter = "tab" if source.delimiter == "\t" else source.delimiter
     dates = None if source.dates == "auto" else source.dates
@@ -234,32 +514,37 @@ def _reading_flags(source: Source) -> list[str]:
         flags += ["--on-bad-row", source.on_bad_row]
     if source.schema_file is not None:
         flags += ["--schema", source.schema_file]
-    return flags
+    for mark in _missing_marks(summary):
+        flags += ["--missing", f"+{mark}"]
+    class_name = proposed[0] if proposed else source.class_name
+    if schema_out is not None:
+        # The schema file that was written holds all options about columns, except a class that is only proposed.
+        flags += ["--schema", schema_out]
+        flags += ["--class", proposed[0]] if proposed else []
+    else:
+        flags += [] if class_name is None else ["--class", class_name]
+        all_names = [column.name for column in columns]
+        advised = [c.name for c in columns if c.should_ignore and (not source.use or c.name in source.use)]
+        ignored = list(dict.fromkeys([*split_names(source.ignore, all_names), *advised]))
+        lists = [("--ignore", ignored), ("--categorical", source.categorical), ("--numeric", source.numeric)]
+        for flag, names in (*lists, ("--use", source.use)):
+            for name in split_names([*names], all_names):
+                flags += [flag, name]
+        flags += ["--drop-incomplete"] if source.drop_incomplete else []
+        flags += [] if source.weights is None else ["--weights", source.weights]
+    if source.drop_unlabelled or (of_class is not None and of_class.unlabelled and not proposed):
+        flags += ["--drop-unlabelled"]
+    output = ["-o", "model.bnc"] if source.paths == ("-",) or len(source.paths) > 1 else []
+    return shlex.join(["bncli", "fit", *source.paths, *flags, *output])
 
 
-def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str | None, *, written: bool) -> list[str]:
-    """Return what was typed of columns, and what they call for; a schema file that was `written` holds all that."""
-    class_name = source.class_name if proposed is None else proposed
-    flags = [] if class_name is None else ["--class", class_name]
-    if written:
-        return flags if proposed is not None else []
-    all_names = [column.name for column in columns]
-    advised = [name for name in names_of(columns, "ignore") if not source.use or name in source.use]
-    ignored = dict.fromkeys([*split_names(source.ignore, all_names), *advised])
-    lists = [("--ignore", ignored), ("--categorical", source.categorical), ("--numeric", source.numeric)]
-    for flag, typed in (*lists, ("--use", source.use)):
-        for name in split_names([*typed], all_names):
-            flags += [flag, name]
-    flags += ["--drop-incomplete"] if source.drop_incomplete else []
-    return flags + ([] if source.weights is None else ["--weights", source.weights])
+def _declared_roles(summary: TableSummary, columns: Sequence[ColumnReport], proposed: Sequence[str]) -> DeclaredRoles:
+    """Return every column under the role that `fit` would give it, or that is recommended.
 
-
-def schema_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> DeclaredRoles:
-    """Return every column under the role that `fit` would give it, or that is advised.
-
-    What is found by its form (dates, national numbers, numbers but for a mark) is left to be found again.
+    Dates, numbers in national formats, and numbers with marks of missing values have no role: `fit` will find them
+    again.
     """
-    class_name = next(iter(_candidates(summary, columns)), summary.class_name)
+    class_name = proposed[0] if proposed else summary.class_name
     lists: dict[str, list[str]] = {"categorical": [], "numeric": [], "ignore": []}
     for column in columns:
         if column.name in (class_name, summary.roles.weights):
@@ -267,11 +552,11 @@ def schema_of(summary: TableSummary, columns: Sequence[ColumnReport]) -> Declare
         if column.type == "nested":
             lists["ignore"].append(column.name)
             continue
-        left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
-        found = summary.columns[column.name]
-        if column.name in summary.ignored or (left_out and not found.decision.without_marks):
+        is_unused = column.type in ("identifier", "constant") or column.should_ignore
+        decision = summary.columns[column.name].decision
+        if column.name in summary.ignored or (is_unused and not decision.without_marks):
             lists["ignore"].append(column.name)
-        elif not found.decision.without_marks and found.decision.form is None:
+        elif not decision.without_marks and decision.form is None:
             lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
     return DeclaredRoles(None, class_name, summary.roles.weights, **roles)

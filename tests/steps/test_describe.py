@@ -20,8 +20,7 @@ from bncli.cli.main import run
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading import column_summaries as summary
 from bncli.files.reading.source import Source
-from bncli.steps.describe import DescribeReport, describe
-from bncli.steps.described_columns import ColumnReport, weighted_median
+from bncli.steps.describe import ColumnReport, DescribeReport, describe, weighted_median
 from tests.batches import blocks_of
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
