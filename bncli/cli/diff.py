@@ -92,8 +92,8 @@ def lines(report: DiffReport) -> list[str]:
     told = [f"{name if i == 0 else '':<12}{text}" for name, texts in found for i, text in enumerate(texts)]
     if report.same_bytes:
         told = ["the models are the same, byte for byte"]
-    if report.decisions is not None:
-        n, changed, max_dp = report.decisions
+    if report.predictions is not None:
+        n, changed, max_dp = report.predictions
         told.append(f"{'decisions':<12}{changed:.2%} of {n:,} rows change; max |dP| {max_dp:.1e}")
     return told
 

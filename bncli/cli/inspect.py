@@ -149,6 +149,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     from bncli.cli.tables import attribute_table, fact_table
 
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
+    marginalized = "; marginalized" if report.missing_policy == "marginalize" else ""
     # What is said of the model in a line each.
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
@@ -158,7 +159,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "structure": report.structure_learned,
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),
+        "missing values": _tokens(report.missing_tokens) + marginalized,
     }
     if report.towards is not None:
         facts["directions"] = f"of the log-odds of {report.towards}"
@@ -242,7 +243,7 @@ def _all_numbers(report: step.ModelReport) -> list[str | Table]:
     return shown
 
 
-def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | None) -> list[Table]:
+def _number_tables(report: step.ModelReport, of_tables: Sequence[step.NamedTable] | None) -> list[Table]:
     """Return one table of numbers a family, a line per cell."""
     from bncli.cli.tables import number_table
 

@@ -1,18 +1,14 @@
-"""How two models differ: schema, cuts, arcs, tables, options, calibration, rule, and what they say of a table.
+"""Compare two models: schema, cuts, arcs, tables, options, calibration, decision rule, and predictions for a table.
 
-Everything is compared by name: columns, labels, values. Table entries are compared where both models have a table over
-the same attributes with the same values; of an ensemble these are those of its sum, or where there is none (and of an
-average over steps) those of its leading model. Probabilities are compared label by label; a label that one model does
-not know has probability 0 there. Whatever else two models hold of which nothing is said is named by its key in the
-model file.
+Everything is compared by name: columns, labels, values. Tables are compared if both models have one over the same
+attributes with the same values. For an ensemble these are the tables of its sum; for an ensemble without a sum, and for
+an average over steps, those of its leading model. Probabilities are compared label by label, and a label that one model
+does not know has probability 0 there.
 
-Conventions: the rows are read once for each model, each as that model reads them, in step.
-
-Which keys of two model files differ, one by one: so no part of a model can be another in silence.
-
-A key is one of `model.json`; `schema.KEY` and `structure.KEY` are those inside these two, `attributes.KEY` stands for
-all attributes that both models have, `tables` and `self_test` for arrays. The version of the file follows from the rest
-and is left out.
+Any other difference is reported by its key in the model file, so that no part of a model can differ unnoticed. A key is
+one of `model.json`; `schema.KEY` and `structure.KEY` are keys inside these two, `attributes.KEY` stands for all
+attributes that both models have, `tables` and `self_test` for arrays. The version of the file follows from its content
+and is not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
@@ -29,7 +25,7 @@ import numpy as np
 
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.encoding import encode_attributes
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import DecisionRule, Ensemble, Model, Pool, Tables, TrainingLogP
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
@@ -44,7 +40,7 @@ from bncli.watch import Run
 
 _CODES = ("types_changed", "cuts_changed", "levels_changed")
 _GRAPH = ("arcs_added", "arcs_removed", "regions_added", "regions_removed")
-FIELDS: dict[str, tuple[str, ...]] = {
+FIELDS_OF_KEY: dict[str, tuple[str, ...]] = {
     "recipe": ("options_changed",),
     "rows": ("rows_learnt_from",),
     "schema.class": ("class_name",),
@@ -76,15 +72,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "decisions": ("rule",),
     "training_log_p": ("training_log_p",),
 }
-"""The fields of a report that speak of a key, or of what brings it with it."""
+"""The fields of a report that describe a difference in a key of the model file, or that entail it."""
 _DESCRIPTION = "model.json"
-_SPREAD = ("schema", "structure")
 _T = TypeVar("_T")
 _NUMBERS_PER_BLOCK = 1 << 21
 
 
-class Decisions(NamedTuple):
-    """On so many rows: the share whose most probable label is another, and the largest |dP| over all labels."""
+class PredictionChanges(NamedTuple):
+    """Number of rows, share of rows with another most probable label, and the largest |dP| over all labels."""
 
     rows: int
     changed: float
@@ -92,9 +87,10 @@ class Decisions(NamedTuple):
 
 
 class TableChanges(NamedTuple):
-    """Tables by the names of their attributes. `recut` are over attributes whose values differ: not to be compared.
+    """Tables that differ, by the names of their attributes.
 
-    largest: the largest change of an entry, in nats, of the tables that can be compared; None where there are none.
+    recut: tables over attributes whose values differ, which cannot be compared. same: number of equal tables. largest:
+    the largest change of an entry in nats, None if no tables can be compared.
     """
 
     added: tuple[tuple[str, ...], ...]
@@ -111,11 +107,11 @@ class TableChanges(NamedTuple):
 
 @dataclass(frozen=True)
 class DiffReport:
-    """What B has and A lacks is added, what A has and B lacks removed; pairs are (of A, of B).
+    """How model B differs from model A; pairs are (value in A, value in B).
 
-    labels: those of A. class_name, label_order, towards, class_weights (by label), calibration, rule, training_log_p,
-    rows_learnt_from: None where they agree. other_keys: those of the model files that differ, and of which no other
-    field says anything. decisions: None without a table.
+    added, removed: what only B has, and what only A has. labels: those of A. class_name, label_order, towards,
+    class_weights (by label), calibration, rule, training_log_p, rows_learnt_from: None if they are equal. other_keys:
+    keys of the model file that differ, and that no other field describes. predictions: None without a table.
     """
 
     a: str
@@ -143,189 +139,189 @@ class DiffReport:
     rows_learnt_from: tuple[int, int] | None
     tables: TableChanges
     other_keys: tuple[str, ...]
-    decisions: Decisions | None
+    predictions: PredictionChanges | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name; of the decisions `rows`, `changed_decisions` and `max_abs_dp`."""
-        told = {field.name: getattr(self, field.name) for field in fields(self)}
-        found = {"class" if name == "class_name" else name: value for name, value in told.items()}
-        del found["decisions"], found["labels"]
-        rows, changed, max_dp = (None, None, None) if self.decisions is None else self.decisions
-        found["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
-        found["calibration"] = _pair_json(self.calibration, calibration_json)
-        found["rule"] = _pair_json(self.rule, rule_summary_json)
-        found["training_log_p"] = _pair_json(self.training_log_p, training_log_p_json)
-        found["tables"] = self.tables._asdict()
-        return found | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
-
-
-Key = tuple[tuple[str, ...], bool, tuple[Any, ...]]
-"""The attributes of a table by name, whether the first is a child, and how they are regrouped."""
-Scored = tuple[Index, Array]
-"""Of consecutive rows: where the most probable label stands among all labels (rows,), and P(y | x_t) (rows, labels)."""
+        """Return the fields by name; of the predictions `rows`, `changed_decisions` and `max_abs_dp`."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        report = {"class" if name == "class_name" else name: value for name, value in values.items()}
+        del report["predictions"], report["labels"]
+        report["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
+        records: dict[str, tuple[tuple[Any, Any] | None, Callable[[Any], dict[str, Any]]]] = {
+            "calibration": (self.calibration, calibration_json),
+            "rule": (self.rule, rule_summary_json),
+            "training_log_p": (self.training_log_p, training_log_p_json),
+        }
+        for name, (pair, as_json) in records.items():
+            report[name] = None if pair is None else [None if value is None else as_json(value) for value in pair]
+        report["tables"] = self.tables._asdict()
+        rows, changed, max_dp = (None, None, None) if self.predictions is None else self.predictions
+        return report | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
 
 
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
-    """Compare the models in two files, on the rows of `source` too."""
+    """Compare the models in two files, and their predictions for the rows of `source`."""
     if source is not None and "-" in source.paths:
         raise UsageError("the rows are read twice, which the standard input cannot be", hint="name a file with --data")
-    one, other = read_model(a), read_model(b)
-    ours, theirs = one.schema, other.schema
-    names, others = _by_name(ours), _by_name(theirs)
-    changes = {name: _change(names[name], others[name]) for name in names if name in others}
-    content = dump_model(one), dump_model(other)
+    model_a, model_b = read_model(a), read_model(b)
+    schema_a, schema_b = model_a.schema, model_b.schema
+    attributes_a, attributes_b = ({x.name: x for x in schema.attributes} for schema in (schema_a, schema_b))
+    changes = {name: _change(attributes_a[name], attributes_b[name]) for name in attributes_a if name in attributes_b}
+    weights_a, weights_b = (
+        None if model.class_weights is None else dict(zip(model.schema.labels, model.class_weights, strict=True))
+        for model in (model_a, model_b)
+    )
+    structure_a, structure_b = name_structure(model_a.structure, schema_a), name_structure(model_b.structure, schema_b)
+    arcs_a, arcs_b = _arcs(structure_a), _arcs(structure_b)
+    regions_a, regions_b = (
+        () if isinstance(structure, NamedDag) else structure.chosen for structure in (structure_a, structure_b)
+    )
+    content_a, content_b = dump_model(model_a), dump_model(model_b)
     report = DiffReport(
         a=a,
         b=b,
-        labels=ours.labels,
-        same_bytes=content[0] == content[1],
-        class_name=_pair(ours.class_name, theirs.class_name),
-        label_order=_pair(ours.labels, theirs.labels),
-        attributes_added=_more(others, names),
-        attributes_removed=_more(names, others),
+        labels=schema_a.labels,
+        same_bytes=content_a == content_b,
+        class_name=_pair_if_different(schema_a.class_name, schema_b.class_name),
+        label_order=_pair_if_different(schema_a.labels, schema_b.labels),
+        attributes_added=_not_in(attributes_a, attributes_b),
+        attributes_removed=_not_in(attributes_b, attributes_a),
         types_changed=tuple(name for name, change in changes.items() if change == "type"),
         cuts_changed=tuple(name for name, change in changes.items() if change == "cuts"),
         levels_changed=tuple(name for name, change in changes.items() if change == "levels"),
-        directions_changed=tuple(name for name in changes if _direction(names[name]) != _direction(others[name])),
-        towards=_pair(ours.towards, theirs.towards),
-        **_graphs(name_structure(one.structure, ours), name_structure(other.structure, theirs)),
-        options_changed=_options(one, other),
-        class_weights=_pair(_class_weights(one), _class_weights(other)),
-        calibration=_pair(one.calibration, other.calibration),
-        rule=_pair(one.rule, other.rule),
-        training_log_p=_pair(one.log_p, other.log_p),
-        rows_learnt_from=_pair(one.n_rows, other.n_rows),
-        tables=_tables(one, other, {name for name, change in changes.items() if change is not None}),
+        directions_changed=tuple(
+            name for name in changes if _direction(attributes_a[name]) != _direction(attributes_b[name])
+        ),
+        towards=_pair_if_different(schema_a.towards, schema_b.towards),
+        arcs_added=_not_in(arcs_a, arcs_b),
+        arcs_removed=_not_in(arcs_b, arcs_a),
+        regions_added=_not_in(regions_a, regions_b),
+        regions_removed=_not_in(regions_b, regions_a),
+        options_changed=_changed_options(model_a, model_b),
+        class_weights=_pair_if_different(weights_a, weights_b),
+        calibration=_pair_if_different(model_a.calibration, model_b.calibration),
+        rule=_pair_if_different(model_a.rule, model_b.rule),
+        training_log_p=_pair_if_different(model_a.log_p, model_b.log_p),
+        rows_learnt_from=_pair_if_different(model_a.n_rows, model_b.n_rows),
+        tables=_compare_tables(model_a, model_b, {name for name, change in changes.items() if change is not None}),
         other_keys=(),
-        decisions=None if source is None else _decisions(one, other, source, run),
+        predictions=None if source is None else _compare_predictions(model_a, model_b, source, run),
     )
-    return replace(report, other_keys=undescribed_keys(report, differing_keys(*content)))
+    undescribed = tuple(
+        key
+        for key in differing_keys(content_a, content_b)
+        if not any(getattr(report, field) for field in FIELDS_OF_KEY.get(key, ()))
+    )
+    return replace(report, other_keys=undescribed)
 
 
-def _by_name(schema: Schema) -> dict[str, Attribute]:
-    return {attribute.name: attribute for attribute in schema.attributes}
-
-
-def _change(one: Attribute, other: Attribute) -> str | None:
-    """Return what differs between an attribute's values: type (also of a date part), cuts, or levels."""
-    if isinstance(one, NumericAttribute) and isinstance(other, NumericAttribute):
-        if one.form != other.form:
+def _change(a: Attribute, b: Attribute) -> str | None:
+    """Return what differs between the values of an attribute: type (or the part of a date), cuts, or levels."""
+    if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
+        if a.form != b.form:
             return "type"
-        return "cuts" if one.cuts != other.cuts else "levels" if one.missing != other.missing else None
-    if isinstance(one, CategoricalAttribute) and isinstance(other, CategoricalAttribute):
-        values = [(attribute.levels, attribute.groups, attribute.missing) for attribute in (one, other)]
-        return None if values[0] == values[1] else "levels"
+        return "cuts" if a.cuts != b.cuts else "levels" if a.missing != b.missing else None
+    if isinstance(a, CategoricalAttribute) and isinstance(b, CategoricalAttribute):
+        return None if (a.levels, a.groups, a.missing) == (b.levels, b.groups, b.missing) else "levels"
     return "type"
-
-
-def _pair(one: _T, other: _T) -> tuple[_T, _T] | None:
-    return None if one == other else (one, other)
-
-
-def _more(one: Mapping[Any, Any] | Sequence[Any], other: Mapping[Any, Any] | Sequence[Any]) -> tuple[Any, ...]:
-    """Return what the one has and the other lacks, in the order of the one."""
-    known = set(other)
-    return tuple(item for item in one if item not in known)
 
 
 def _direction(attribute: Attribute) -> int:
     return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
 
-def _graphs(one: NamedStructure, other: NamedStructure) -> dict[str, Any]:
-    """Return arcs of networks (parent, child), regions of models of regions; one of each differs in all."""
-    arcs, regions = (_arcs(one), _arcs(other)), (_regions(one), _regions(other))
-    return {
-        "arcs_added": _more(arcs[1], arcs[0]),
-        "arcs_removed": _more(*arcs),
-        "regions_added": _more(regions[1], regions[0]),
-        "regions_removed": _more(*regions),
-    }
-
-
 def _arcs(structure: NamedStructure) -> list[tuple[str, str]]:
+    """Return the arcs (parent, child) of a network; a model of regions has none."""
     if not isinstance(structure, NamedDag):
         return []
     return [(parent, child) for child, parents in structure.parents.items() for parent in parents]
 
 
-def _regions(structure: NamedStructure) -> tuple[tuple[str, ...], ...]:
-    return () if isinstance(structure, NamedDag) else structure.chosen
+def _pair_if_different(a: _T, b: _T) -> tuple[_T, _T] | None:
+    return None if a == b else (a, b)
 
 
-def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
-    """Return options of the recipe, by the words typed, and the policies of the schema."""
-    ours, theirs = (
+def _not_in(a: Mapping[Any, Any] | Sequence[Any], b: Mapping[Any, Any] | Sequence[Any]) -> tuple[Any, ...]:
+    """Return the items of B that are not in A, in the order of B."""
+    known = set(a)
+    return tuple(item for item in b if item not in known)
+
+
+def _changed_options(model_a: Model, model_b: Model) -> dict[str, tuple[Any, Any]]:
+    """Return the options of the recipes, by the words that users type, and the policies of the schemas."""
+    options_a, options_b = (
         model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
-        for model in (one, other)
+        for model in (model_a, model_b)
     )
-    return {
-        name.replace("_", "-"): (_names_text(ours.get(name)), _names_text(theirs.get(name)))
-        for name in dict.fromkeys((*ours, *theirs))
-        if ours.get(name) != theirs.get(name)
-    }
+    changed = {}
+    for name in dict.fromkeys((*options_a, *options_b)):
+        pair = options_a.get(name), options_b.get(name)
+        if pair[0] != pair[1]:
+            a, b = (", ".join(value) if isinstance(value, tuple) else value for value in pair)
+            changed[name.replace("_", "-")] = a, b
+    return changed
 
 
-def _names_text(value: Any) -> Any:
-    """Return names of columns as one text."""
-    return ", ".join(value) if isinstance(value, tuple) else value
+_TableKey = tuple[tuple[str, ...], bool, tuple[Any, ...]]
+"""The names of a table's attributes, whether the first is a child, and how they are regrouped."""
 
 
-def _class_weights(model: Model) -> dict[str, float] | None:
-    weights = model.class_weights
-    return None if weights is None else dict(zip(model.schema.labels, weights, strict=True))
-
-
-def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:
-    ours, theirs = _entries(one), _entries(other)
-    common = [key for key in ours if key in theirs]
-    barred = [key for key in common if recut & set(key[0]) or one.schema.labels != other.schema.labels]
-    compared = [key for key in common if key not in set(barred)]
-    largest = {key: float(np.abs(ours[key] - theirs[key]).max(initial=0.0)) for key in compared}
-    changed = [key for key in compared if largest[key] > 0]
+def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableChanges:
+    """Compare the tables of two models; `recut` are attributes whose values differ."""
+    tables_a, tables_b = _tables(model_a), _tables(model_b)
+    added, removed = _not_in(tables_a, tables_b), _not_in(tables_b, tables_a)
+    incomparable, changed, largest = [], [], []
+    for key in tables_a:
+        if key in tables_b:
+            if recut & set(key[0]) or model_a.schema.labels != model_b.schema.labels:
+                incomparable.append(key)
+            else:
+                largest.append(float(np.abs(tables_a[key] - tables_b[key]).max(initial=0.0)))
+                if largest[-1] > 0:
+                    changed.append(key)
     return TableChanges(
-        added=_over(_more(theirs, ours)),
-        removed=_over(_more(ours, theirs)),
-        changed=_over(changed),
-        recut=_over(barred),
-        same=len(compared) - len(changed),
-        largest=max(largest.values(), default=None),
+        added=tuple(names for names, *_ in added),
+        removed=tuple(names for names, *_ in removed),
+        changed=tuple(names for names, *_ in changed),
+        recut=tuple(names for names, *_ in incomparable),
+        same=len(largest) - len(changed),
+        largest=max(largest, default=None),
     )
 
 
-def _entries(model: Model) -> dict[Key, Array]:
-    """Return every table by what it is over, and the bias, which is over no attribute."""
+def _tables(model: Model) -> dict[_TableKey, Array]:
+    """Return the model's tables, with the bias, which is over no attribute."""
     predictor = model.predictor
     combined = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
     tables: Tables = predictor.combined if isinstance(predictor, Ensemble) and combined else predictor.leading
-    found: dict[Key, Array] = {((), False, ()): tables.bias[None, :]}
+    by_key: dict[_TableKey, Array] = {((), False, ()): tables.bias[None, :]}
     for family, entries in zip(tables.families, tables.weights, strict=True):
         names = tuple(model.schema.attributes[i].name for i in family.attributes)
-        found[names, family.child is not None, family.groupings] = entries
-    return found
+        by_key[names, family.child is not None, family.groupings] = entries
+    return by_key
 
 
-def _over(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
-    return tuple(names for names, *_ in keys)
+_Scored = tuple[Index, Array]
+"""Consecutive rows: the position of the most probable label among all labels (rows,), and P(y | x_t) (rows, labels)."""
 
 
-def _decisions(one: Model, other: Model, source: Source, run: Run) -> Decisions:
-    """In one pass over the rows for each model, in step."""
-    labels = tuple(dict.fromkeys((*one.schema.labels, *other.schema.labels)))
+def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Run) -> PredictionChanges:
+    """Compare predictions; the rows are read once for each model, as that model reads them, in step."""
+    labels = tuple(dict.fromkeys((*model_a.schema.labels, *model_b.schema.labels)))
     rows, changed, max_dp = 0, 0, 0.0
     with (
-        closing(_scored(one, labels, source, run)) as ours,
-        closing(_scored(other, labels, source, run)) as theirs,
+        closing(_score_rows(model_a, labels, source, run)) as blocks_a,
+        closing(_score_rows(model_b, labels, source, run)) as blocks_b,
     ):
-        for (chosen, p), (chosen_by_other, q) in _in_step(ours, theirs):
-            rows += len(p)
-            changed += int((chosen != chosen_by_other).sum())
-            max_dp = max(max_dp, float(np.abs(p - q).max(initial=0.0)))
-    return Decisions(rows, changed / rows if rows else 0.0, max_dp)
+        for (chosen_a, p_a), (chosen_b, p_b) in _in_step(blocks_a, blocks_b):
+            rows += len(p_a)
+            changed += int((chosen_a != chosen_b).sum())
+            max_dp = max(max_dp, float(np.abs(p_a - p_b).max(initial=0.0)))
+    return PredictionChanges(rows, changed / rows if rows else 0.0, max_dp)
 
 
-def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Generator[Scored, None, None]:
-    """Yield all rows of the table, block by block."""
+def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -> Generator[_Scored, None, None]:
+    """Yield the predictions for all rows of the table, block by block."""
     scorer, schema = compile_scorer(model), model.schema
     needed = [schema.attributes[i].name for i in scorer.used]
     columns = np.array([labels.index(label) for label in schema.labels])
@@ -342,57 +338,37 @@ def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Ge
                 yield columns[most_probable(log_p)], probabilities
 
 
-def _in_step(ours: Iterator[Scored], theirs: Iterator[Scored]) -> Iterator[tuple[Scored, Scored]]:
-    """Yield both in blocks of the same rows."""
-    one, other = next(ours, None), next(theirs, None)
-    while one is not None and other is not None:
-        n = min(len(one[0]), len(other[0]))
-        yield (one[0][:n], one[1][:n]), (other[0][:n], other[1][:n])
-        one = (one[0][n:], one[1][n:]) if n < len(one[0]) else next(ours, None)
-        other = (other[0][n:], other[1][n:]) if n < len(other[0]) else next(theirs, None)
+def _in_step(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
+    """Cut two series of blocks so that corresponding blocks have the same rows."""
+    a, b = next(blocks_a, None), next(blocks_b, None)
+    while a is not None and b is not None:
+        n = min(len(a[0]), len(b[0]))
+        yield (a[0][:n], a[1][:n]), (b[0][:n], b[1][:n])
+        a = (a[0][n:], a[1][n:]) if n < len(a[0]) else next(blocks_a, None)
+        b = (b[0][n:], b[1][n:]) if n < len(b[0]) else next(blocks_b, None)
 
 
-def differing_keys(one: bytes, other: bytes) -> tuple[str, ...]:
-    """Return the keys of which two model files hold other values, in the order of the alphabet.
-
-    Bytes of `dump_model`.
-    """
-    (ours, our_attributes), (theirs, their_attributes) = _parts(one), _parts(other)
-    pairs = [(ours, theirs, "")]
-    pairs += [
-        (our_attributes[name], their_attributes[name], "attributes.")
-        for name in our_attributes.keys() & their_attributes
-    ]
-    return tuple(
-        sorted(
-            {
-                f"{prefix}{key}"
-                for a, b, prefix in pairs
-                for key in (key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-            }
-        )
-    )
+def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
+    """Return the keys whose values differ between two models, as `dump_model` writes them, in alphabetical order."""
+    (keys_a, attributes_a), (keys_b, attributes_b) = _keys(content_a), _keys(content_b)
+    pairs = [(keys_a, keys_b, "")]
+    pairs += [(attributes_a[name], attributes_b[name], "attributes.") for name in attributes_a.keys() & attributes_b]
+    differing = set()
+    for a, b, prefix in pairs:
+        differing |= {f"{prefix}{key}" for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
+    return tuple(sorted(differing))
 
 
-def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys but those of attributes, and these by the attribute's name."""
+def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the values of all keys except those of attributes, and the keys of each attribute by its name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
-        found = json.loads(archive.read(_DESCRIPTION))
-    del found["version"]
-    attributes = {attribute["name"]: attribute for attribute in found["schema"].pop("attributes")}
-    for whole in _SPREAD:
-        found |= {f"{whole}.{key}": value for key, value in found.pop(whole).items()}
+        values = json.loads(archive.read(_DESCRIPTION))
+    del values["version"]
+    attributes = {attribute["name"]: attribute for attribute in values["schema"].pop("attributes")}
+    for whole in ("schema", "structure"):
+        values |= {f"{whole}.{key}": value for key, value in values.pop(whole).items()}
     tested = {name for name in arrays if name.startswith("self_test/")}
-    found["tables"] = {name: array for name, array in arrays.items() if name not in tested}
-    found["self_test"] = {name: arrays[name] for name in tested}
-    return found, attributes
-
-
-def undescribed_keys(report: object, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that no field of a report speaks of; those that say nothing are false."""
-    return tuple(key for key in keys if not any(getattr(report, field) for field in FIELDS.get(key, ())))
-
-
-def _pair_json(pair: tuple[Any, Any] | None, as_json: Callable[[Any], dict[str, Any]]) -> list[Any] | None:
-    return None if pair is None else [None if one is None else as_json(one) for one in pair]
+    values["tables"] = {name: array for name, array in arrays.items() if name not in tested}
+    values["self_test"] = {name: arrays[name] for name in tested}
+    return values, attributes

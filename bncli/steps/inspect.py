@@ -1,14 +1,15 @@
-"""Describes a model, a cuts, structure or counts file or a network of another program; the content tells which it is.
+"""Describe a file: a model, cuts, a structure, counts, or a network of another program.
 
-A report holds the engine's own records, which a command shows as tables; `as_json()` is the same as JSON: for
-a cuts or structure file its content, for a model how it reads a row, what it looks up and how it was made.
+The content of the file tells which it is. A report holds the engine's own records, which the command shows as tables.
+`as_json()` gives the content of a cuts or structure file, and for a model how it reads a row, what it contains, and how
+it was made.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from bncli.engine.calibration import Calibration
@@ -20,7 +21,6 @@ from bncli.engine.model import (
     DecisionRule,
     Ensemble,
     Path,
-    Predictor,
     Restarts,
     Tables,
     TrainingLogP,
@@ -28,7 +28,6 @@ from bncli.engine.model import (
 )
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.regrouping import regroup_attribute
-from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 from bncli.files.artifacts.counts import counts_json, read_counts
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, cuts_json, direction_json, read_cuts
@@ -59,10 +58,10 @@ from bncli.steps.effects_and_regions import (
 )
 
 
-class Table(NamedTuple):
-    """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone.
+class NamedTable(NamedTuple):
+    """A table of the scorer: values[x_1, x_2, ..., y], natural logarithms; without attributes the bias of the classes.
 
-    Where the table has attributes in coarser binnings than they were cut, `merged` has these, or None, for each.
+    merged: if the table regroups attributes to coarser binnings, those of each attribute (None: as it was cut).
     """
 
     attributes: tuple[str, ...]
@@ -70,44 +69,43 @@ class Table(NamedTuple):
     merged: tuple[Attribute | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the key `merges` is there only where an attribute is regrouped."""
-        merges = (
-            {"merges": [None if a is None else attribute_with_missing(a) for a in self.merged]} if self.merged else {}
-        )
+        """Return the table as JSON, with `merges` only if an attribute is regrouped."""
+        merges = [None if attribute is None else attribute_with_missing(attribute) for attribute in self.merged]
         return {
             "attributes": list(self.attributes),
             "shape": list(self.values.shape),
-            **merges,
+            **({"merges": merges} if merges else {}),
             "values": self.values.tolist(),
         }
 
 
 class NamedComponent(NamedTuple):
-    """One of the models of an ensemble; its tables only where they were asked for.
+    """A model in an ensemble; its tables are None unless requested.
 
-    sizes: how many tables it has over one attribute, two, and so on, by that number.
+    sizes: number of its tables over one attribute, over two, and so on, by that number of attributes.
     """
 
     name: str
     weight: float
-    tables: tuple[Table, ...] | None
+    tables: tuple[NamedTable, ...] | None
     sizes: dict[int, int]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the key `tables` is there only where there are any."""
+        """Return the component as JSON, with `tables` only if they were requested."""
         tables = {} if self.tables is None else {"tables": [table.as_json() for table in self.tables]}
         return {"name": self.name, "weight": self.weight} | tables
 
 
 @dataclass(frozen=True)
 class ModelReport:
-    """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
+    """A model.
 
-    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in
-    an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
-    missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
-    penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended. label_frequencies,
-    class_weights, rule and log_p as the model has them, towards as its schema.
+    rows: number of training rows. parameters: number of entries of all tables. missing_tokens: texts that mean a
+    missing value, None for the default ones. penalty: None for parameters in closed form; penalty_cv: how it was
+    chosen, if by cross-validation. restarts: where random starts ended.
+    tables: None unless requested. For a model that averages over the `steps` of a path they are those of `best_step`;
+    for an ensemble, tables and structure are those of the heaviest of its `components`, and `trials` the candidates.
+    effects: None unless requested. sampled_rows: number of rows that the cuts were learnt from, None for all.
     """
 
     format: str
@@ -126,7 +124,7 @@ class ModelReport:
     penalty_cv: ChosenPenalty | None
     rows: int
     parameters: int
-    tables: tuple[Table, ...] | None
+    tables: tuple[NamedTable, ...] | None
     restarts: Restarts | None = None
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
@@ -142,17 +140,9 @@ class ModelReport:
     structure_learned: str = ""
     towards: str | None = None
 
-    @property
-    def marginalizes(self) -> bool:
-        """Whether missing values are marginalized."""
-        return self.missing_policy == "marginalize"
-
     def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON values.
-
-        `tables` only where they were asked for, `steps` only where there is a path.
-        """
-        report: dict[str, Any] = {
+        """Return the report as JSON values, without keys that do not apply to the model or were not requested."""
+        report = {
             "format": self.format,
             "version": self.version,
             "bncli_version": self.bncli_version,
@@ -173,42 +163,24 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
-        return report | self._where_used()
-
-    def _where_used(self) -> dict[str, Any]:
-        """Return the keys that only some models have, or that were asked for."""
-        report: dict[str, Any] = {}
-        if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
-            report["shrunk"] = shrunk
-        if self.towards is not None:
-            report["towards"] = self.towards
-        if self.restarts is not None:
-            report["restarts"] = restarts_json(self.restarts)
-        if self.sampled_rows is not None:
-            report[SAMPLED_ROWS] = self.sampled_rows
-        report |= self._decisions()
-        if self.steps is not None:
-            report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
-        if self.trials is not None:
-            report["trials"] = trials_json(self.trials)
-        if self.components is not None:
-            report["members"] = [component.as_json() for component in self.components]
-        if self.tables is not None:
-            report["tables"] = [table.as_json() for table in self.tables]
-        if self.effects is not None:
-            report |= self.effects.as_json()
-        return report
-
-    def _decisions(self) -> dict[str, Any]:
-        """Frequencies and weights of the labels, calibration, and how to decide, as far as the model has them."""
-        found: dict[str, Any] = {"label_frequencies": list(self.label_frequencies)} if self.label_frequencies else {}
-        if self.class_weights is not None:
-            found["class_weights"] = list(self.class_weights)
-        if self.calibration is not None:
-            found[CALIBRATION] = calibration_json(self.calibration)
-        if self.log_p is not None:
-            found[TRAINING_LOG_P] = training_log_p_json(self.log_p)
-        return found if self.rule is None else found | {"decisions": rule_summary_json(self.rule)}
+        optional = {
+            "shrunk": shrinkage_json(self.penalty_cv),
+            "towards": self.towards,
+            "restarts": None if self.restarts is None else restarts_json(self.restarts),
+            SAMPLED_ROWS: self.sampled_rows,
+            "label_frequencies": list(self.label_frequencies) or None,
+            "class_weights": None if self.class_weights is None else list(self.class_weights),
+            CALIBRATION: None if self.calibration is None else calibration_json(self.calibration),
+            TRAINING_LOG_P: None if self.log_p is None else training_log_p_json(self.log_p),
+            "decisions": None if self.rule is None else rule_summary_json(self.rule),
+            "steps": None if self.steps is None else [step.as_json() for step in self.steps],
+            "best_step": self.best_step,
+            "trials": None if self.trials is None else trials_json(self.trials),
+            "members": None if self.components is None else [component.as_json() for component in self.components],
+            "tables": None if self.tables is None else [table.as_json() for table in self.tables],
+        }
+        effects = {} if self.effects is None else self.effects.as_json()
+        return report | {key: value for key, value in optional.items() if value is not None} | effects
 
 
 @dataclass(frozen=True)
@@ -229,50 +201,47 @@ class CountsReport:
     counted: CountedRows
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the file says of its rows, without the numbers.
-
-        `counted` are the tables beside those of attributes.
-        """
-        counted, content = self.counted, counts_json(self.counted)
-        kept = {
-            key: content[key] for key in ("format", "version", "labels", "rows", "missing_tokens", "decayed", "parts")
+        """Return the content of the file without the numbers; `counted` lists the tables of several attributes."""
+        content = counts_json(self.counted)
+        keys = ("format", "version", "labels", "rows", "missing_tokens", "decayed", "parts")
+        return {
+            **{key: content[key] for key in keys},
+            "class": self.counted.cuts.class_name,
+            "attributes": content["cuts"]["attributes"],
+            "weight": float(self.counted.class_counts.sum()),
+            "counted": content["tables"],
         }
-        weight = float(counted.class_counts.sum())
-        cuts = {"class": counted.cuts.class_name, "attributes": content["cuts"]["attributes"]}
-        return kept | cuts | {"weight": weight, "counted": content["tables"]}
 
 
 @dataclass(frozen=True)
 class StructureReport:
-    """A structure file, or the structure in a file of another program: `format` is its kind (bif, xmlbif, dot)."""
+    """A structure file, or the structure in a file of another program, of the given format (bif, xmlbif, dot)."""
 
     structure: NamedStructure
     format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content of the file, and whether the graph is perfect.
-
-        None where there is no graph, or no class.
-        """
-        content = structure_json(self.structure)
-        if self.format != "structure":
+        """Return the content of the file, and whether the graph is perfect (None for regions, or without a class)."""
+        if self.format == "structure":
+            content = structure_json(self.structure)
+        else:
             content = {"format": self.format, **graph_json(self.structure)}
         return {**content, "perfect": _is_perfect(self.structure)}
 
     @property
     def best_step(self) -> int | None:
-        """The one of highest posterior, where there are steps."""
+        """The step of highest posterior, None without steps."""
         trace = self.structure.trace if isinstance(self.structure, NamedRegions) else None
         return None if trace is None else trace.map_step
 
     @cached_property
     def steps(self) -> tuple[NamedStep, ...] | None:
-        """Those of the search for regions; None for a graph, and where the file does not say anything of them."""
+        """The steps of a search for regions; None for a graph, or if the file does not contain them."""
         return search_steps(self.structure) if isinstance(self.structure, NamedRegions) else None
 
 
 def _is_perfect(structure: NamedStructure) -> bool | None:
-    """Return None where the question has no meaning."""
+    """Return whether a graph is perfect, None for regions and for a graph without a class."""
     if not isinstance(structure, NamedDag) or structure.class_name is None:
         return None
     return structure.unmarried is None
@@ -282,33 +251,47 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 
 
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
-    """Return what is in the file at `path`.
-
-    With `tables` all numbers of a model as well, with `effects` what they mean.
-    """
-    found = recognise(_head(path))
-    if found.kind == "cuts":
+    """Return what is in the file at `path`, with the tables and the effects of a model on request."""
+    try:
+        with open(path, "rb") as file:
+            if not file.seekable():
+                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise cannot_read(path, error, ModelError) from error
+    content = recognise(head)
+    if content.kind == "cuts":
         return CutsReport(read_cuts(path))
-    if found.kind == "counts":
+    if content.kind == "counts":
         return CountsReport(read_counts(path))
-    if found.kind == "structure" or found.kind in EXPORTS:
-        return StructureReport(read_structure(path), found.kind)
-    if found.kind != "model":
-        what = f"this is {found.description}, not a model, or a cuts, structure or counts file"
+    if content.kind == "structure" or content.kind in EXPORTS:
+        return StructureReport(read_structure(path), content.kind)
+    if content.kind != "model":
+        what = f"this is {content.description}, not a model, or a cuts, structure or counts file"
         raise ModelError(what, where=path)
     model = read_model(path)
-    version = format_version(path)
+    schema, predictor = model.schema, model.predictor
+    of_kind: dict[str, Any] = {}  # fields that only some kinds of predictors have
+    if isinstance(predictor, Path):
+        of_kind = {"steps": path_steps(predictor, schema), "best_step": predictor.best}
+    elif isinstance(predictor, Ensemble):
+        components = []
+        for component in predictor.components:
+            sizes = Counter(len(family.attributes) for family in component.tables.families)
+            its_tables = _named_tables(component.tables, schema) if tables else None
+            components.append(NamedComponent(component.name, component.weight, its_tables, dict(sorted(sizes.items()))))
+        of_kind = {"trials": predictor.trials, "components": tuple(components)}
     return ModelReport(
         format="bncli-model",
-        version=version,
+        version=format_version(path),
         bncli_version=model.version,
-        class_name=model.schema.class_name,
-        labels=model.schema.labels,
-        attributes=model.schema.attributes,
-        unseen=model.schema.unseen,
-        missing_policy=model.schema.missing_policy,
-        missing_tokens=model.schema.missing_tokens,
-        structure=name_structure(model.structure, model.schema),
+        class_name=schema.class_name,
+        labels=schema.labels,
+        attributes=schema.attributes,
+        unseen=schema.unseen,
+        missing_policy=schema.missing_policy,
+        missing_tokens=schema.missing_tokens,
+        structure=name_structure(model.structure, schema),
         structure_learned=model.structure_learned,
         param=model.recipe.param,
         recipe=model.recipe,
@@ -317,62 +300,29 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
         restarts=model.restarts,
         rows=model.n_rows,
         sampled_rows=model.sampled_rows,
-        label_frequencies=model.schema.label_frequencies,
+        label_frequencies=schema.label_frequencies,
         class_weights=model.class_weights,
         rule=model.rule,
         calibration=model.calibration,
         log_p=model.log_p,
-        towards=model.schema.towards,
-        parameters=model.predictor.n_parameters,
-        tables=_tables(model.tables, model.schema) if tables else None,
+        towards=schema.towards,
+        parameters=predictor.n_parameters,
+        tables=_named_tables(model.tables, schema) if tables else None,
         effects=effects_report(model) if effects else None,
-        **_of_kind(model.predictor, model.schema, tables),
+        **of_kind,
     )
 
 
-def _head(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            if not file.seekable():
-                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
-            return file.read(HEAD_BYTES)
-    except OSError as error:
-        raise cannot_read(path, error, ModelError) from error
-
-
-@singledispatch
-def _of_kind(_: Predictor, schema: Schema, tables: bool) -> dict[str, Any]:
-    """Return the fields of the report that only some kinds of predictors have: none."""
-    return {}
-
-
-@_of_kind.register
-def _(path: Path, schema: Schema, tables: bool) -> dict[str, Any]:
-    return {"steps": path_steps(path, schema), "best_step": path.best}
-
-
-@_of_kind.register
-def _(ensemble: Ensemble, schema: Schema, tables: bool) -> dict[str, Any]:
-    named = (
-        NamedComponent(
-            c.name,
-            c.weight,
-            _tables(c.tables, schema) if tables else None,
-            dict(sorted(Counter(len(family.attributes) for family in c.tables.families).items())),
-        )
-        for c in ensemble.components
-    )
-    return {"trials": ensemble.trials, "components": tuple(named)}
-
-
-def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
-    families = zip(tables.families, tables.weights, strict=True)
-    return (Table((), tables.bias), *(_table(f, w, schema.attributes) for f, w in families))
-
-
-def _table(family: Family, weights: Array, attributes: tuple[Attribute, ...]) -> Table:
-    merged = tuple(
-        None if merge is None else regroup_attribute(attributes[i], merge) for i, merge in family.binned_attributes
-    )
-    names = tuple(attributes[i].name for i in family.attributes)
-    return Table(names, weights.reshape(*family.shape, -1), merged if family.groupings else ())
+def _named_tables(tables: Tables, schema: Schema) -> tuple[NamedTable, ...]:
+    attributes = schema.attributes
+    named = [NamedTable((), tables.bias)]
+    for family, weights in zip(tables.families, tables.weights, strict=True):
+        names = tuple(attributes[i].name for i in family.attributes)
+        merged: tuple[Attribute | None, ...] = ()
+        if family.groupings:
+            merged = tuple(
+                None if grouping is None else regroup_attribute(attributes[i], grouping)
+                for i, grouping in family.binned_attributes
+            )
+        named.append(NamedTable(names, weights.reshape(*family.shape, -1), merged))
+    return tuple(named)

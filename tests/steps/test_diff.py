@@ -67,7 +67,7 @@ def test_a_model_and_itself(models: dict[str, str]) -> None:
         assert report.same_bytes
         assert (report.arcs_added, report.cuts_changed, report.options_changed) == ((), (), {})
         assert (report.tables.changed, report.tables.largest) == ((), 0.0)
-        assert report.decisions == (178, 0.0, 0.0)
+        assert report.predictions == (178, 0.0, 0.0)
 
 
 def test_arcs_and_tables_of_two_structures(models: dict[str, str]) -> None:
@@ -80,7 +80,7 @@ def test_arcs_and_tables_of_two_structures(models: dict[str, str]) -> None:
     assert there.options_changed["structure"] == ("nb", "tan")
     assert there.tables.added == back.tables.removed
     assert len(there.tables.added) == len(arcs)
-    assert there.decisions is None
+    assert there.predictions is None
     assert there.as_json()["changed_decisions"] is None
 
 
@@ -111,7 +111,7 @@ def test_decisions_are_those_of_score(
     models: dict[str, str], tmp_path: Path, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step, "_NUMBERS_PER_BLOCK", 3 * 7)
-    found = diff(models[pair[0]], models[pair[1]], WINE).decisions
+    found = diff(models[pair[0]], models[pair[1]], WINE).predictions
     rows = [scored(models[name], tmp_path / name) for name in pair]
     changed = [p["prediction"] != q["prediction"] for p, q in zip(*rows, strict=True)]
     keys = [key for key in rows[0][0] if key != "prediction"]
@@ -142,11 +142,11 @@ def test_other_labels_are_compared_by_name(tmp_path: Path) -> None:
     other = relabelled(tmp_path, {"setosa": "wild"})
     report = diff(one, other, source)
     assert report.label_order == (("setosa", "versicolor", "virginica"), read_model(other).schema.labels)
-    assert report.decisions is not None
-    assert report.decisions.changed == pytest.approx(50 / 150, abs=0.02)
-    assert report.decisions.max_dp > 0.99
+    assert report.predictions is not None
+    assert report.predictions.changed == pytest.approx(50 / 150, abs=0.02)
+    assert report.predictions.max_dp > 0.99
     swapped = relabelled(tmp_path, {"setosa": "versicolor", "versicolor": "setosa"})
-    assert diff(one, swapped, source).decisions.changed == pytest.approx(100 / 150, abs=0.05)  # type: ignore[union-attr]
+    assert diff(one, swapped, source).predictions.changed == pytest.approx(100 / 150, abs=0.05)  # type: ignore[union-attr]
 
 
 def test_other_columns_are_told(models: dict[str, str], tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_blocks_of_other_sizes_go_in_step(sizes: list[int], data: st.DataObject)
 def test_every_field_is_in_the_json(models: dict[str, str]) -> None:
     report = diff(models["tan"], models["nb"], WINE)
     names = {"class" if name == "class_name" else name for name in DiffReport.__dataclass_fields__} - {
-        "decisions",
+        "predictions",
         "labels",
     }
     assert set(report.as_json()) == names | {"rows", "changed_decisions", "max_abs_dp"}
