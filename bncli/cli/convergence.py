@@ -87,11 +87,11 @@ def command(**typed: Any) -> None:
     """Read, draws, and shows the tables."""
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="say --lag NAME")
-    from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, convergence
+    from bncli.steps.convergence import ConvergenceSettings, convergence
 
-    question = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
-    outputs = ConvergencePlots(options.named(typed["svg"]), options.named(typed["histogram"]))
-    report = convergence([_path(text) for text in typed["traces"]], question, outputs)
+    settings = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
+    svg, histogram = options.named(typed["svg"]), options.named(typed["histogram"])
+    report = convergence([_path(text) for text in typed["traces"]], settings, svg=svg, histogram=histogram)
     console = Console(as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
@@ -101,7 +101,7 @@ def command(**typed: Any) -> None:
 
         several = len({trace.table for trace in report.traces}) > 1
         likelihood = report.traces[0].likelihood.upper()
-        arrived = f"{report.question.by} to {100 * report.question.within:g}%"
+        arrived = f"{report.settings.by} to {100 * report.settings.within:g}%"
         headings = ["trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived]
         first = 2 if several else 1
         table = plain_table("", *(["folder"] if several else []), *headings, numbers=range(first, first + 5))
@@ -133,7 +133,7 @@ def _lag_table(report: ConvergenceReport) -> Table:
     from bncli.cli.tables import add_row, plain_table
 
     headings = ("trace", "folders", "mean", "median", "behind", "equal", "ahead", "not reached")
-    table = plain_table(report.question.heading_of_lags, *headings, numbers=range(1, len(headings)))
+    table = plain_table(report.settings.heading_of_lags, *headings, numbers=range(1, len(headings)))
     for each in report.lags:
         told = each.as_json()
         counts = [f"{told[key]:,}" for key in ("behind", "equal", "ahead")]

@@ -1,13 +1,13 @@
-"""Traces of several fits side by side: how fast each converges, and by how many iterations one lags behind another.
+"""Compare the traces of several fits: how fast each converges, and by how many iterations one lags behind another.
 
-A trace belongs to a table, its folder, and has a name, that of its file, unless one was typed: traces of the same name
-in several folders are of the same way of learning. What is looked at is what was minimised: the negative conditional
-log-likelihood (NLL) plus the penalty, or the NLL alone.
+A trace belongs to a table, which is its folder, and has a name: that of its file, or one that was typed. Traces of the
+same name in several folders come from the same learner. What is compared is the objective that was minimised, the
+negative log-likelihood (NLL) plus the penalty, or the NLL alone.
 
-    lag = iterations after the n-th that a trace needs to be where the baseline was after n; negative where the
-          baseline needs them to be where the trace was (Zaidi et al. 2017, with n = 5)
+    lag = iterations after iteration n that a trace needs to reach the value of the baseline after n iterations;
+          negative where the baseline needs them to reach the value of the trace (Zaidi et al. 2017, with n = 5)
 
-Where even the end of a trace does not come so far, its remaining iterations are counted: it lags by more than that.
+If even the end of a trace does not reach the value, its remaining iterations are counted, and the lag is larger.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.errors import UsageError
-from bncli.files.artifacts.traces import Trace, TracePoint, read_trace
+from bncli.files.artifacts.traces import Trace, read_trace
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.pictures.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
@@ -32,26 +32,29 @@ OBJECTIVES = ("objective", "nll")
 
 
 class TracePath(NamedTuple):
-    """A file, and the name that was typed for it, if any."""
+    """A trace file, and the name that was typed for it, if any."""
 
     path: str
     typed_name: str | None = None
 
     @property
     def name(self) -> str:
+        """The typed name, else that of the file without its ending."""
         return self.typed_name or os.path.splitext(os.path.basename(self.path))[0]
 
     @property
     def folder(self) -> str:
-        """The whole path of its folder."""
+        """The absolute path of the folder."""
         return os.path.dirname(os.path.abspath(self.path))
 
 
 @dataclass(frozen=True)
 class ConvergenceSettings:
-    """What is asked: the unit of effort, what is looked at, the share of the lowest that counts as having arrived.
+    """How traces are compared.
 
-    `lag` names the baseline that the others are compared with, after `at` iterations; None: they are not.
+    by: the unit of effort, one of UNITS. of: what is compared, one of OBJECTIVES.
+    within: a trace has arrived when it is within this share of the lowest value of its table.
+    lag: the baseline that the others are compared with after `at` iterations, None for no comparison.
     """
 
     by: str = "iterations"
@@ -62,25 +65,18 @@ class ConvergenceSettings:
 
     @property
     def heading_of_lags(self) -> str:
-        """Lags count iterations, whatever the unit of effort."""
+        """The heading of lags, which count iterations whatever the unit of effort."""
         unit = "Iterations" if self.by == "iterations" else f"Iterations, not {self.by},"
         return f"{unit} behind {self.lag} after {self.at}"
 
 
 @dataclass(frozen=True)
-class ConvergencePlots:
-    """Drawings to write; None: not this one."""
-
-    svg: str | None = None
-    histogram: str | None = None
-
-
-@dataclass(frozen=True)
 class TraceReport:
-    """A trace: what it spent (None: not told), the log-likelihood at its ends, and when it had `arrived`.
+    """A trace.
 
-    `likelihood` is the one that was maximised, `cll` or `ll`; start and end are in nats, without the penalty. `arrived`
-    counts in the unit of the report; None: it never came that near to the lowest of its table.
+    likelihood: what was maximised, `cll` or `ll`. start, end: the log-likelihood in nats, without the penalty.
+    iterations, passes, flops: totals, None if the trace does not have them. arrived: when it had arrived, in the unit
+    of effort; None if it never did.
     """
 
     table: str
@@ -97,7 +93,7 @@ class TraceReport:
 
 
 class TableLag(NamedTuple):
-    """The lag on one table; not `reached`: it is even more."""
+    """The lag on one table; it is larger than `lag` if the value was not `reached`."""
 
     table: str
     lag: int
@@ -106,20 +102,23 @@ class TableLag(NamedTuple):
 
 @dataclass(frozen=True)
 class Lags:
-    """The lags of all traces of a name, on those tables that have a baseline."""
+    """The lags of all traces of one name, on the tables that have a baseline."""
 
     name: str
     tables: tuple[TableLag, ...]
 
     @property
     def mean(self) -> float:
+        """The mean lag in iterations."""
         return float(np.mean([each.lag for each in self.tables]))
 
     @property
     def median(self) -> float:
+        """The median lag in iterations."""
         return float(np.median([each.lag for each in self.tables]))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the lags, and the number of tables by their sign."""
         signs = [np.sign(each.lag) for each in self.tables]
         counts = {"behind": signs.count(1), "equal": signs.count(0), "ahead": signs.count(-1)}
         tables = [each._asdict() for each in self.tables]
@@ -128,67 +127,103 @@ class Lags:
 
 @dataclass(frozen=True)
 class ConvergenceReport:
-    """All traces in the order of the command line, and the lags behind the baseline, if one was named."""
+    """All traces in the order of the command line, and the lags behind the baseline, if there is one."""
 
-    question: ConvergenceSettings
+    settings: ConvergenceSettings
     traces: tuple[TraceReport, ...]
     lags: tuple[Lags, ...]
 
     def as_json(self) -> dict[str, Any]:
-        question = asdict(self.question)
-        baseline, at = question.pop("lag"), question.pop("at")
+        """Return the settings, the traces, and the lags (None without a baseline)."""
+        settings = asdict(self.settings)
+        baseline, at = settings.pop("lag"), settings.pop("at")
         lag = None if baseline is None else {"baseline": baseline, "at": at, "lags": [x.as_json() for x in self.lags]}
-        return {**question, "traces": [asdict(trace) for trace in self.traces], "lag": lag}
+        return {**settings, "traces": [asdict(trace) for trace in self.traces], "lag": lag}
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A trace that has been read, as a curve: effort and objective at its points."""
+class _Curve:
+    """A trace with the effort and the compared value at each of its points."""
 
     source: TracePath
     trace: Trace
     efforts: tuple[float, ...]
     values: tuple[float, ...]
 
-    def iteration_below(self, value: float) -> int | None:
-        """Return the first iteration at which the objective was so low."""
-        found = zip(self.trace.points, self.values, strict=True)
-        return next((point.iteration for point, reached in found if reached <= value), None)
+    def first_iteration_below(self, value: float) -> int | None:
+        """Return the first iteration with at most this value."""
+        points = zip(self.trace.points, self.values, strict=True)
+        return next((point.iteration for point, reached in points if reached <= value), None)
 
-    def at(self, iteration: int) -> float:
-        """Return the objective after this many iterations, or the end or start of a shorter trace."""
-        found = zip(self.trace.points, self.values, strict=True)
-        return next((v for point, v in reversed([*found]) if point.iteration <= iteration), self.values[0])
+    def value_at(self, iteration: int) -> float:
+        """Return the value after this many iterations; that of the end if the trace is shorter."""
+        points = zip(self.trace.points, self.values, strict=True)
+        return next((v for point, v in reversed([*points]) if point.iteration <= iteration), self.values[0])
 
 
 def convergence(
     traces: Sequence[TracePath],
-    question: ConvergenceSettings = ConvergenceSettings(),
-    outputs: ConvergencePlots = ConvergencePlots(),
+    settings: ConvergenceSettings = ConvergenceSettings(),
+    *,
+    svg: str | None = None,
+    histogram: str | None = None,
 ) -> ConvergenceReport:
-    """Read the traces, draws what is asked for, and tells how each converged."""
-    _check(traces, question, outputs)
-    tables = _tables(traces)
-    by_table: dict[str, dict[str, _Run]] = {}
+    """Read traces and report how each converged; draw the curves to `svg`, and the lags to `histogram`."""
+    _check_arguments(traces, settings, svg, histogram)
+    # A table has the name of its folder, or the whole path if two folders have the same name.
+    folders = list(dict.fromkeys(source.folder for source in traces))
+    names = [os.path.basename(folder) for folder in folders]
+    tables = {folder: name if names.count(name) == 1 else folder for folder, name in zip(folders, names, strict=True)}
+    curves: dict[str, dict[str, _Curve]] = {}  # by table, then by name
     for source in traces:
         trace = read_trace(source.path)
-        efforts = [_effort(source.path, point, question.by) for point in trace.points]
-        penalized = question.of == "objective"
-        by_table.setdefault(tables[source.folder], {})[source.name] = _Run(
-            source, trace, tuple(efforts), tuple(p.nll + penalized * p.penalty for p in trace.points)
-        )
-    _check_alike([run for runs in by_table.values() for run in runs.values()])
-    lags = _lags(by_table, question)
-    told = {run.source: each for name, runs in by_table.items() for run, each in _reports(name, runs, question.within)}
-    if outputs.svg:
-        write_bytes(outputs.svg, _curves(by_table, question).encode())
-    if outputs.histogram:
-        write_bytes(outputs.histogram, _histograms(lags, question).encode())
-    return ConvergenceReport(question, tuple(told[source] for source in traces), lags)
+        efforts = []
+        for point in trace.points:
+            effort = {"iterations": point.iteration, "passes": point.passes, "flops": point.flops}[settings.by]
+            if effort is None:
+                why = " for this optimizer and these parameters" if settings.by == "flops" else ""
+                hint = "say --by passes" if settings.by == "flops" else "say --by iterations"
+                raise UsageError(f"the trace does not tell {settings.by}{why}", where=source.path, hint=hint)
+            efforts.append(float(effort))
+        is_penalized = settings.of == "objective"
+        values = tuple(point.nll + is_penalized * point.penalty for point in trace.points)
+        curves.setdefault(tables[source.folder], {})[source.name] = _Curve(source, trace, tuple(efforts), values)
+    first, *others = [curve for by_name in curves.values() for curve in by_name.values()]
+    for other in others:
+        if other.trace.likelihood != first.trace.likelihood:
+            told = f"{first.source.path} tells {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
+            raise UsageError(f"two traces do not maximise the same: {told}", hint="leave one out")
+    lags = () if settings.lag is None else _lags(curves, settings.lag, settings.at)
+    reports = {}
+    for table, by_name in curves.items():
+        goal = (1 + settings.within) * min(min(curve.values) for curve in by_name.values())
+        for curve in by_name.values():
+            start, end = curve.trace.points[0], curve.trace.points[-1]
+            reports[curve.source] = TraceReport(
+                table=table,
+                name=curve.source.name,
+                file=curve.source.path,
+                likelihood=curve.trace.likelihood,
+                start=-start.nll,
+                end=-end.nll,
+                penalty=end.penalty,
+                iterations=end.iteration,
+                passes=end.passes,
+                flops=end.flops,
+                arrived=next((e for e, value in zip(curve.efforts, curve.values, strict=True) if value <= goal), None),
+            )
+    if svg:
+        write_bytes(svg, _draw_curves(curves, settings).encode())
+    if histogram:
+        panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [t.lag for t in each.tables]) for each in lags]
+        write_bytes(histogram, lag_histograms(settings.heading_of_lags, panels).encode())
+    return ConvergenceReport(settings, tuple(reports[source] for source in traces), lags)
 
 
-def _check(traces: Sequence[TracePath], question: ConvergenceSettings, outputs: ConvergencePlots) -> None:
-    """All that can be known to be wrong before a file is read."""
+def _check_arguments(
+    traces: Sequence[TracePath], settings: ConvergenceSettings, svg: str | None, histogram: str | None
+) -> None:
+    """Raise UsageError for what can be known to be wrong before a file is read."""
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
         if source.path == "-":
@@ -199,91 +234,46 @@ def _check(traces: Sequence[TracePath], question: ConvergenceSettings, outputs: 
             raise UsageError(what, hint="name one as NAME=FILE")
         seen[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))
-    if question.lag is not None:
-        if question.lag not in names:
-            raise UsageError(f"there is no trace '{question.lag}'", hint=f"the names are {', '.join(names)}")
+    if settings.lag is not None:
+        if settings.lag not in names:
+            raise UsageError(f"there is no trace '{settings.lag}'", hint=f"the names are {', '.join(names)}")
         if len(names) == 1:
             raise UsageError("nobody can lag behind the baseline, for all traces have its name", hint="name others")
-    elif outputs.histogram:
+    elif histogram:
         raise UsageError("--histogram draws lags, and there are none", hint="say --lag NAME")
-    if outputs.svg and len(names) > SERIES:
+    if svg and len(names) > SERIES:
         raise UsageError(f"--svg draws at most {SERIES} names, and there are {len(names)}", hint="leave some out")
-    for path in (outputs.svg, outputs.histogram):
+    for path in (svg, histogram):
         refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
-    check_outputs((outputs.svg, outputs.histogram), [source.path for source in traces])
+    check_outputs((svg, histogram), [source.path for source in traces])
 
 
-def _tables(traces: Sequence[TracePath]) -> dict[str, str]:
-    """Return the name of the table of each folder: its own, with the whole path where two folders have the same."""
-    folders = list(dict.fromkeys(source.folder for source in traces))
-    names = [os.path.basename(folder) for folder in folders]
-    return {folder: name if names.count(name) == 1 else folder for folder, name in zip(folders, names, strict=True)}
+def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: int) -> tuple[Lags, ...]:
+    """Return the lags behind the baseline after `at` iterations."""
+    by_name: dict[str, list[TableLag]] = {}
+    for table, by_curve_name in curves.items():
+        baseline = by_curve_name.get(baseline_name)
+        for name, curve in by_curve_name.items():
+            if name == baseline_name or baseline is None:
+                continue
+            is_behind = baseline.value_at(at) <= curve.value_at(at)
+            ahead, behind = (baseline, curve) if is_behind else (curve, baseline)
+            reached = behind.first_iteration_below(ahead.value_at(at))
+            last = behind.trace.points[-1].iteration if reached is None else reached
+            lag = (1 if is_behind else -1) * max(0, last - at)
+            by_name.setdefault(name, []).append(TableLag(table, lag, reached is not None))
+    if not by_name:
+        raise UsageError(f"no folder has '{baseline_name}' beside another trace", hint="put traces of a table together")
+    return tuple(Lags(name, tuple(lags)) for name, lags in by_name.items())
 
 
-def _effort(path: str, point: TracePoint, unit: str) -> float:
-    found = {"iterations": point.iteration, "passes": point.passes, "flops": point.flops}[unit]
-    if found is None:
-        why = " for this optimizer and these parameters" if unit == "flops" else ""
-        hint = "say --by passes" if unit == "flops" else "say --by iterations"
-        raise UsageError(f"the trace does not tell {unit}{why}", where=path, hint=hint)
-    return float(found)
-
-
-def _check_alike(runs: Sequence[_Run]) -> None:
-    """All traces maximise the same likelihood."""
-    first, *others = runs
-    for other in others:
-        if other.trace.likelihood != first.trace.likelihood:
-            told = f"{first.source.path} tells {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-            raise UsageError(f"two traces do not maximise the same: {told}", hint="leave one out")
-
-
-def _lags(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> tuple[Lags, ...]:
-    if question.lag is None:
-        return ()
-    found: dict[str, list[TableLag]] = {}
-    for table, runs in by_table.items():
-        for name, run in runs.items():
-            if name != question.lag and question.lag in runs:
-                found.setdefault(name, []).append(_lag(table, runs[question.lag], run, question.at))
-    if not found:
-        raise UsageError(f"no folder has '{question.lag}' beside another trace", hint="put traces of a table together")
-    return tuple(Lags(name, tuple(tables)) for name, tables in found.items())
-
-
-def _lag(table: str, baseline: _Run, other: _Run, at: int) -> TableLag:
-    is_behind = baseline.at(at) <= other.at(at)
-    ahead, behind = (baseline, other) if is_behind else (other, baseline)
-    reached = behind.iteration_below(ahead.at(at))
-    last = behind.trace.points[-1].iteration if reached is None else reached
-    return TableLag(table, (1 if is_behind else -1) * max(0, last - at), reached is not None)
-
-
-def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
-    """Return the traces of a table; the lowest objective is that of them all."""
-    goal = (1 + within) * min(min(run.values) for run in runs.values())
-    found = []
-    for run in runs.values():
-        first, last = run.trace.points[0], run.trace.points[-1]
-        arrived = next((effort for effort, v in zip(run.efforts, run.values, strict=True) if v <= goal), None)
-        likelihood = (run.trace.likelihood, -first.nll, -last.nll, last.penalty)
-        spent = (last.iteration, last.passes, last.flops, arrived)
-        found.append((run, TraceReport(table, run.source.name, run.source.path, *likelihood, *spent)))
-    return found
-
-
-def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: ConvergenceSettings) -> str:
-    names = list(dict.fromkeys(name for runs in by_table.values() for name in runs))
-    panels = [
-        CurvesPanel(table, {name: [*zip(run.efforts, run.values, strict=True)] for name, run in runs.items()})
-        for table, runs in by_table.items()
-    ]
-    every = [run for runs in by_table.values() for run in runs.values()]
-    penalized = question.of == "objective" and any(point.penalty for run in every for point in run.trace.points)
-    upwards = f"−{every[0].trace.likelihood.upper()}{' + penalty' if penalized else ''}, nats"
-    return convergence_plots("Convergence", question.by, upwards, names, panels)
-
-
-def _histograms(lags: Sequence[Lags], question: ConvergenceSettings) -> str:
-    panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [found.lag for found in each.tables]) for each in lags]
-    return lag_histograms(question.heading_of_lags, panels)
+def _draw_curves(curves: Mapping[str, Mapping[str, _Curve]], settings: ConvergenceSettings) -> str:
+    names = list(dict.fromkeys(name for by_name in curves.values() for name in by_name))
+    panels = []
+    for table, by_name in curves.items():
+        points = {name: [*zip(curve.efforts, curve.values, strict=True)] for name, curve in by_name.items()}
+        panels.append(CurvesPanel(table, points))
+    traces = [curve.trace for by_name in curves.values() for curve in by_name.values()]
+    is_penalized = settings.of == "objective" and any(point.penalty for trace in traces for point in trace.points)
+    upwards = f"−{traces[0].likelihood.upper()}{' + penalty' if is_penalized else ''}, nats"
+    return convergence_plots("Convergence", settings.by, upwards, names, panels)

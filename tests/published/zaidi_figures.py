@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, TracePath, convergence
+from bncli.steps.convergence import ConvergenceSettings, TracePath, convergence
 from tests.published.climbs import Climb
 from tests.published.zaidi_runs import AFTER, SPACES, STARTS, STRUCTURES, Case, Way
 
@@ -31,7 +31,7 @@ def _curves(cases: Sequence[Case], start: str) -> str:
     with TemporaryDirectory() as folder:
         ways = [Way(space, start, optimizer) for optimizer in WORLDS for space in SPACES]
         traces = [*_traces(Path(folder), cases, ways)]
-        convergence(traces, ConvergenceSettings(of="nll"), ConvergencePlots(svg=f"{folder}/c.svg"))
+        convergence(traces, ConvergenceSettings(of="nll"), svg=f"{folder}/c.svg")
         return Path(folder, "c.svg").read_text()
 
 
@@ -39,7 +39,7 @@ def _lags(cases: Sequence[Case], start: str, optimizer: str) -> str:
     with TemporaryDirectory() as folder:
         traces = [*_traces(Path(folder), cases, [Way(space, start, optimizer) for space in SPACES])]
         question = ConvergenceSettings(lag=f"w{WORLDS[optimizer]}", at=AFTER)
-        convergence(traces, question, ConvergencePlots(histogram=f"{folder}/h.svg"))
+        convergence(traces, question, histogram=f"{folder}/h.svg")
         return Path(folder, "h.svg").read_text()
 
 

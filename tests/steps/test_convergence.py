@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError
-from bncli.steps.convergence import ConvergencePlots, ConvergenceSettings, TracePath, convergence
+from bncli.steps.convergence import ConvergenceSettings, TracePath, convergence
 from bncli.steps.run import TRACE_COLUMNS
 
 HEADER = ",".join(TRACE_COLUMNS)
@@ -106,7 +106,7 @@ def test_lags_over_tables_and_drawings(tmp_path: Path) -> None:
         paths.append(write(tmp_path / folder / "d.csv", 9, *[5] * i, 4, 3))
     paths.append(write(tmp_path / "x/d.csv", 9, 8))
     curves, bars = tmp_path / "c.svg", tmp_path / "h.svg"
-    report = convergence(paths, ConvergenceSettings(lag="w", at=1), ConvergencePlots(str(curves), str(bars)))
+    report = convergence(paths, ConvergenceSettings(lag="w", at=1), svg=str(curves), histogram=str(bars))
     (lags,) = report.lags
     assert [(each.table, each.lag) for each in lags.tables] == [("t", 0), ("u", 1), ("v", 2)]
     told = report.as_json()["lag"]
@@ -121,17 +121,15 @@ def test_lags_count_iterations_whatever_the_unit(tmp_path: Path) -> None:
     paths = [write(tmp_path / "t/w.csv", 9, 4, 3), write(tmp_path / "t/d.csv", 9, 5, 4, 3)]
     bars = tmp_path / "h.svg"
     for unit, heading in (("iterations", "Iterations behind"), ("passes", "Iterations, not passes, behind")):
-        report = convergence(paths, ConvergenceSettings(by=unit, lag="w", at=1), ConvergencePlots(histogram=str(bars)))
+        report = convergence(paths, ConvergenceSettings(by=unit, lag="w", at=1), histogram=str(bars))
         assert report.lags[0].tables[0].lag == 1
-        assert report.question.heading_of_lags == f"{heading} w after 1"
+        assert report.settings.heading_of_lags == f"{heading} w after 1"
         assert f"{heading} w after 1" in bars.read_text()
 
 
-def fails(
-    paths: list[TracePath], question: ConvergenceSettings | None = None, outputs: ConvergencePlots | None = None
-) -> str:
+def fails(paths: list[TracePath], settings: ConvergenceSettings | None = None, **outputs: str) -> str:
     with pytest.raises(BncliError) as caught:
-        convergence(paths, question or ConvergenceSettings(), outputs or ConvergencePlots())
+        convergence(paths, settings or ConvergenceSettings(), **outputs)
     return str(caught.value)
 
 
@@ -146,12 +144,12 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "there is no trace 'w'; the names are a, c" in fails([a, alone], ConvergenceSettings(lag="w"))
     assert "all traces have its name" in fails([a, other], ConvergenceSettings(lag="a"))
     assert "no folder has 'a' beside another" in fails([a, alone], ConvergenceSettings(lag="a"))
-    assert "--histogram draws lags" in fails([a], outputs=ConvergencePlots(histogram="h.svg"))
-    assert "drawings are written as SVG" in fails([a], outputs=ConvergencePlots(svg="h.png"))
-    assert "it is read from" in fails([a], outputs=ConvergencePlots(svg=a.path))
+    assert "--histogram draws lags" in fails([a], histogram="h.svg")
+    assert "drawings are written as SVG" in fails([a], svg="h.png")
+    assert "it is read from" in fails([a], svg=a.path)
     assert "traces are files, and not read from standard input; name" in fails([a, TracePath("-", "b")])
     many = [TracePath(a.path, f"n{i}") for i in range(19)]
-    assert "at most 18 names" in fails(many, outputs=ConvergencePlots(svg=str(tmp_path / "c.svg")))
+    assert "at most 18 names" in fails(many, svg=str(tmp_path / "c.svg"))
 
 
 def test_a_report_without_lags(tmp_path: Path) -> None:
