@@ -235,7 +235,7 @@ def score(
         model=model_path,
         output=path,
         rows=counts.rows,
-        skipped_rows=batches.n_skipped,
+        skipped_rows=batches.bad_rows.count,
         unseen_values=sum(counts.unseen.values()),
         unseen=scorer.in_column_order(counts.unseen),
         missing_values=sum(counts.missing.values()),

@@ -20,7 +20,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -41,12 +41,6 @@ _TRANSCODED_AT_ONCE = 1 << 20
 _SPOOLED_AT_ONCE = 1 << 22
 _PAUSE = 0.1
 """Seconds without a byte after which a pipe counts as paused, and the bytes that have arrived are processed."""
-
-
-class Readable(Protocol):
-    """A stream of bytes that ends with an empty read."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
@@ -113,11 +107,6 @@ class InputFile:
         self._keep = keep
         self._spool: BinaryIO | None = None
         self._file: BinaryIO | None = None
-
-    @property
-    def size(self) -> int | None:
-        """The length of a regular file in bytes."""
-        return os.path.getsize(self.path) if self.is_regular else None
 
     @property
     def is_regular(self) -> bool:
@@ -228,11 +217,11 @@ class Stream:
         """Whether the last `read_ready` returned early because the input paused."""
         self._raw = raw
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if raw.first.startswith(magic)), None)
-        self._source = cast(Readable, raw)
+        self._source: io.IOBase | pa.NativeFile | Transcoder = raw
         if self.compression == "xz":  # Arrow reads the other three formats
-            self._source = cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))  # noqa: SIM115
+            self._source = lzma.LZMAFile(cast(BinaryIO, raw))  # noqa: SIM115
         elif self.compression is not None:
-            self._source = cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), self.compression))
+            self._source = pa.CompressedInputStream(pa.PythonFile(raw, "r"), self.compression)
         self._ahead = b""
         self.first = self._ahead = self._read_source(_N_FIRST)
 
@@ -277,9 +266,9 @@ class Stream:
         return file
 
 
-def _read_fully(stream: Readable, size: int, is_paused: Callable[[], bool] = lambda: False) -> bytes:
+def _read_fully(stream: Any, size: int, is_paused: Callable[[], bool] = lambda: False) -> bytes:
     """Return `size` bytes, fewer only at the end or, after the first read, if `is_paused()`."""
-    data = stream.read(size)
+    data: bytes = stream.read(size)
     if not data or len(data) == size:
         return data
     parts, missing = [data], size - len(data)
@@ -292,7 +281,7 @@ def _read_fully(stream: Readable, size: int, is_paused: Callable[[], bool] = lam
 class Transcoder:
     """The bytes of `source`, converted from `encoding` to UTF-8; the bytes `first` were read from it before."""
 
-    def __init__(self, first: bytes, source: Readable, encoding: str, name: str) -> None:
+    def __init__(self, first: bytes, source: Any, encoding: str, name: str) -> None:
         self._first, self._source = first, source
         self._encoding, self._name = encoding, name
         self._decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ from bncli.files.reading.numbers import (
     look_like_codes,
     to_numbers,
 )
-from bncli.files.reading.source import MissingTokens, Source, ValueKind
+from bncli.files.reading.source import MissingTokens, Source, ValueKind, list_names, shorten
 from bncli.files.reading.table import Table
 from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_form
 from bncli.watch import Note, Watch
@@ -62,7 +63,6 @@ _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
 _MAX_CODES = 10
 _N_SAMPLED, _N_SAMPLED_INTEGERS = 64, 4096
-_N_SHOWN, _N_NAMED = 40, 20
 _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
     "dmy": ("day", "month", "year"),
     "mdy": ("month", "day", "year"),
@@ -132,24 +132,23 @@ def decide_column(
     )
 
 
-def _by_reason() -> dict[str, list[str]]:
-    return defaultdict(list)
+_lists: Callable[[], dict[str, list[str]]] = partial(defaultdict, list)
 
 
 @dataclass
 class _ColumnNotes:
     """The guesses about columns: for each kind of guess its columns, by their description if there are several."""
 
-    left_out: dict[str, list[str]] = field(default_factory=_by_reason)
-    words: dict[str, list[str]] = field(default_factory=_by_reason)
-    marks: dict[str, list[str]] = field(default_factory=_by_reason)
-    without_marks: dict[str, list[str]] = field(default_factory=_by_reason)
+    left_out: dict[str, list[str]] = field(default_factory=_lists)
+    words: dict[str, list[str]] = field(default_factory=_lists)
+    marks: dict[str, list[str]] = field(default_factory=_lists)
+    without_marks: dict[str, list[str]] = field(default_factory=_lists)
     near_misses: list[str] = field(default_factory=list)
     """Whole sentences, one per column."""
-    dates: dict[str, list[str]] = field(default_factory=_by_reason)
+    dates: dict[str, list[str]] = field(default_factory=_lists)
     taken_parts: list[str] = field(default_factory=list)
     constant_dates: list[str] = field(default_factory=list)
-    numbers: dict[str, list[str]] = field(default_factory=_by_reason)
+    numbers: dict[str, list[str]] = field(default_factory=_lists)
     codes: list[str] = field(default_factory=list)
     padded: list[str] = field(default_factory=list)
     """Columns of numbers, some with leading zeros."""
@@ -158,43 +157,35 @@ class _ColumnNotes:
     def lines(self) -> list[str]:
         """Return the notes, the kinds that concern most columns first."""
         lines = [
-            f"left out as {why}: {_named(names)} (--categorical NAME keeps one)" for why, names in self.left_out.items()
+            f"left out as {why}: {list_names(names)} (--categorical NAME keeps one)"
+            for why, names in self.left_out.items()
         ]
         if self.words:
-            places = "; ".join(f"'{_shortened(word)}' in {_named(names)}" for word, names in self.words.items())
+            places = "; ".join(f"'{shorten(word)}' in {list_names(names)}" for word, names in self.words.items())
             lines.append(f"words among numbers are read as missing: {places} (--categorical NAME keeps them as names)")
         if self.marks:
-            places = "; ".join(f"'{mark}' in {_named(names)}" for mark, names in self.marks.items())
+            places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
-            then = "".join(f", and {_named(names)} {what}" for what, names in self.without_marks.items())
+            then = "".join(f", and {list_names(names)} {what}" for what, names in self.without_marks.items())
             lines.append(f"values that may mean missing: {places} ({options} makes them missing{then})")
         lines += self.near_misses
         for what, names in self.dates.items():
             column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
-            lines.append(f"date {column} {_named(names)} {was} expanded into {what}")
+            lines.append(f"date {column} {list_names(names)} {was} expanded into {what}")
         if self.taken_parts:
-            lines.append(f"parts of dates left out because columns have their names: {_named(self.taken_parts)}")
+            lines.append(f"parts of dates left out because columns have their names: {list_names(self.taken_parts)}")
         if self.constant_dates:
-            lines.append(f"left out as dates that do not vary: {_named(self.constant_dates)}")
-        lines += [f"read as numbers with {what}: {_named(names)}" for what, names in self.numbers.items()]
+            lines.append(f"left out as dates that do not vary: {list_names(self.constant_dates)}")
+        lines += [f"read as numbers with {what}: {list_names(names)}" for what, names in self.numbers.items()]
         if self.codes:
-            lines.append(f"read as codes because of leading zeros: {_named(self.codes)} (else --numeric NAME)")
+            lines.append(f"read as codes because of leading zeros: {list_names(self.codes)} (else --numeric NAME)")
         if self.padded:
             what = "read as numbers although some have leading zeros"
-            lines.append(f"{what}: {_named(self.padded)} (if they are codes: --categorical NAME)")
+            lines.append(f"{what}: {list_names(self.padded)} (if they are codes: --categorical NAME)")
         if self.few_integers:
             what = f"integers with at most {_MAX_CODES} different values are read as numbers"
-            lines.append(f"{what}: {_named(self.few_integers)} (if they are codes: --categorical NAME)")
+            lines.append(f"{what}: {list_names(self.few_integers)} (if they are codes: --categorical NAME)")
         return lines
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
-    return ", ".join(names[:_N_NAMED]) + more
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
 
 
 class _ColumnInterpreter:
@@ -375,7 +366,7 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
             break
     if n_numbers < max(_MIN_NEAR_MISSES, MOSTLY * n_present):
         return ""
-    text = _shortened(column.non_numeric.text)
+    text = shorten(column.non_numeric.text)
     place = f" ({column.non_numeric.where})" if column.non_numeric.where else ""
     what = f"column '{name}': {n_numbers} of {n_present} values are numbers, but '{text}'{place} is not"
     ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
@@ -397,7 +388,7 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
             return "", ""
     others = levels.filter(pa.array(~fitting))
     if len(others):
-        other = _shortened(others[0].as_py())
+        other = shorten(others[0].as_py())
         note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
         return f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing"
     # All values are dates, or all are numbers, but they do not agree on one form.

@@ -30,7 +30,7 @@ from bncli.files.documents import dump_json, parse_json
 from bncli.files.paths import cannot_read
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import Source
+from bncli.files.reading.source import Source, list_names
 from bncli.files.reading.values import column_of_attribute
 from bncli.watch import Note, Watch
 
@@ -40,24 +40,11 @@ _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
 _MAX_NUMERIC_LABELS, _MIN_ROWS_PER_LABEL = 20, 50
 """More numeric labels than this, with fewer rows per label, are measurements and not classes."""
-_OPTIONS_WITHOUT_EFFECT_ON_CODES = {
-    "format": "--format",
-    "delimiter": "--delimiter",
-    "ignore": "--ignore",
-    "categorical": "--categorical",
-    "numeric": "--numeric",
-    "weights": "--weights",
-    "schema_file": "--schema",
-    "missing_tokens": "--missing",
-    "on_bad_row": "--on-bad-row",
-    "drop_unlabelled": "--drop-unlabelled",
-    "dates": "--dates",
-    "decimal": "--decimal",
-    "encoding": "--encoding",
-    "use": "--use",
-    "drop_incomplete": "--drop-incomplete",
-    "names": "--names",
-}
+_OPTIONS_WITHOUT_EFFECT_ON_CODES = (
+    *("format", "delimiter", "ignore", "categorical", "numeric", "weights", "schema_file", "missing_tokens"),
+    *("on_bad_row", "drop_unlabelled", "dates", "decimal", "encoding", "use", "drop_incomplete", "names"),
+)
+"""Fields of `Source`."""
 
 
 @dataclass(frozen=True)
@@ -291,14 +278,9 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
     for word in dict.fromkeys(roles.nested.values()):
         names = [name for name, held in roles.nested.items() if held == word]
         holds, it = ("hold", "them") if len(names) > 1 else ("holds", "it")
-        watch(Note(f"left out: {_listed(names)} {holds} {word} values; flatten {it} or --ignore"))
+        watch(Note(f"left out: {list_names(names, _N_LISTED)} {holds} {word} values; flatten {it} or --ignore"))
     if roles.left_out:
-        watch(Note(f"not in the cuts file, so left out: {_listed(roles.left_out)}"))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _N_LISTED} more" if len(names) > _N_LISTED else ""
-    return ", ".join(names[:_N_LISTED]) + more
+        watch(Note(f"not in the cuts file, so left out: {list_names(roles.left_out, _N_LISTED)}"))
 
 
 def look_like_data(names: Sequence[str]) -> bool:
@@ -369,8 +351,10 @@ def is_codes_table(paths: Sequence[str]) -> bool:
 def read_coded(source: Source) -> Columns:
     """Return the rows of a `.codes` file; raise UsageError for options that only apply when a table is encoded."""
     default = Source(source.paths)
-    for key, option in _OPTIONS_WITHOUT_EFFECT_ON_CODES.items():
+    for key in _OPTIONS_WITHOUT_EFFECT_ON_CODES:
         if getattr(source, key) != getattr(default, key):
+            word = {"schema_file": "schema", "missing_tokens": "missing"}.get(key, key)
+            option = f"--{word.replace('_', '-')}"
             what = f"{option} has no effect on {source.paths[0]}, whose rows are codes"
             raise UsageError(what, hint="say it when the table is encoded")
     codes = read_codes(source.paths[0])

@@ -49,7 +49,6 @@ from bncli.files.reading.source import (
     RowBlock,
     Source,
     ValueKind,
-    Values,
     is_text,
 )
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
@@ -201,23 +200,23 @@ class DistinctValues:
 def _parse_distinct(
     raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens
 ) -> tuple[RowBlock, list[DistinctValues]]:
+    """Return the rows of a raw block without their values, and the distinct values of each requested column."""
     block = parse(raw, requests, tokens)
-    return replace(block, values=()), [_distinct_values(values) for values in block.values]
-
-
-def _distinct_values(values: Values) -> DistinctValues:
-    if not is_text(values):
-        numbers = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
-        numbers[np.isnan(numbers)] = np.nan  # there are many NaNs, which have different bits
-        values = pa.array(numbers)
-    encoded = values.dictionary_encode()
-    distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
-    if distinct.type == pa.string():
-        trimmed = pc.utf8_trim(distinct, characters=BLANKS)
-        if not trimmed.equals(distinct):
-            again = trimmed.dictionary_encode()
-            distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
-    return DistinctValues(distinct, hashes_of(distinct), codes)
+    columns = []
+    for values in block.values:
+        if not is_text(values):
+            numbers = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
+            numbers[np.isnan(numbers)] = np.nan  # there are many NaNs, which have different bits
+            values = pa.array(numbers)
+        encoded = values.dictionary_encode()
+        distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
+        if distinct.type == pa.string():
+            trimmed = pc.utf8_trim(distinct, characters=BLANKS)
+            if not trimmed.equals(distinct):
+                again = trimmed.dictionary_encode()
+                distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
+        columns.append(DistinctValues(distinct, hashes_of(distinct), codes))
+    return replace(block, values=()), columns
 
 
 def hashes_of(values: pa.Array) -> Hashes:

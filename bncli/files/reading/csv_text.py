@@ -21,7 +21,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ from bncli.files.reading.source import (
     ValueKind,
     Values,
     select_rows,
+    shorten,
 )
 from bncli.files.reading.values import convert_values, find_faults
 
@@ -65,7 +66,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _READ_SIZE = 1 << 18
 _SLICE = 1 << 16
 """Bytes that are searched at once, so that the masks stay in the cache of the processor."""
-_N_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ def read_header(
         if not text:
             raise BncliError("the file is empty", where=path, hint="a table begins with a row of column names")
         more = b""
-        end, chosen = _first_row(text, delimiter, at_end=False)
+        end, n_fields, chosen = _first_row(text, delimiter, at_end=False)
         if end:
             break
         more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, since all of it is searched again
-        end, chosen = _first_row(text, delimiter, at_end=not more)
+        end, n_fields, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break
         text += more
@@ -163,7 +163,6 @@ def read_header(
         row.decode()
     except UnicodeDecodeError as error:
         raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
-    n_fields = _count_outside_quotes(row, chosen) + 1
     if names is not None:
         if len(names) != n_fields:
             what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, and --names gives {len(names)}"
@@ -176,50 +175,32 @@ def read_header(
     return TextLayout(path, names, chosen), text[end:] + more, line + count_lines(row)
 
 
-def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
-    """Return the end of the first row (0 if it lies beyond the text) and the delimiter.
+def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, int, bytes]:
+    """Return the end of the first row (0 if it lies beyond the text), its number of fields, and the delimiter.
 
     If no delimiter is given, the most frequent of comma, tab, semicolon and bar is chosen, the first of these on a tie.
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
-    rows = [(_first_row_end(text, d, at_end=at_end), d) for d in candidates]
-    return max(rows, key=lambda row: _count_outside_quotes(text[: row[0]], row[1]))
+    return max((_first_row_by(text, d, at_end) for d in candidates), key=itemgetter(1))
 
 
-def _first_row_end(text: bytes, delimiter: bytes, *, at_end: bool) -> int:
+def _first_row_by(text: bytes, delimiter: bytes, at_end: bool) -> tuple[int, int, bytes]:
     size = 1 << 12  # the header is usually a small part of the text, so short prefixes are searched first
     while True:
         head = text[:size]
         is_all = at_end and size >= len(text)
-        sections = quoted_sections(head, delimiter)
-        start = 0
-        for stop, resume in zip((*sections.starts.tolist(), len(head)), (*sections.ends.tolist(), 0), strict=True):
-            end = _next_line_end(head, start, stop, is_all)
-            if end:
-                return end
-            start = resume
+        if is_all or b"\n" in head or b"\r" in head:
+            rows = scan(head, delimiter)
+            end = int(rows.ends[0])
+            # A row that ends with the head is whole unless its quote is open, or its return may precede a line feed.
+            is_whole = end < len(head)
+            if not is_whole and (is_all or head.endswith(b"\n")):
+                is_whole = not quoted_sections(head, delimiter).unclosed
+            if is_whole:
+                return end, int(rows.n_fields[0]), delimiter
         if size >= len(text):
-            return len(text) if is_all and not sections.unclosed else 0
+            return 0, 1, delimiter
         size *= 4
-
-
-def _next_line_end(text: bytes, start: int, stop: int, is_all: bool) -> int:
-    """Return the position after the next line end before `stop`, 0 if there is none or its second byte may follow."""
-    ends = [p for p in (text.find(b"\n", start, stop), text.find(b"\r", start, stop)) if p >= 0]
-    if not ends:
-        return 0
-    first = min(ends)
-    if text[first : first + 1] == b"\n":
-        return first + 1
-    if first + 1 == len(text):  # a return at the end of the bytes that were read: a line feed may follow
-        return first + 1 if is_all else 0
-    return first + 2 if text[first + 1 : first + 2] == b"\n" else first + 1
-
-
-def _count_outside_quotes(row: bytes, delimiter: bytes) -> int:
-    sections = quoted_sections(row, delimiter)
-    quoted = sum(row.count(delimiter, a, b) for a, b in zip(sections.starts, sections.ends, strict=True))
-    return row.count(delimiter) - quoted
 
 
 def check_distinct(names: tuple[str, ...], where: str) -> None:
@@ -227,12 +208,8 @@ def check_distinct(names: tuple[str, ...], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            shown = name if len(name) <= _N_SHOWN else name[:_N_SHOWN] + "..."
-            raise BncliError(
-                f"the column name '{shown}' appears twice",
-                where=where,
-                hint="rename one of the two; or is the header missing? --names a,b,c gives one",
-            )
+            hint = "rename one of the two; or is the header missing? --names a,b,c gives one"
+            raise BncliError(f"the column name '{shorten(name, 60)}' appears twice", where=where, hint=hint)
         seen.add(name)
 
 

@@ -84,7 +84,12 @@ class CodedBatches:
             names = self._table.names
             self._roles = assign_roles(source, names, self._table.name, cuts, self._table.nested)
             report_left_out(self._roles, run.watch)
-            self._attributes = tuple(replace(_with_decimal_mark(a, source), missing=True) for a in cuts.attributes)
+            self._attributes: list[Attribute] = []
+            for attribute in cuts.attributes:
+                # The option --decimal counts unless the cuts say how the numbers are written.
+                if source.decimal is not None and isinstance(attribute, NumericAttribute) and attribute.form is None:
+                    attribute = replace(attribute, form=NumberForm(source.decimal))
+                self._attributes.append(replace(attribute, missing=True))
             self._encoders = ColumnEncoder.all_of(self._attributes, set(names), self._tokens)
         except BaseException:
             self._table.close()
@@ -175,13 +180,6 @@ class CodedBatches:
             None if weights is None else weights[rows],
             path,
         )
-
-
-def _with_decimal_mark(attribute: Attribute, source: Source) -> Attribute:
-    """Return the attribute with the decimal mark of the option, unless the cuts say how its numbers are written."""
-    if source.decimal is None or not isinstance(attribute, NumericAttribute) or attribute.form is not None:
-        return attribute
-    return replace(attribute, form=NumberForm(source.decimal))
 
 
 def _are_whole(weights: Array) -> Mask:

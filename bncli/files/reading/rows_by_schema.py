@@ -24,7 +24,16 @@ from bncli.files.artifacts.codes import is_codes
 from bncli.files.reading.column_roles import missing_column, split_names, usable_rows
 from bncli.files.reading.csv_text import TextBlock
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, Values
+from bncli.files.reading.source import (
+    BadRow,
+    ColumnRequest,
+    MissingTokens,
+    RowBlock,
+    Source,
+    ValueKind,
+    Values,
+    list_names,
+)
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
 from bncli.files.reading.values import (
     SignedCodes,
@@ -198,11 +207,6 @@ class Batches:
             self._table.close()
             raise
 
-    @property
-    def n_skipped(self) -> int:
-        """The number of malformed rows so far."""
-        return self.bad_rows.count
-
     def __iter__(self) -> Iterator[Batch]:
         with self.bad_rows:
             for batch, bad in self.with_bad_rows():
@@ -250,11 +254,10 @@ def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: boo
     columns = dict.fromkeys(column_of_attribute(attribute, names) for attribute in attributes)
     absent = tuple(name for name in columns if name not in names)
     if absent and not allow:
-        named = ", ".join(f"'{name}'" for name in absent[:_N_NAMED])
-        more = f" and {len(absent) - _N_NAMED} more" if len(absent) > _N_NAMED else ""
+        named = list_names([f"'{name}'" for name in absent], _N_NAMED)
         similar = missing_column(absent[0], table.names, "").hint
         hint = similar or "with --allow-missing-columns its values count as unknown"
-        what = f"the data has no column {named}{more}, which the model uses"
+        what = f"the data has no column {named}, which the model uses"
         raise ModelError(what, where=table.name, hint=hint)
     return absent
 

@@ -6,7 +6,7 @@ on any thread. Everything that follows (type inference, coding rows for a model)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -156,6 +156,17 @@ class RowBlock:
     values: tuple[Values, ...]
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
+
+
+def shorten(text: str, limit: int = 40) -> str:
+    """Return the text for a message, cut after `limit` characters."""
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
+def list_names(names: Sequence[str], limit: int = 20) -> str:
+    """Return the names for a message, and beyond the first `limit` of them their number."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def is_text(values: Values) -> bool:

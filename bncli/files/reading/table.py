@@ -98,8 +98,9 @@ class Table:
 
     def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
         """Yield all rows, file by file from the file with index `begin`, with at least the named columns."""
-        sizes = [file.size for file in self._inputs]
-        total = None if None in sizes else sum(size for size in sizes if size is not None)
+        total = None
+        if all(file.is_regular for file in self._inputs):
+            total = sum(os.path.getsize(file.path) for file in self._inputs)
         done = 0
         for i, file in enumerate(self._inputs[begin:], begin):
             opened = self._first if i == 0 and self._first is not None else self._open(file)

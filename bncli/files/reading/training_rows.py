@@ -55,7 +55,7 @@ from bncli.files.reading.column_roles import (
 )
 from bncli.files.reading.csv_text import TextBlock, columns_with_leading_zeros, parse_block
 from bncli.files.reading.numbers import guess_kinds, to_numbers
-from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, Source, ValueKind, is_text
+from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, Source, ValueKind, is_text, shorten
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
 from bncli.files.reading.values import (
     column_in_form,
@@ -74,7 +74,6 @@ SAMPLE_ROWS = 1 << 20
 MOST_TEXTS = 1 << 18
 """Distinct texts of a column that are certain to be in the sample."""
 _N_SAMPLED = 64
-_N_SHOWN = 40
 
 
 def read_columns(
@@ -333,9 +332,7 @@ class _TypeCheck:
         exception = self._builder.non_numeric
         if self._first is not None and self._first[1] == "numbers":
             if exception is not None:
-                text = exception.text
-                shown = text if len(text) <= _N_SHOWN else text[:_N_SHOWN] + "..."
-                self._record_difference(f"'{shown}'", exception.where or path)
+                self._record_difference(f"'{shorten(exception.text)}'", exception.where or path)
             return
         if not self._has_text or (self._first is None and not self._numbers):
             if isinstance(block, CodedTexts):

@@ -20,10 +20,9 @@ from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.numbers import FEW, parse_plain_numbers, to_numbers, to_numbers_in_form
-from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text
+from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text, shorten
 
 SignedCodes = NDArray[np.signedinteger[Any]]
-_N_SHOWN = 40
 _N_SAMPLED = 64
 _MIN_WEIGHT, _MAX_WEIGHT = 1e-100, 1e100
 """Sums of weights, and products of a few of them, stay finite within these bounds."""
@@ -82,7 +81,7 @@ def find_faults(
 
 def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
     value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
-    shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
+    shown = f"'{shorten(value)}'"
     if not request.weight:
         expected = "a finite number"
         if isinstance(request.form, NumberForm):

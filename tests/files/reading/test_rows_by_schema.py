@@ -140,7 +140,7 @@ def test_malformed_rows_are_counted(tmp_path: Path) -> None:
     source = Source((path,), on_bad_row=str(bad))
     with blocks_of(50), Batches(source, SCHEMA, ("x", "c"), run=Run(watch=notes.append)) as opened:
         assert coded(list(opened), "x") == [1, 3] * 100
-        assert opened.n_skipped == 200
+        assert opened.bad_rows.count == 200
     assert bad.read_bytes() == b"2\nlow,b\n" * 100
     (note,) = [note for note in notes if isinstance(note, Note)]
     assert note.text.startswith("200 malformed rows put into ")
