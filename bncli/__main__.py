@@ -31,9 +31,9 @@ def main() -> None:
             # A signal that is ignored already (as by nohup) stays ignored.
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, _interrupt)
-        from bncli.cli.supervised import supervised
+        from bncli.cli.memory_limit import run_within_memory_limit
 
-        code = supervised(_run)
+        code = run_within_memory_limit(_run)
     except KeyboardInterrupt as stop:
         # The interrupt came before or after `run`, which handles its own. Shells expect 128 plus the number of the
         # signal; an interrupt that Python itself raised has no number and stands for SIGINT.

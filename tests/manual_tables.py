@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from bncli.catalogue import CHOICES, NETWORKS, OPTIONS
 from bncli.catalogue.choices import Choice, Method
 from bncli.cli.commands import COMMANDS
-from bncli.cli.options import metavar
-from bncli.cli.presets import PAPERS
-from bncli.cli.topics import GROUPS
+from bncli.cli.help import TOPIC_GROUPS
+from bncli.cli.learners import PAPERS
+from bncli.cli.options import kind_metavar
 from bncli.engine.model import StoppedBy
 from tests.performance import passes
 from tests.performance.results import read as measured
@@ -87,7 +87,7 @@ def _taken(method: Method) -> str:
 
 
 def options_table() -> str:
-    values = [o.metavar or metavar(o.kind) for o in OPTIONS]
+    values = [o.metavar or kind_metavar(o.kind) for o in OPTIONS]
     shown = [f"`{value}`".replace("|", "\\|") if value else "" for value in values]
     rows = [(f"`{o.flag}`", value, o.default_text, o.summary) for o, value in zip(OPTIONS, shown, strict=True)]
     return table(("option", "value", "default", "meaning"), rows)
@@ -106,7 +106,7 @@ def stopping_table() -> str:
 
 def topics_table() -> str:
     """The groups of the manual, and the topics of each."""
-    return table(("about", "topics"), [(title, ", ".join(f"`{t}`" for t in topics)) for title, topics in GROUPS])
+    return table(("about", "topics"), [(title, ", ".join(f"`{t}`" for t in topics)) for title, topics in TOPIC_GROUPS])
 
 
 def rooms_table() -> str:

@@ -47,13 +47,13 @@ def test_help_and_the_default_fit_load_no_scipy(tmp_path: Path, words: list[str]
 def test_an_interrupt_within_a_text_that_is_run_ends_with_its_code() -> None:
     """As where ^C meets a module that makes a dataclass."""
     program = """
-import bncli.__main__, bncli.cli.supervised
+import bncli.__main__, bncli.cli.memory_limit
 def interrupted(_run):
     try:
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:
         return 130
-bncli.cli.supervised.supervised = interrupted
+bncli.cli.memory_limit.run_within_memory_limit = interrupted
 bncli.__main__.main()
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 130

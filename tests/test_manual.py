@@ -9,7 +9,7 @@ import pytest
 
 from bncli.catalogue import CHOICES, SMOOTHINGS
 from bncli.cli.commands import COMMANDS
-from bncli.cli.topics import OF_COMMANDS, TOPICS
+from bncli.cli.help import TOPICS
 from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import UPDATING, blocks, parse, replay, settled, without_times, workplace
 
@@ -71,14 +71,13 @@ def test_the_pointers_of_the_pages_lead_to_topics() -> None:
 
 
 def test_every_command_names_its_topics() -> None:
-    assert set(OF_COMMANDS) == {command.word for command in COMMANDS}
-    for topics in OF_COMMANDS.values():
-        assert topics
-        assert set(topics) <= set(TOPICS)
+    for command in COMMANDS:
+        assert command.topics
+        assert set(command.topics) <= set(TOPICS)
 
 
 def test_every_topic_but_the_reference_belongs_to_a_command() -> None:
-    pointed = {topic for topics in OF_COMMANDS.values() for topic in topics}
+    pointed = {topic for command in COMMANDS for topic in command.topics}
     assert set(TOPICS) - pointed <= {"auto", "exit-codes", "internals", "optimizers", "pitfalls", "sources", "speed"}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bncli.cli.config import schema_text, schema_words
+from bncli.cli.config import schema_files, schema_text
 from bncli.cli.main import run
 from bncli.engine.prediction import effects
 from bncli.files.artifacts.model import write_model
@@ -246,15 +246,15 @@ def objects(schema: dict[str, Any], root: dict[str, Any], value: Any, path: str 
 
 
 def test_the_schemas_are_schemas() -> None:
-    for word in schema_words():
+    for word in schema_files():
         Draft202012Validator.check_schema(json.loads(schema_text(word)))
 
 
 def test_every_command_is_tried(printed: dict[str, list[tuple[str, Any]]]) -> None:
-    assert sorted(printed) == sorted(schema_words())
+    assert sorted(printed) == sorted(schema_files())
 
 
-@pytest.mark.parametrize("word", schema_words())
+@pytest.mark.parametrize("word", schema_files())
 def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: str) -> None:
     schema = json.loads(schema_text(word))
     for line, value in printed[word]:
@@ -270,7 +270,7 @@ RARE = {"missing", "merges", "levels", "bins", "sampled_rows"}
 structures by hand or of auto, where regions have bins for their size in place of cuts; of tables past memory."""
 
 
-@pytest.mark.parametrize("word", schema_words())
+@pytest.mark.parametrize("word", schema_files())
 def test_every_key_is_printed_and_the_optional_ones_not_always(
     printed: dict[str, list[tuple[str, Any]]], word: str
 ) -> None:

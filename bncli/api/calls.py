@@ -35,8 +35,8 @@ from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS
 from bncli.catalogue import LEARNING
 from bncli.catalogue.choices import Choice
 from bncli.cli.console import Console
-from bncli.cli.options import words_of_data
-from bncli.cli.presets import typed_options
+from bncli.cli.learners import typed_options
+from bncli.cli.options import words_about_tables
 from bncli.errors import BncliError, UsageError
 from bncli.watch import Event, Note, Run, Watch, silent
 
@@ -107,7 +107,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
         return f"{keywords[flag]}={word}"
     entry = next((option for option in LEARNING if option.flag == f"--{flag}"), None)
     if entry is None:
-        is_value = word in words_of_data().get(flag.replace("-", "_"), ())
+        is_value = word in words_about_tables().get(flag.replace("-", "_"), ())
     elif isinstance(entry, Choice):
         is_value = word.partition(":")[0] in entry.words
     else:
@@ -119,7 +119,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
 def _watching(progress: ProgressOption) -> Iterator[Watch]:
     """Yield the watch that `progress` selects; a bar is drawn until the end."""
     if progress is True:
-        with Console(bars=_notebook_bar()) as console:
+        with Console(bar=_notebook_bar()) as console:
             yield lambda event: _warn(event) if isinstance(event, Note) else console.watch(event)
     elif callable(progress):
         yield progress

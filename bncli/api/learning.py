@@ -16,8 +16,8 @@ from pyarrow import parquet
 from bncli.api.calls import ProgressOption, make_run, python_call
 from bncli.api.models import Model
 from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, check_word, source_of, source_options
-from bncli.cli.learning_options import Learning, learning
-from bncli.cli.presets import parse_learner, typed_options
+from bncli.cli.learners import parse_learner, typed_options
+from bncli.cli.learning_options import LearningOptions, resolve_learning_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
@@ -149,7 +149,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     return reading, {key: value for key, value in options.items() if key not in of_table}
 
 
-def _parse_learning(words: Mapping[str, Any]) -> Learning:
+def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
     """Return the recipe and the supplied files that options about learning stand for."""
     known = typed_options()
     for word in words:
@@ -162,7 +162,7 @@ def _parse_learning(words: Mapping[str, Any]) -> Learning:
         texts["class_weights"] = resolve_label_numbers(words["class_weights"])
     if words.get("costs") is not None:
         texts["costs"] = resolve_costs(words["costs"])
-    return learning({**known, "seed": 0, **words, **texts}, settings={})
+    return resolve_learning_options({**known, "seed": 0, **words, **texts}, settings={})
 
 
 def simulate(

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bncli.cli.options import decimal_of, delimiter_of, words_of_data
+from bncli.cli.options import check_decimal_mark, parse_delimiter, words_about_tables
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_roles import split_names
 from bncli.files.reading.source import Source
@@ -76,9 +76,9 @@ def source_options(
     fields: dict[str, Any] = {}
     for key, value in options.items():
         if key == "delimiter":
-            value = delimiter_of(str(value))
+            value = parse_delimiter(str(value))
         elif key == "decimal":
-            value = decimal_of(str(value))
+            value = check_decimal_mark(str(value))
         elif key in ("schema", "on_bad_row"):
             value = os.fspath(value)
         elif isinstance(value, str) and key in _LISTS_OF_NAMES:
@@ -91,7 +91,7 @@ def source_options(
 
 def check_word(key: str, value: Any) -> Any:
     """Return the value of an option; UsageError if the option takes certain words and this is not one of them."""
-    words = words_of_data().get(key)
+    words = words_about_tables().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}, and should be one of {', '.join(map(repr, words))}")
     return value

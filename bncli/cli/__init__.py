@@ -1,4 +1,9 @@
-"""The command line: one module a command, which turns typed words into a call of the step of the same name.
+"""The command line: one module per command, which turns typed words into a call of the step of the same name.
 
-Modules import numpy, rich and the steps only inside functions: help must appear at once.
+Modules import numpy, rich and the steps only inside functions, because help must appear at once.
+
+- `main`, `memory_limit`: run a command; errors as one line and an exit code
+- `commands`, `command`: the list of commands, and the layout of their help
+- `options`, `learning_options`, `learners`, `settings`: what may be typed, and what may be set
+- `console`, `progress_bar`, `tables`, `model_lines`: what is printed
 """

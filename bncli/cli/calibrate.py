@@ -1,20 +1,17 @@
-"""`bncli calibrate`: a model's probabilities, corrected by rows that it was not learnt from."""
+"""`bncli calibrate`: correct the probabilities of a model with rows that it was not learnt from."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import calibration_facts
+from bncli.cli.model_text import calibration_facts
 from bncli.cli.options import Paths, flag
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.calibrate import CalibrateReport
 
 EXAMPLES = """\
 bncli calibrate data.bnc held_out.csv -o calibrated.bnc
@@ -43,7 +40,7 @@ METHOD = flag(
     (MODEL, options.data),
     (METHOD,),
     (
-        *options.OF_LABELLED,
+        *options.LABELLED_TABLE,
         *options.MISSING,
         *options.MISSING_COLUMNS,
         *options.FORMAT,
@@ -56,7 +53,7 @@ METHOD = flag(
 )
 def command(**typed: Any) -> None:
     """Learn the map, and report what it does to the log-loss of the rows."""
-    output = options.output_path(typed)
+    output = options.output_path(typed["output"])
     if output is None:
         raise UsageError("-o FILE is missing: where the calibrated model is to be written", hint="for example -o c.bnc")
     source = options.source(typed, typed["data"])
@@ -66,12 +63,7 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
         report = calibrate(typed["model"], source, output, typed["method"], run=run)
-        console.summary(summary(report))
+        facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
+        console.summary(f"{name:<12}{text}" for name, text in facts.items())
         if console.as_json:
             console.json(report)
-
-
-def summary(report: CalibrateReport) -> list[str]:
-    """Return the map, what it does, and where it is."""
-    facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
-    return [f"{name:<12}{text}" for name, text in facts.items()]

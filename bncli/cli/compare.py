@@ -1,24 +1,24 @@
-"""`bncli compare`: which learner serves which data, and which differences are real."""
+"""`bncli compare`: cross-validate several learners on several data sets, with tests of their differences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bncli.catalogue.option_kinds import Integer
-from bncli.cli import options, pages, settings
-from bncli.cli import presets as learner_words
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import flag, whole
-from bncli.cli.presets import PRESETS
+from bncli.cli.learners import PRESETS, help_rows, notes_about_coded_tables, parse_learners
+from bncli.cli.options import flag, integer, other_flag, output_flag
+from bncli.cli.settings import refuse_cluster
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
-    from bncli.files.pictures.page import Page
     from bncli.steps.compare.analysis import CompareReport
 
 EXAMPLES = """\
@@ -28,8 +28,10 @@ bncli compare sets/*.csv --preset papers --metric log-loss --metric fit-seconds 
 bncli compare a.csv b.csv c.csv --learner "--structure tan" \\
     --learner "best=--structure kdb --k 2 --param map --smoothing hdp" --metric log-loss --json
 """
-_LEARNERS, _PROTOCOL, _CONCLUSIONS, _OUTPUT = "Learners", "Protocol", "Conclusions", "Output"
-WHO = (
+_protocol_flag = partial(flag, group="Protocol")
+_conclusion_flag = partial(flag, group="Conclusions")
+_LEARNERS = "Learners"
+LEARNERS = (
     flag(
         "--learner",
         group=_LEARNERS,
@@ -49,89 +51,60 @@ WHO = (
     ),
 )
 PROTOCOL = (
-    flag(
-        "--folds",
-        group=_PROTOCOL,
-        metavar="N",
-        type=whole(2),
-        default_text="5",
-        help="Number of folds, stratified.",
-    ),
-    flag(
+    _protocol_flag("--folds", metavar="N", type=integer(2), default_text="5", help="Number of folds, stratified."),
+    _protocol_flag(
         "--repeats",
-        group=_PROTOCOL,
         metavar="N",
-        type=whole(1),
+        type=integer(1),
         default_text="1",
         help="Do it so often, with new random folds; from 2 on bias and variance are told apart.",
     ),
-    flag(
+    _protocol_flag(
         "--resume",
-        group=_PROTOCOL,
         metavar="FILE",
         help="Keep every outcome in FILE as soon as it is there; where FILE is of a run like this one, go on from it.",
     ),
 )
 CONCLUSIONS = (
-    flag(
+    _conclusion_flag(
         "--metric",
-        group=_CONCLUSIONS,
         metavar="NAME",
         multiple=True,
         default_text="error log-loss rmse",
         help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; or what "
         "learning in a fold costs: fit-seconds (of the processor), iterations, passes over the rows; may be repeated.",
     ),
-    flag(
+    _conclusion_flag(
         "--groups",
-        group=_CONCLUSIONS,
         metavar="rows:N[,N]",
         multiple=True,
         help="Sum up the tables with fewer than N rows, and those with N or more, apart too.",
     ),
-    flag(
-        "--baseline",
-        group=_CONCLUSIONS,
-        metavar="NAME",
-        default_text="the first learner",
-        help="Whom the others are compared with.",
+    _conclusion_flag(
+        "--baseline", metavar="NAME", default_text="the first learner", help="Whom the others are compared with."
     ),
 )
 OUTPUT = (
-    flag("--csv", group=_OUTPUT, metavar="FILE", help="Write every outcome, a line a fold."),
-    flag("--latex", group=_OUTPUT, metavar="FILE", help="Write the tables for LaTeX."),
-    flag(
-        "--diagram",
-        group=_OUTPUT,
-        metavar="FILE.svg",
-        help="Draw average ranks by the first metric, and who cannot be told apart.",
+    output_flag("--csv", metavar="FILE", help="Write every outcome, a line a fold."),
+    output_flag("--latex", metavar="FILE", help="Write the tables for LaTeX."),
+    output_flag(
+        "--diagram", metavar="FILE.svg", help="Draw average ranks by the first metric, and who cannot be told apart."
     ),
-    flag(
-        "--scatter",
-        group=_OUTPUT,
-        metavar="FILE.svg",
-        help="Plot every learner against the baseline, a dot a data set.",
-    ),
-    pages.REPORT,
+    output_flag("--scatter", metavar="FILE.svg", help="Plot every learner against the baseline, a dot a data set."),
+    options.REPORT,
     options.JSON,
     options.QUIET,
 )
-JOBS = flag(
-    "--jobs",
-    group="Other",
-    metavar="N",
-    type=whole(1),
-    default_text="all cores",
-    help="Processes; never change a result.",
+JOBS = other_flag(
+    "--jobs", metavar="N", type=integer(1), default_text="all cores", help="Processes; never change a result."
 )
-_ROWS = Integer(1)
 
 
 @declare(
     "compare",
     EXAMPLES,
     (options.data,),
-    WHO,
+    LEARNERS,
     PROTOCOL,
     CONCLUSIONS,
     options.TABLE,
@@ -140,63 +113,66 @@ _ROWS = Integer(1)
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
     more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
     "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
-    notes=("Options of a learner", learner_words.help_rows(everything=False), learner_words.help_rows(everything=True)),
+    notes=("Options of a learner", help_rows(show_all=False), help_rows(show_all=True)),
 )
 def command(**typed: Any) -> None:
-    """Run, and shows the tables."""
+    """Run the comparison and print its tables; a learner that failed on a data set is an error at the end."""
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
     if typed["jobs"]:
-        settings.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
-    who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
+        refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
+    learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
-    pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
+    options.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.cross_validation import Protocol
     from bncli.steps.compare.compare import DEFAULT_METRICS, CompareOutputs, ComparisonSettings, compare
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        console.notes(learner_words.idle_notes(who, sources))
+        console.notes(notes_about_coded_tables(learners, sources))
         report = compare(
             sources,
-            who,
+            learners,
             Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
             question=ComparisonSettings(
                 [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
                 typed["baseline"],
-                _bounds(typed["groups"]),
+                _row_bounds(typed["groups"]),
             ),
             unseen=typed["unseen"] or "average",
             outputs=CompareOutputs(
-                csv=options.named(typed["csv"]),
-                latex=options.named(typed["latex"]),
-                diagram=options.named(typed["diagram"]),
-                scatter=options.named(typed["scatter"]),
+                csv=options.output_path(typed["csv"]),
+                latex=options.output_path(typed["latex"]),
+                diagram=options.output_path(typed["diagram"]),
+                scatter=options.output_path(typed["scatter"]),
                 resume=typed["resume"],
-                show=lambda report: _show(console, report),
+                show=partial(_print, console),
             ),
             run=Run(options.threads({"threads": typed["jobs"]}), watch=console.watch, cluster=typed["cluster"]),
         )
-    pages.write_page(typed, lambda: _page(report))
-    # A BncliError where a learner could not be tried: scripts must not take a gap for a result.
+    if typed["report"]:
+        from bncli.steps.report.report import write_page
+        from bncli.steps.report.table_pages import comparison_page
+
+        write_page(typed["report"], comparison_page(report))
     if report.gaps:
+        # The exit code must tell scripts that the tables have gaps.
         (data, learner), reason = next(iter(report.gaps.items()))
         more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
         raise BncliError(f"{learner} failed on {data}{more}: {reason}")
 
 
-def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
-    """Return numbers of rows out of rows:N,N; UsageError for what is no such list, or does not rise."""
+def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers in texts such as `rows:1000,10000`; raise UsageError unless they ascend."""
     bounds: list[int] = []
     for text in texts:
         key, _, numbers = text.partition(":")
         if key != "rows" or not numbers:
-            raise UsageError(
-                f"--groups {text} names no groups", hint="tables go by their rows, as in --groups rows:10000"
-            )
+            hint = "tables go by their rows, as in --groups rows:10000"
+            raise UsageError(f"--groups {text} names no groups", hint=hint)
         for number in numbers.split(","):
             try:
-                bounds.append(int(_ROWS.parse(number)))
+                bounds.append(int(Integer(1).parse(number)))
             except ValueError as error:
                 raise UsageError(f"in --groups {text}, {error}") from error
     if any(b <= a for a, b in pairwise(bounds)):
@@ -204,16 +180,10 @@ def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(bounds)
 
 
-def _show(console: Console, report: CompareReport) -> None:
+def _print(console: Console, report: CompareReport) -> None:
     if console.as_json:
         console.json(report)
-        return
-    from bncli.cli.comparison_tables import tables
+    else:
+        from bncli.cli.comparison_tables import comparison_tables
 
-    console.tables(*tables(report))
-
-
-def _page(report: CompareReport) -> Page:
-    from bncli.steps.report.table_pages import comparison_page
-
-    return comparison_page(report)
+        console.tables(*comparison_tables(report))

@@ -1,9 +1,9 @@
-"""What a person sees of a comparison: the figures on every data set, then who wins over all of them, and how fast.
+"""The tables of a comparison: figures on every data set, ranks and tests over all of them, and seconds.
 
-With one data set there is one table, a line per learner. With more there are two a metric: the figures, a line a data
-set, and the ranks and tests, a line per learner, with a legend below the first of these; and one more a group. A table
-that is wider than the page goes on below; no word is broken. Marks stand behind the figures, since colour does not
-survive a pipe; the seconds, which no two runs share, come last.
+With one data set there is one table with a line per learner. With several there are two tables per metric: the figures
+with a line per data set, and the ranks and tests with a line per learner; groups of data sets add one each. A legend
+stands below the first of these. Marks stand behind the figures, because colours do not survive a pipe. The seconds come
+last, because they differ from run to run.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from bncli.steps.compare.entries import COSTS, COUNTS
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MOST_WITH_SPREAD = 6
-"""Learners up to which means stand with their standard deviations: a line has no room for more."""
+_MOST_WITH_STD = 6
+"""Number of learners up to which means have their standard deviations beside them; more do not fit in a line."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_LEAST_P = 0.0001
 _BEST, _NOT_WORSE = "*", "="
-_MARKS = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
-_LEGEND = (
+_MARKS_LEGEND = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
+_COLUMN_LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
     ("mean", "geometric mean of its figures, of costs"),
     ("group", "with a letter in common: not told apart (Nemenyi, 5 %)"),
@@ -37,19 +36,30 @@ _LEGEND = (
     ("Holm p", "Wilcoxon's, raised for as many comparisons as there are learners"),
     ("t p", "p-value: is its mean better than the baseline's? (paired t, one-sided)"),
 )
-"""What each column of the ranks answers; a line has at most 80 letters."""
-_UNTESTED = ("rank", "W-D-L", "ratio")
+"""The columns of ranks and tests in their order, and what they mean; a line has at most 80 characters."""
+_WITHOUT_TESTS = ("rank", "W-D-L", "ratio")
+"""Columns of ranks if there are too few data sets for tests."""
 
 
-def tables(report: CompareReport) -> list[str | Table]:
-    """Return tables and lines, in the order in which they are read."""
+def comparison_tables(report: CompareReport) -> list[str | Table]:
+    """Return tables and lines in the order in which they are printed."""
     trial = report.trial
-    shown: list[str | Table] = [_heading(report)]
+    n_rows = sum(trial.sizes[name] for name in trial.data)
+    sets = f"{len(trial.data)} data sets, " if len(trial.data) > 1 else ""
+    shown: list[str | Table] = [f"{sets}{n_rows:,} rows; {trial.protocol}"]
     if len(trial.data) == 1:
-        shown += _one_set(report)
+        (data,) = trial.data
+        columns = [
+            TextColumn(
+                metric_text(metric),
+                [_cell(report.figure(data, name, metric), metric, with_std=True) for name in trial.learners],
+            )
+            for metric in report.metrics
+        ]
+        shown += fitted_tables(data, TextColumn("learner", trial.learners), columns, "further figures")
     else:
         for metric in report.metrics:
-            shown += _several_sets(report, metric, legend=metric == next(iter(report.summaries), None))
+            shown += _tables_of_metric(report, metric)
     if report.gaps:
         table, most = plain_table("Could not be tried", "data", "learner", "reason"), page_width() // 4
         for column in table.columns[:2]:
@@ -58,40 +68,21 @@ def tables(report: CompareReport) -> list[str | Table]:
             add_row(table, shortened(data, most), shortened(name, most), reason)
         shown.append(table)
     if len(trial.learners) > 1:
-        shown.append(_MARKS if set(report.metrics) - set(COSTS) else f"{_BEST} best")
-    return [*shown, "", *_pace_tables(report)]
+        shown.append(_MARKS_LEGEND if set(report.metrics) - set(COSTS) else f"{_BEST} best")
+    return [*shown, "", *_seconds_tables(report)]
 
 
-def _heading(report: CompareReport) -> str:
-    trial = report.trial
-    rows = sum(trial.sizes[name] for name in trial.data)
-    sets = f"{len(trial.data)} data sets, " if len(trial.data) > 1 else ""
-    return f"{sets}{rows:,} rows; {trial.protocol}"
-
-
-def _one_set(report: CompareReport) -> Iterator[Table]:
-    """Yield all metrics of all learners."""
-    (data,), learners = report.trial.data, report.trial.learners
-    columns = [
-        TextColumn(
-            metric_text(metric), [_cell(report.figure(data, name, metric), metric, spread=True) for name in learners]
-        )
-        for metric in report.metrics
-    ]
-    yield from fitted_tables(data, TextColumn("learner", learners), columns, "further figures")
-
-
-def _cell(figure: ComparedFigure | None, metric: str, spread: bool) -> str:
-    """Return the mean, its mark, and the standard deviation."""
+def _cell(figure: ComparedFigure | None, metric: str, with_std: bool) -> str:
+    """Return the mean, the standard deviation if wanted, and the mark of a figure."""
     if figure is None:
         return "-"
     mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
-    std = f" ±{_number(figure.std, metric)}" if spread and figure.std is not None else ""
+    std = f" ±{_number(figure.std, metric)}" if with_std and figure.std is not None else ""
     return f"{_number(figure.mean, metric)}{std} {mark}"
 
 
-def _number(value: float | None, metric: str = "") -> str:
-    """Return four decimals, fewer for large numbers and for counts."""
+def _number(value: float | None, metric: str) -> str:
+    """Return four decimals, or one for large numbers and for counts."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -99,45 +90,94 @@ def _number(value: float | None, metric: str = "") -> str:
     return f"{value:.1f}" if abs(value) >= 100 or metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
 
 
-def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[str | Table]:
-    """Return one metric: the figures, and where there is a summary, ranks and tests.
-
-    Their legend if it is the first time.
-    """
-    shown: list[str | Table] = [*_figure_tables(report, metric)]
-    summary = report.summaries.get(metric)
-    if summary is not None:
-        shown += _ranks(report, summary, metric)
-        shown += [*_legend(report), ""] if legend else []
-    for group in report.groups:
-        if metric in group.summaries:
-            shown += _ranks(report, group.summaries[metric], metric, group.name)
-    return shown
-
-
-def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
-    """Yield a line per data set, a column per learner."""
+def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Table]:
+    """Yield the figures of a metric on every data set, then ranks and tests if there are enough data sets."""
     data, learners = report.trial.data, report.trial.learners
-    spread = len(learners) <= _MOST_WITH_SPREAD
+    with_std = len(learners) <= _MOST_WITH_STD
     columns = [
-        TextColumn(name, [_cell(report.figure(one, name, metric), metric, spread) for one in data]) for name in learners
+        TextColumn(name, [_cell(report.figure(set_, name, metric), metric, with_std) for set_ in data])
+        for name in learners
     ]
     yield from fitted_tables(metric_text(metric), TextColumn("data", data), columns, "further learners")
 
+    summary = report.summaries.get(metric)
+    if summary is not None:
+        yield from _rank_tables(report, summary, metric)
+        if metric == next(iter(report.summaries)):
+            # The legend explains the columns that at least one table has.
+            summaries = [report.summaries, *(group.summaries for group in report.groups)]
+            headings = {heading for by_metric in summaries for m, s in by_metric.items() for heading in _headings(s, m)}
+            yield from (f"{heading:<10}{meaning}" for heading, meaning in _COLUMN_LEGEND if heading in headings)
+            yield ""
+    for group in report.groups:
+        if metric in group.summaries:
+            yield from _rank_tables(report, group.summaries[metric], metric, f" of {group.name}")
 
-def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = "") -> list[str | Table]:
-    """Ranks and tests, and remarks below them."""
+
+def _rank_tables(report: CompareReport, summary: Summary, metric: str, of_group: str = "") -> Iterator[str | Table]:
+    """Yield the learners ordered by average rank, each beside the baseline, then remarks about tests and gaps."""
+    # Learners with a letter in common are not significantly different.
+    letters = dict.fromkeys(summary.average_ranks, "")
+    for i, names in enumerate(summary.groups):
+        for name in names:
+            letters[name] += _LETTERS[i % len(_LETTERS)]
+    baseline, n = shortened(report.baseline, page_width() // 3), len(summary.sets)
+    over = f"{n} data set{'s' if n > 1 else ''}{of_group}"
+    title = f"{metric_text(metric)} over {over}, each learner against {baseline}"
+    ranked = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
+    cells = [_rank_cells(summary, metric, name, report.baseline) | {"group": letters[name]} for name in ranked]
+    columns = [
+        TextColumn(heading, [of_learner.get(heading, "") for of_learner in cells], is_number=heading != "group")
+        for heading in _headings(summary, metric)
+    ]
+    yield from fitted_tables(title, TextColumn("learner", ranked), columns, "further columns")
     remarks = _remarks(report, summary, metric)
-    return [*_rank_tables(report, summary, metric, group), *remarks, *([""] if remarks else [])]
+    yield from remarks
+    if remarks:
+        yield ""
 
 
-def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str | Table]:
-    """Return the tests of all learners together, and who is not in them."""
+def _headings(summary: Summary, metric: str) -> list[str]:
+    """Return the columns of ranks and tests; costs are not tested."""
+    if metric in COSTS:
+        return ["rank", "mean", "W-D-L", "ratio"]
+    return [
+        heading
+        for heading, _ in _COLUMN_LEGEND
+        if heading != "mean" and (summary.friedman or heading in _WITHOUT_TESTS)
+    ]
+
+
+def _rank_cells(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, str]:
+    """Return the rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
+    cells = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": _number(summary.geometric_means[name], metric)}
+    pair = summary.against(name, baseline)
+    if pair is None:
+        return cells | {"W-D-L": "baseline" if name == baseline else "-"}
+    return cells | {
+        "W-D-L": f"{pair.wins}-{pair.draws}-{pair.losses}",
+        "ratio": "-" if pair.ratio is None else f"{pair.ratio:.3f}",
+        "sign p": _p_value(pair.sign_p),
+        "Wilcoxon": _p_value(pair.wilcoxon_p),
+        "Holm p": _p_value(pair.holm_p),
+        "t p": _p_value(pair.t_p),
+    }
+
+
+def _p_value(p: float | None) -> str:
+    """Return four decimals; a value that would be rounded to 0 is given as a bound."""
+    if p is None:
+        return "-"
+    return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
+    """Return the tests of all learners together, and which data sets and learners are left out."""
     lines, test = [], summary.friedman
     if test is not None:
+        chi_squared, f = ("∞" if math.isinf(value) else f"{value:.2f}" for value in (test.chi_squared, test.f))
         lines += [
-            f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
-            f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
+            f"Friedman: chi² {chi_squared}, p {_p_value(test.p)}; Iman-Davenport: F {f}, p {_p_value(test.f_p)}",
             f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
         ]
     if summary.left_out:
@@ -147,78 +187,16 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str |
         lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
         if report.baseline in summary.without_figures:
             lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
-    return [*lines]
+    return lines
 
 
-def _statistic(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.2f}"
-
-
-def _p(p: float | None) -> str:
-    """Return four decimals; what would be rounded to 0 is told as a bound."""
-    if p is None:
-        return "-"
-    return f"{p:.4f}" if p >= _LEAST_P else "<0.0001"
-
-
-def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: str) -> Iterator[Table]:
-    """Yield the learners from the best average rank on, each beside the baseline."""
-    against, n = shortened(report.baseline, page_width() // 3), len(summary.sets)
-    over = f"{n} data set{'s' if n > 1 else ''}{f' of {group}' if group else ''}"
-    title = f"{metric_text(metric)} over {over}, each learner against {against}"
-    letters = _letters(summary)
-    names = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
-    cells = [_pair(summary, metric, name, report.baseline) | {"group": letters[name]} for name in names]
-    columns = [
-        TextColumn(heading, [one.get(heading, "") for one in cells], number=heading != "group")
-        for heading in _headings(summary, metric)
-    ]
-    yield from fitted_tables(title, TextColumn("learner", names), columns, "further columns")
-
-
-def _letters(summary: Summary) -> dict[str, str]:
-    """Return a letter per group; learners that share one are not told apart."""
-    letters = dict.fromkeys(summary.average_ranks, "")
-    for i, group in enumerate(summary.groups):
-        for name in group:
-            letters[name] += _LETTERS[i % len(_LETTERS)]
-    return letters
-
-
-def _pair(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, str]:
-    """Return the rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
-    cells = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": _number(summary.geometric_means[name], metric)}
-    pair = summary.against(name, baseline)
-    if pair is None:
-        return cells | {"W-D-L": "baseline" if name == baseline else "-"}
-    ps = {"sign p": pair.sign_p, "Wilcoxon": pair.wilcoxon_p, "Holm p": pair.holm_p, "t p": pair.t_p}
-    ratio = "-" if pair.ratio is None else f"{pair.ratio:.3f}"
-    counts = f"{pair.wins}-{pair.draws}-{pair.losses}"
-    return cells | {"W-D-L": counts, "ratio": ratio} | {heading: _p(p) for heading, p in ps.items()}
-
-
-def _headings(summary: Summary, metric: str) -> list[str]:
-    if metric in COSTS:
-        return ["rank", "mean", "W-D-L", "ratio"]
-    return [heading for heading, _ in _LEGEND if heading != "mean" and (summary.friedman or heading in _UNTESTED)]
-
-
-def _legend(report: CompareReport) -> list[str]:
-    """Return what the columns answer that some table has."""
-    summaries = [report.summaries, *(group.summaries for group in report.groups)]
-    headings = {heading for ones in summaries for metric, one in ones.items() for heading in _headings(one, metric)}
-    return [f"{heading:<10}{answer}" for heading, answer in _LEGEND if heading in headings]
-
-
-def _pace_tables(report: CompareReport) -> Iterator[Table]:
-    against = shortened(report.baseline, page_width() // 3)
-    title = f"Seconds a fold, of the processor; ratios are geometric means against {against}"
+def _seconds_tables(report: CompareReport) -> Iterator[Table]:
+    """Yield the processor seconds per fold of each learner, with their ratios to the baseline."""
+    baseline = shortened(report.baseline, page_width() // 3)
+    title = f"Seconds a fold, of the processor; ratios are geometric means against {baseline}"
     columns: list[TextColumn] = []
     for stage in ("fit", "score"):
+        ratios = [pace.ratio[stage] for pace in report.paces.values()]
         columns.append(TextColumn(f"{stage} s", [f"{pace.seconds[stage]:.3f}" for pace in report.paces.values()]))
-        columns.append(TextColumn("ratio", [_ratio(pace.ratio[stage]) for pace in report.paces.values()]))
+        columns.append(TextColumn("ratio", ["-" if ratio is None else f"{ratio:.2f}" for ratio in ratios]))
     yield from fitted_tables(title, TextColumn("learner", list(report.paces)), columns, "further columns")
-
-
-def _ratio(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"

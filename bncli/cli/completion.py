@@ -1,9 +1,8 @@
 """`bncli completion`: the script by which a shell completes what is typed after `bncli`.
 
-What the scripts of `bncli completion` ask for: the words that fit where the cursor stands.
-
-A script hands over the line up to the cursor; the answer has a line an item: its type, its value and its meaning, with
-tabs between them. What a table calls its columns is quoted by the shell before it reaches the command line.
+The script calls `bncli` with the variable `_BNCLI_COMPLETE` and the line up to the cursor. `print_completions` prints
+one line per completion: its type, its value and its meaning, separated by tabs. The shell quotes the names of columns
+before they reach the command line.
 """
 
 from __future__ import annotations
@@ -16,8 +15,14 @@ from click.shell_completion import CompletionItem, ShellComplete, split_arg_stri
 
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.commands import COMPLETION_VARIABLE, group
 from bncli.cli.console import Console
-from bncli.cli.group import COMPLETE, group
+
+EXAMPLES = """\
+bncli completion bash > ~/.local/share/bash-completion/completions/bncli
+bncli completion zsh > ~/.zfunc/_bncli             with fpath+=~/.zfunc before compinit
+bncli completion fish > ~/.config/fish/completions/bncli.fish
+"""
 
 _BASH = """\
 _bncli_completion() {
@@ -86,38 +91,31 @@ complete --no-files --command bncli --arguments '(_bncli_completion)'
 
 
 class Shell(ShellComplete):
-    """A shell whose script speaks as the module says."""
-
-    def source(self) -> str:
-        """Return the script as it is."""
-        return self.source_template
+    """A shell whose script follows the protocol of this module."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the cursor, and the one begun.
-
-        A letter put behind the line shows where that one begins.
-        """
+        """Return the complete words before the cursor, and the word that has been begun."""
+        # A letter after the line makes the begun word the last one, even if it is still empty.
         words = split_arg_string(os.environ.get("COMP_LINE", "") + "x")
         return words[1:-1], words[-1][:-1]
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Return what can be shown: a name with a line break in it, or an empty one, cannot be chosen."""
+        """Return the completions that a shell can show, without empty values and values with line breaks."""
         items = super().get_completions(args, incomplete)
         return [item for item in items if item.type == "file" or (item.value and item.value.isprintable())]
 
     def format_completion(self, item: CompletionItem) -> str:
-        """Return an item as a line."""
         return f"{item.type}\t{item.value}\t{' '.join((item.help or '').split())}".rstrip("\t")
 
 
 class Bash(Shell):
-    """Bash breaks words at colons and equals signs, and replaces what stands behind the last of them."""
+    """Bash, which breaks words at colons and equals signs and replaces only the part after the last of them."""
 
     name = "bash"
     source_template = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Without what stands before the last break of the word."""
+        """Return the completions without the part before the last break of the word."""
         items = super().get_completions(args, incomplete)
         value = incomplete.partition("=")[2] if incomplete.startswith("--") and "=" in incomplete else incomplete
         current = os.environ.get("COMP_CURRENT", "").strip(":=")
@@ -126,15 +124,11 @@ class Bash(Shell):
 
 
 class Zsh(Shell):
-    """Zsh."""
-
     name = "zsh"
     source_template = _ZSH
 
 
 class Fish(Shell):
-    """Fish."""
-
     name = "fish"
     source_template = _FISH
 
@@ -142,26 +136,22 @@ class Fish(Shell):
 SHELLS = {shell.name: shell for shell in (Bash, Zsh, Fish)}
 
 
-def answer(instruction: str) -> None:
-    """Print what fits; nothing where the question cannot be understood or a table cannot be read."""
-    name, _, verb = instruction.partition("_")
-    if name not in SHELLS or verb not in ("complete", "source"):
+def print_completions(instruction: str) -> None:
+    """Print what an instruction such as `bash_complete` requests: completions, or with `_source` the script.
+
+    Nothing is printed for an unknown instruction or after an error.
+    """
+    name, _, action = instruction.partition("_")
+    if name not in SHELLS or action not in ("complete", "source"):
         return
-    shell = SHELLS[name](group, {}, "bncli", COMPLETE)
+    shell = SHELLS[name](group, {}, "bncli", COMPLETION_VARIABLE)
     try:
-        text = shell.source() if verb == "source" else shell.complete()
+        text = shell.source_template if action == "source" else shell.complete()
     except Exception:
-        # Whoever is typing must not be disturbed, whatever is wrong with the words or the table.
+        # An error, be it about the words or the table, must not disturb a user who is still typing.
         return
     if text:
-        Console().text(f"{text}\n" if verb == "complete" else text)
-
-
-EXAMPLES = """\
-bncli completion bash > ~/.local/share/bash-completion/completions/bncli
-bncli completion zsh > ~/.zfunc/_bncli             with fpath+=~/.zfunc before compinit
-bncli completion fish > ~/.config/fish/completions/bncli.fish
-"""
+        Console().text(f"{text}\n" if action == "complete" else text)
 
 
 @declare(
@@ -172,4 +162,4 @@ bncli completion fish > ~/.config/fish/completions/bncli.fish
 )
 def command(**typed: Any) -> None:
     """Print the script."""
-    Console().text(SHELLS[typed["shell"]](group, {}, "bncli", COMPLETE).source())
+    Console().text(SHELLS[typed["shell"]].source_template)

@@ -1,32 +1,35 @@
-"""`bncli config`: every option that may be set, with its default and meaning, as a configuration file."""
+"""`bncli config`: every option that may be set, with its meaning and default, as a configuration file.
+
+With --schema: the JSON Schema of what a command prints.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bncli.catalogue import CHOICES, KEYS, OMITTED_IF_NONE, OPTIONS
 from bncli.catalogue.choices import key_of
-from bncli.catalogue.option_kinds import Costs, Integer, Kind, Real, ThresholdRule, json_schema
+from bncli.catalogue.option_kinds import Costs, Integer, Real, ThresholdRule, json_schema
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.commands import COMMANDS
+from bncli.cli.commands import BY_WORD
 from bncli.cli.console import Console
-from bncli.cli.options import KindType, flag
+from bncli.cli.options import KindType, output_flag
 from bncli.cli.settings import (
     Setting,
     SettingsFile,
     all_settings,
-    converted,
-    near,
+    convert_setting,
     setting_key,
-    settings_file,
+    settings_file_of_run,
     settings_of,
+    suggestion,
     variable_of,
 )
 from bncli.errors import UsageError
@@ -44,19 +47,18 @@ bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON S
 """
 
 
-def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [word for word in schema_words() if word.startswith(incomplete)]
+def _complete_schema(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [word for word in schema_files() if word.startswith(incomplete)]
 
 
-SCHEMA = flag(
+SCHEMA = output_flag(
     "--schema",
-    group="Output",
     metavar="COMMAND",
     setting=False,
-    shell_complete=_complete,
+    shell_complete=_complete_schema,
     help="The JSON Schema of what COMMAND --json prints.",
 )
-_WIDTH = 96
+_COMMENT_WIDTH = 96
 
 
 @declare(
@@ -67,131 +69,119 @@ _WIDTH = 96
     "with their values, all others as comments with their defaults.",
 )
 def command(**typed: Any) -> None:
-    """Print the file, or a schema."""
-    console = Console()
+    """Print the configuration file, or a schema."""
     if typed["schema"] is not None:
-        console.text(schema_text(typed["schema"]))
-        return
-    console.text("\n".join(_lines(settings_file())) + "\n")
+        Console().text(schema_text(typed["schema"]))
+    else:
+        Console().text("\n".join(_configuration_lines(settings_file_of_run())) + "\n")
 
 
 def schema_text(word: str) -> str:
-    """Return the schema of a command's JSON; UsageError for a command that prints none."""
-    words = schema_words()
-    if word not in words:
-        hint = near(word, words)
-        raise UsageError(
-            f"{word!r} is no command that prints JSON", hint=hint if hint.startswith("did") else ", ".join(words)
-        )
+    """Return the JSON Schema of what a command prints; raise UsageError if it prints no JSON."""
     import json
 
-    schema = json.loads((_folder() / f"{word}.json").read_text(encoding="utf-8"))
+    files = schema_files()
+    if word not in files:
+        hint = suggestion(word, files)
+        hint = hint if hint.startswith("did") else ", ".join(files)
+        raise UsageError(f"{word!r} is no command that prints JSON", hint=hint)
+    schema = json.loads(files[word].read_text(encoding="utf-8"))
     if "recipe" in schema["properties"]:
-        # The learning options of a model: what each may be, or null where it had no effect.
+        # The learning options come from the catalogue; null stands for an option without effect.
         values: dict[str, Any] = {key_of(choice.flag): {"type": "string"} for choice in CHOICES}
         values |= {key_of(option.flag): json_schema(option.kind) for option in OPTIONS}
         values["seed"] = json_schema(Integer())
-        properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
-        required = [key for key in KEYS if key not in OMITTED_IF_NONE]
         schema["properties"]["recipe"] = {
             "type": "object",
-            "properties": properties,
-            "required": required,
+            "properties": {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS},
+            "required": [key for key in KEYS if key not in OMITTED_IF_NONE],
             "additionalProperties": False,
         }
     return json.dumps(schema, indent=2) + "\n"
 
 
-def schema_words() -> list[str]:
-    """Return the commands that print JSON."""
-    return [entry.word for entry in COMMANDS if (_folder() / f"{entry.word}.json").is_file()]
-
-
-def _folder() -> Traversable:
+def schema_files() -> dict[str, Traversable]:
+    """Return the files of the JSON schemas by command; a command without a file prints no JSON."""
     from importlib import resources
 
-    return resources.files("bncli.cli") / "schemas"
+    folder = resources.files("bncli.cli") / "schemas"
+    files = {word: folder / f"{word}.json" for word in BY_WORD}
+    return {word: file for word, file in files.items() if file.is_file()}
 
 
-def _lines(file: SettingsFile) -> Iterable[str]:
-    """Yield a section per group; an option is its meaning, its values and its default, then the line that sets it."""
+def _configuration_lines(file: SettingsFile) -> Iterator[str]:
+    """Yield a section per group of options, then the tables of the file.
+
+    An option is shown by its meaning, its words and its default as comments, followed by the line that sets it.
+    """
     yield "# Settings of bncli, in TOML: take away the # before an option to set it."
     yield "# Keys in a table such as [score] hold for that command alone."
     groups: dict[str, list[Flag]] = {}
-    for entry in all_settings().values():
-        groups.setdefault(entry.group, []).append(entry)
+    for option in all_settings().values():
+        groups.setdefault(option.group, []).append(option)
     for group, flags in groups.items():
         yield f"\n# ---- {group} ----"
-        for entry in flags:
+        for option in flags:
             yield ""
-            yield from _option(entry, file)
+            default = f" [{option.default_text}]" if option.default_text else ""
+            text = f"{option.help}{default}"
+            yield from textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+            for word, meaning in option.words:
+                text = f"{word}: {meaning}"
+                yield from textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="#   ", subsequent_indent="#     ")
+            key, variable = setting_key(option), variable_of(option)
+            if value := os.environ.get(variable):
+                line = _setting_line(option, value.split(",") if option.is_list else value, variable)
+                yield f"{line}  # {variable}"
+            elif key in file.shared:
+                yield _setting_line(option, file.shared[key], f"{key} in {file.path}")
+            else:
+                yield f"# {key} = {_example(option)}"
     for word, table in file.tables.items():
         yield f"\n[{word}]"
         known = settings_of(word)
-        yield from (_checked(known[key], value, f"{key} of [{word}] in {file.path}") for key, value in table.items())
+        for key, value in table.items():
+            yield _setting_line(known[key], value, f"{key} of [{word}] in {file.path}")
 
 
-def _option(entry: Flag, file: SettingsFile) -> Iterable[str]:
-    default = f" [{entry.default_text}]" if entry.default_text else ""
-    yield from textwrap.wrap(f"{entry.help}{default}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
-    for word, meaning in entry.words:
-        yield from textwrap.wrap(f"{word}: {meaning}", _WIDTH, initial_indent="#   ", subsequent_indent="#     ")
-    key, variable = setting_key(entry), variable_of(entry)
-    if text := os.environ.get(variable):
-        yield f"{_checked(entry, text.split(',') if entry.lists else text, variable)}  # {variable}"
-    elif key in file.shared:
-        yield _checked(entry, file.shared[key], f"{key} in {file.path}")
-    else:
-        yield f"# {key} = {_example(entry)}"
+def _setting_line(option: Flag, value: Any, where: str) -> str:
+    """Return the line that sets a value; raise UsageError if the option cannot have it."""
+    convert_setting(option, Setting(value, where), click.get_current_context())
+    return f"{setting_key(option)} = {to_toml(value)}"
 
 
-def _checked(entry: Flag, value: Any, where: str) -> str:
-    """Return the line that sets a value; UsageError for one that can never be right."""
-    converted(entry, Setting(value, where), click.get_current_context())
-    return f"{setting_key(entry)} = {_toml(value)}"
-
-
-def _example(entry: Flag) -> str:
-    """Return the default as TOML, where it can be written; else something of its kind."""
-    if entry.is_flag:
+def _example(option: Flag) -> str:
+    """Return the default of an option as TOML, or some other value if the default cannot be written."""
+    words = [word for word, _ in option.words]
+    if option.is_flag:
         return "true"
-    if entry.lists:
-        return f'["{entry.words[0][0] if entry.words else entry.metavar}"]'
-    words = [word for word, _ in entry.words]
-    default = entry.default_text
+    if option.is_list:
+        return f'["{words[0] if words else option.metavar}"]'
+    default = option.default_text
     if default and (default in words or " " not in default):
-        # A default in words as TOML: what reads as a number needs no quotes.
-        return default if re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", default) else _toml(default)
-    if isinstance(entry.type, click.Choice):
-        return _toml(entry.type.choices[0])
-    if isinstance(entry.type, KindType):
-        return _of_kind(entry.type.kind) or _toml(_shortest(entry))
-    return _toml(_shortest(entry))
-
-
-def _of_kind(kind: Kind) -> str | None:
-    """Return a value of a kind as TOML; None where its words say it."""
+        is_number = re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", default)
+        return default if is_number else to_toml(default)
+    if isinstance(option.type, click.Choice):
+        return to_toml(option.type.choices[0])
+    kind = option.type.kind if isinstance(option.type, KindType) else None
     if isinstance(kind, Integer):
         return "2"
     if isinstance(kind, Real):
         return "60" if kind.below > 1 else "0.1"
     if isinstance(kind, Costs):
-        return _toml("no:yes=5,yes:no=1")
-    return _toml(kind.words[0]) if isinstance(kind, ThresholdRule) else None
+        return to_toml("no:yes=5,yes:no=1")
+    if isinstance(kind, ThresholdRule):
+        return to_toml(kind.words[0])
+    placeholder = str(option.metavar).split("|")[0].split("[")[0]
+    return to_toml({"CHAR": ",", "A,B": "1,1000"}.get(placeholder, words[0] if words else placeholder))
 
 
-def _shortest(entry: Flag) -> str:
-    """Return the first of what may be typed."""
-    words = [word for word, _ in entry.words]
-    shortest = str(entry.metavar).split("|")[0].split("[")[0]
-    return {"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest)
-
-
-def _toml(value: Any) -> str:
+def to_toml(value: Any) -> str:
+    """Return a text, number, truth value, or list of them as TOML."""
     import json
 
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(to_toml, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower()

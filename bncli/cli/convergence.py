@@ -1,8 +1,9 @@
-"""`bncli convergence`: traces of several fits side by side, and who lags behind whom."""
+"""`bncli convergence`: compare how fast several fits converge, by their traces."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,44 +11,43 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, share, whole
+from bncli.cli.options import Paths, flag, integer, output_flag, share
+from bncli.cli.tables import filled_table
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.steps.convergence import ConvergenceReport, TracePath, TraceReport
+    from bncli.steps.convergence import ConvergenceReport, TracePath
 
 EXAMPLES = """\
 bncli convergence weighted.csv discriminative.csv --svg curves.svg
 bncli convergence plain=a.csv conditioned=b.csv --by passes
 bncli convergence traces/*/*.csv --lag weighted --histogram lags.svg
 """
+_curve_flag = partial(flag, group="Curves")
 
 _UNITS = ("iterations", "passes", "flops")
 
 TRACES = click.argument("traces", nargs=-1, required=True, metavar="[NAME=]TRACE.csv...", cls=Paths)
 CURVES = (
-    flag(
+    _curve_flag(
         "--by",
-        group="Curves",
         type=click.Choice(_UNITS),
         default="iterations",
         default_text="iterations",
         help="What effort is counted in: passes are evaluations of the likelihood or its gradient, flops are told of "
         "bfgs, cg and cgb.",
     ),
-    flag(
+    _curve_flag(
         "--of",
-        group="Curves",
         type=click.Choice(["objective", "nll"]),
         default="objective",
         default_text="objective",
         help="What is looked at: the negative conditional log-likelihood with the penalty, or without.",
     ),
-    flag(
+    _curve_flag(
         "--within",
-        group="Curves",
         metavar="SHARE",
         type=share,
         default="0.001",
@@ -61,14 +61,14 @@ LAGS = (
         "--at",
         group="Lags",
         metavar="N",
-        type=whole(1),
+        type=integer(1),
         default_text="5",
         help="The iteration after which that is asked.",
     ),
 )
 OUTPUT = (
-    flag("--svg", group="Output", metavar="FILE.svg", help="Draw the curves, a panel a folder."),
-    flag("--histogram", group="Output", metavar="FILE.svg", help="Draw how often which lag occurs, a panel a name."),
+    output_flag("--svg", metavar="FILE.svg", help="Draw the curves, a panel a folder."),
+    output_flag("--histogram", metavar="FILE.svg", help="Draw how often which lag occurs, a panel a name."),
     options.JSON,
 )
 
@@ -84,35 +84,23 @@ OUTPUT = (
     more="The traces in a folder are those of one table; their names are those of the files, unless typed.",
 )
 def command(**typed: Any) -> None:
-    """Read, draws, and shows the tables."""
+    """Read the traces, draw the curves, and print the tables."""
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="say --lag NAME")
     from bncli.steps.convergence import ConvergenceSettings, convergence
 
     settings = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
-    svg, histogram = options.named(typed["svg"]), options.named(typed["histogram"])
-    report = convergence([_path(text) for text in typed["traces"]], settings, svg=svg, histogram=histogram)
+    svg, histogram = options.output_path(typed["svg"]), options.output_path(typed["histogram"])
+    report = convergence([_trace_path(text) for text in typed["traces"]], settings, svg=svg, histogram=histogram)
     console = Console(as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
     else:
-        # A line a trace; folders only where there are several.
-        from bncli.cli.tables import add_row, plain_table
-
-        several = len({trace.table for trace in report.traces}) > 1
-        likelihood = report.traces[0].likelihood.upper()
-        arrived = f"{report.settings.by} to {100 * report.settings.within:g}%"
-        headings = ["trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived]
-        first = 2 if several else 1
-        table = plain_table("", *(["folder"] if several else []), *headings, numbers=range(first, first + 5))
-        for trace in report.traces:
-            add_row(table, *([trace.table] if several else []), *_cells(trace))
-        tables: list[str | Table] = [table]
-        console.tables(*([*tables, _lag_table(report)] if report.lags else tables))
+        console.tables(_trace_table(report), *([_lag_table(report)] if report.lags else []))
 
 
-def _path(text: str) -> TracePath:
-    """NAME=FILE, or a file, whose own name may have an equals sign."""
+def _trace_path(text: str) -> TracePath:
+    """Return the trace for NAME=FILE, or for FILE, whose own name may contain an equals sign."""
     from bncli.steps.convergence import TracePath
 
     name, equals, path = text.partition("=")
@@ -123,20 +111,29 @@ def _path(text: str) -> TracePath:
     return TracePath(path, name)
 
 
-def _cells(trace: TraceReport) -> list[str]:
-    passes, arrived = ("-" if n is None else f"{n:,.0f}" for n in (trace.passes, trace.arrived))
-    return [trace.name, f"{trace.iterations:,}", passes, f"{trace.start:,.4f}", f"{trace.end:,.4f}", arrived]
+def _trace_table(report: ConvergenceReport) -> Table:
+    """Return a line per trace, with a column for the folder if there are several."""
+    with_folder = len({trace.table for trace in report.traces}) > 1
+    likelihood = report.traces[0].likelihood.upper()
+    arrived = f"{report.settings.by} to {100 * report.settings.within:g}%"
+    headings = ("trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived)
+    rows = []
+    for trace in report.traces:
+        passes, effort = ("-" if n is None else f"{n:,.0f}" for n in (trace.passes, trace.arrived))
+        cells = (trace.name, f"{trace.iterations:,}", passes, f"{trace.start:,.4f}", f"{trace.end:,.4f}", effort)
+        rows.append((*([trace.table] if with_folder else []), *cells))
+    first_number = 2 if with_folder else 1
+    numbers = range(first_number, first_number + 5)
+    return filled_table("", (*(["folder"] if with_folder else []), *headings), rows, numbers)
 
 
 def _lag_table(report: ConvergenceReport) -> Table:
-    """Return a line per name."""
-    from bncli.cli.tables import add_row, plain_table
-
+    """Return a line per name of traces, with its lags over all folders."""
+    rows = []
+    for lags in report.lags:
+        values = lags.as_json()
+        counts = [f"{values[key]:,}" for key in ("behind", "equal", "ahead")]
+        missed = f"{sum(not lag.reached for lag in lags.tables):,}"
+        rows.append((lags.name, f"{len(lags.tables):,}", f"{lags.mean:.1f}", f"{lags.median:g}", *counts, missed))
     headings = ("trace", "folders", "mean", "median", "behind", "equal", "ahead", "not reached")
-    table = plain_table(report.settings.heading_of_lags, *headings, numbers=range(1, len(headings)))
-    for each in report.lags:
-        told = each.as_json()
-        counts = [f"{told[key]:,}" for key in ("behind", "equal", "ahead")]
-        missed = f"{sum(not lag.reached for lag in each.tables):,}"
-        add_row(table, each.name, f"{len(each.tables):,}", f"{each.mean:.1f}", f"{each.median:g}", *counts, missed)
-    return table
+    return filled_table(report.settings.heading_of_lags, headings, rows, range(1, len(headings)))

@@ -1,20 +1,17 @@
-"""`bncli count`: the contingency tables of a table, as a counts file."""
+"""`bncli count`: write the contingency tables of a table as a counts file, which can be merged with others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bncli import catalogue
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import of_counts
+from bncli.cli.model_text import counts_lines, seconds_text
 from bncli.cli.options import flag
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.count import CountReport
 
 EXAMPLES = """\
 bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, enough for nb, tan, kdb
@@ -42,7 +39,7 @@ _PAIRS = "pairs"
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Count a table and says how much was counted."""
+    """Count a table and write the counts file."""
     from bncli.files.reading.column_roles import is_codes_table
 
     coded = is_codes_table(typed["data"])
@@ -60,15 +57,14 @@ def command(**typed: Any) -> None:
     structure = typed["structure"]
     supplied = read_supplied(typed["cuts"], None if structure in (None, _PAIRS) else structure)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        output = options.output_path(typed)
         run = Run(options.threads(typed), watch=console.watch)
-        report = count(source, supplied, output=output, run=run)
-        console.summary(summary(report))
+        report = count(source, supplied, output=options.output_path(typed["output"]), run=run)
+        console.summary(
+            [
+                *counts_lines(report.counted),
+                f"seconds     {seconds_text(report.seconds)}",
+                f"counts      {report.counts}",
+            ]
+        )
         if console.as_json:
             console.json(report)
-
-
-def summary(report: CountReport) -> list[str]:
-    """Return the end of a count in a few lines."""
-    seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
-    return [*of_counts(report.counted), f"seconds     {seconds}", f"counts      {report.counts}"]

@@ -1,4 +1,4 @@
-"""`bncli discretize`: cut points as a file, a binned table, or a table to look at."""
+"""`bncli discretize`: learn cut points; write a cuts file or the binned table, or show the cuts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import flag
+from bncli.cli.options import output_flag
+from bncli.cli.tables import attribute_table
 
 EXAMPLES = """\
 bncli discretize data.csv                                  show the cuts
@@ -16,7 +17,7 @@ bncli discretize train.csv --cuts-out cuts.json            a file for --cuts
 bncli discretize data.csv --discretize equal-width --bins 5 -o binned.csv
 """
 
-CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts file.")
+CUTS_OUT = output_flag("--cuts-out", metavar="FILE", help="The cuts file.")
 
 
 @declare(
@@ -33,20 +34,20 @@ CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts fil
     more="Without -o and --cuts-out the cuts are shown.",
 )
 def command(**typed: Any) -> None:
-    """Learn the cuts; shows them when no file is asked for."""
-    chosen = learning.learning(typed)
+    """Learn the cuts and write them, or show them if no file was named."""
+    resolved = learning.resolve_learning_options(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.discretize import discretize
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        console.notes(chosen.notes)
+        console.notes(resolved.notes)
         report = discretize(
             source,
-            chosen.recipe,
-            supplied=chosen.supplied,
-            cuts_out=options.named(typed["cuts_out"]),
-            output=options.output_path(typed),
+            resolved.recipe,
+            supplied=resolved.supplied,
+            cuts_out=options.output_path(typed["cuts_out"]),
+            output=options.output_path(typed["output"]),
             run=Run(options.threads(typed), watch=console.watch),
         )
         written = [f"written     {path}" for path in (report.cuts_file, report.table) if path]
@@ -54,6 +55,4 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         elif not written:
-            from bncli.cli.tables import attribute_table
-
             console.tables(attribute_table(report.attributes))

@@ -1,13 +1,14 @@
-"""`bncli encode`: a table as codes, in a file that learning commands take in its place."""
+"""`bncli encode`: write a table as a file of codes, which learning commands take in its place."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bncli.cli import learning_options as learning
-from bncli.cli import options, settings
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.settings import cluster_for_files
 
 EXAMPLES = """\
 bncli encode parts/ -o all.codes                           every file of the folder is a part of one table
@@ -27,20 +28,20 @@ bncli encode old.csv --class sick -o old.codes             then: bncli fit old.c
     more="The file is an Arrow file, and is mapped into memory when it is learnt from.",
 )
 def command(**typed: Any) -> None:
-    """Write the codes and says what they hold."""
-    chosen = learning.learning(typed)
+    """Write the codes and print what they hold."""
+    resolved = learning.resolve_learning_options(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.encode import encode
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        console.notes(chosen.notes)
+        console.notes(resolved.notes)
         report = encode(
             source,
-            chosen.recipe,
-            output=options.output_path(typed),
-            supplied=chosen.supplied,
-            run=Run(options.threads(typed), watch=console.watch, cluster=settings.cluster_of_files(typed, source)),
+            resolved.recipe,
+            output=options.output_path(typed["output"]),
+            supplied=resolved.supplied,
+            run=Run(options.threads(typed), watch=console.watch, cluster=cluster_for_files(typed, source)),
         )
         console.summary(
             [

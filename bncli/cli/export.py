@@ -1,8 +1,9 @@
-"""`bncli export`: a model as a network or a graph that other programs read."""
+"""`bncli export`: write a model as a network, a graph, or a program that works without bncli."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, real, whole
+from bncli.cli.options import Paths, flag, integer, output_flag, real
 from bncli.errors import UsageError
 from bncli.files.exports import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
 from bncli.files.exports.sql_dialects import DIALECTS
@@ -27,51 +28,40 @@ bncli export data.bnc -o data.onnx                      the same for runtimes of
 bncli export data.bnc --to scorecard -o card.csv        points for every value
 bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
 """
+_sql_flag = partial(flag, group="SQL")
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
-TO = flag(
+TO = output_flag(
     "--to",
     "form",
-    group="Output",
     type=click.Choice(EXPORTS),
     default_text="by the ending of FILE",
     words=[(form.word, form.summary) for form in export_formats()],
     help="Format.",
 )
-CONTRIBUTIONS = flag(
+CONTRIBUTIONS = output_flag(
     "--contributions",
-    group="Output",
     is_flag=True,
     help="ONNX: one more output, what every set of attributes adds to the log-odds of every label.",
 )
-PDO = flag("--pdo", group="Output", type=real, default_text="20", help="Scorecard: points that double the odds.")
-BASE = flag("--base", group="Output", type=real, default_text="600", help="Scorecard: points at --odds.")
-ODDS = flag("--odds", group="Output", type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points.")
-DIGITS = flag(
-    "--digits",
-    group="Output",
-    type=whole(0, 15),
-    default_text="0",
-    help="Scorecard: digits behind the point of points.",
+PDO = output_flag("--pdo", type=real, default_text="20", help="Scorecard: points that double the odds.")
+BASE = output_flag("--base", type=real, default_text="600", help="Scorecard: points at --odds.")
+ODDS = output_flag("--odds", type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points.")
+DIGITS = output_flag(
+    "--digits", type=integer(0, 15), default_text="0", help="Scorecard: digits behind the point of points."
 )
 
-DIALECT = flag(
-    "--dialect",
-    group="SQL",
-    type=click.Choice(DIALECTS),
-    default_text=DIALECTS[0],
-    help="The database that the SQL is for.",
+DIALECT = _sql_flag(
+    "--dialect", type=click.Choice(DIALECTS), default_text=DIALECTS[0], help="The database that the SQL is for."
 )
-TABLE = flag(
+TABLE = _sql_flag(
     "--input",
-    group="SQL",
     metavar="TABLE",
     default_text="input",
     help="The table or view of rows to be scored, in the schema that the database looks in.",
 )
-KEY = flag(
+KEY = _sql_flag(
     "--key",
-    group="SQL",
     metavar="NAME",
     default_text="id",
     help="The column of that table that the view of scores repeats, to tell rows apart.",
@@ -82,7 +72,7 @@ OPTIONS = {
     "onnx": ("contributions",),
     "scorecard": ("pdo", "base", "odds", "digits"),
 }
-"""Of formats, by the words of flags."""
+"""The options of each format, as they are named in Python."""
 
 
 @declare(
@@ -113,51 +103,51 @@ OPTIONS = {
     "Attributes that do not help to tell the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
-    """Write the model in another format and says how well it was kept."""
-    form, output = _form(typed), options.output_path(typed)
+    """Write the model in another format and print how closely it agrees with the model."""
+    form = _format_word(typed)
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
-        raise UsageError(
-            "--json needs -o FILE", hint="the standard output cannot hold what is written and the report at once"
-        )
-    chosen = _chosen(form, typed)
+        hint = "the standard output cannot hold what is written and the report at once"
+        raise UsageError("--json needs -o FILE", hint=hint)
+    format_options = _format_options(form, typed)
     from bncli.steps.export import export
 
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
+    output = options.output_path(typed["output"])
     report = export(
         typed["model"],
         form,
         output=output,
-        options=chosen,
+        options=format_options,
         seed=typed["seed"],
         positive=typed["positive"],
         watch=console.watch,
     )
-    console.summary(summary(report))
+    console.summary(summary_lines(report))
     if console.as_json:
         console.json(report)
     elif output is None and isinstance(report.text, str):
         console.text(report.text)
 
 
-def _form(typed: Mapping[str, Any]) -> str:
-    """Return the format typed, or that which the ending of the file stands for."""
+def _format_word(typed: Mapping[str, Any]) -> str:
+    """Return the word of the format that was typed, or that belongs to the ending of the file."""
     if typed["form"] is not None:
         return str(typed["form"])
     formats = export_formats()
     form = by_ending(typed["output"], formats)
     if form is None:
-        endings = " ".join(one.endings[0] for one in formats)
+        endings = " ".join(record.endings[0] for record in formats)
         hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"
         raise UsageError("the format is not clear", hint=hint)
     return form
 
 
-def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of the format that were typed.
 
-    UsageError for those of another, and for bytes without a file.
+    Raises UsageError for options of other formats, for invalid values, and for a binary format without a file.
     """
     for owner, words in OPTIONS.items():
         idle = next((word for word in words if owner != form and typed[word] not in (None, False)), None)
@@ -166,15 +156,15 @@ def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     record = export_format(form)
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
         raise UsageError(f"--to {form} needs -o FILE", hint="what is written is no text")
-    chosen = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
+    values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
     for word in ("pdo", "odds"):
-        if chosen.get(word) == 0:
+        if values.get(word) == 0:
             raise UsageError(f"--{word} must be above 0")
-    return chosen | {"json": str(typed["output"]).lower().endswith(".json")}
+    return values | {"json": str(typed["output"]).lower().endswith(".json")}
 
 
-def summary(report: ExportReport) -> list[str]:
-    """Return the end of a run in a few lines."""
+def summary_lines(report: ExportReport) -> list[str]:
+    """Return the last lines of a run."""
     kind = "probabilities" if report.arcs is not None else "table entries"
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"

@@ -1,6 +1,7 @@
-"""`bncli help`: the manual, a topic a Markdown file of `bncli/manual`.
+"""`bncli help`: the manual, whose topics are the Markdown files of `bncli/manual`.
 
-On a terminal a topic is drawn by rich and shown in the pager that PAGER names; through a pipe it is Markdown.
+The first line of a file, `# Title: what it is about`, is its entry in the table of contents. On a terminal a topic is
+rendered by rich and shown in the pager of the variable PAGER; through a pipe it is printed as Markdown.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ import click
 from bncli.catalogue import CHOICES
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.commands import COMMANDS
+from bncli.cli.commands import BY_WORD
 from bncli.cli.console import Console
-from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -28,139 +28,154 @@ bncli help kdb               what a word means, and the topics that tell more
 bncli help imbalanced        where the manual speaks of it
 bncli help files | less      Markdown, as it stands
 """
+TOPIC_GROUPS = (
+    ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
+    ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
+    ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
+    ("Parameters", ("parameters", "smoothing", "penalties", "monotone", "optimizers")),
+    (
+        "Using a model",
+        ("score", "explain", "decisions", "what-if", "monitor", "inspect", "export", "verify", "simulate"),
+    ),
+    ("Judging a model", ("evaluate", "groups", "calibration", "compare", "convergence")),
+    ("Out of the shell", ("report", "python", "install")),
+    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
+)
+"""The table of contents; the topics of a command are listed in `bncli.cli.commands`."""
+
+TOPICS = tuple(topic for _, topics in TOPIC_GROUPS for topic in topics)
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "manual")
 
-_WIDEST = 120
-"""Columns of a page; longer lines are hard to read."""
-_MOST = 5
+_MOST_COLUMNS = 120
+"""Width of a rendered page in characters; longer lines are hard to read."""
+_MOST_POINTERS = 5
+"""Number of topics to which the page of a method points."""
 _FEWEST_LETTERS = 2
+"""Letters that a text must have to be searched for."""
 _MOST_TOPICS, _MOST_LINES = 8, 3
-"""Of what is found by a search."""
+"""Number of topics that a search shows, and of lines per topic."""
 
 
-def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def _complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     return [topic for topic in TOPICS if topic.startswith(incomplete)]
 
 
 @declare(
     "help",
     EXAMPLES,
-    (click.argument("topic", metavar="[TOPIC|WORD...]", nargs=-1, shell_complete=_complete),),
+    (click.argument("topic", metavar="[TOPIC|WORD...]", nargs=-1, shell_complete=_complete_topic),),
     (options.DEBUG,),
     more="TOPIC may also be a command or a method; without it the topics are listed. Other words are searched for in "
     "the manual.",
 )
 def command(**typed: Any) -> None:
-    """Show a topic, or which there are."""
-    word = " ".join(typed["topic"])
-    if not typed["topic"]:
-        Console().text(_contents())
+    """Show a topic, or the table of contents."""
+    if typed["topic"]:
+        _show(_page(" ".join(typed["topic"])))
     else:
-        _show(_page(word))
+        Console().text(_contents())
 
 
 def _contents() -> str:
-    """Return the topics in their groups, with a line about each."""
+    """Return the table of contents."""
     parts = [
         "The manual. 'bncli help TOPIC' shows a topic, 'bncli COMMAND --help' the options of a command\n"
         "that are used every day, 'bncli COMMAND --help-all' every one of them.\n"
     ]
-    for title, topics in GROUPS:
-        lines = [f"  {topic:16}  {_about(topic)}\n" for topic in topics]
-        parts += ["\n", f"{title}:\n", *lines]
+    for title, topics in TOPIC_GROUPS:
+        parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {_subject(topic)}\n" for topic in topics)]
     return "".join(parts)
 
 
-def _about(topic: str) -> str:
-    """Return what stands after the colon in the title of a topic."""
-    title = _read(topic).partition("\n")[0]
-    return title.partition(": ")[2]
+def _subject(topic: str) -> str:
+    """Return the part of a topic's title after the colon."""
+    return _read_topic(topic).partition("\n")[0].partition(": ")[2]
 
 
-def _read(topic: str) -> str:
-    """Return the Markdown of a topic, without comments, which are for those who write it."""
+def _read_topic(topic: str) -> str:
+    """Return the Markdown of a topic, without the comments for its authors."""
     with open(os.path.join(FOLDER, f"{topic}.md"), encoding="utf-8") as file:
         return re.sub(r"^<!--.*-->\n", "", file.read(), flags=re.MULTILINE)
 
 
 def _page(word: str) -> str:
-    """Markdown about a word: its topic, else what it is and the topics about it."""
-    if word.lower() in TOPICS:
-        return _read(word.lower())
-    if command := next((command for command in COMMANDS if command.word == word), None):
-        lines = [command.summary, "", f"`bncli {word} --help` shows how to use it, `--help-all` every option. Topics:"]
-        return _pointers(f"bncli {word}", lines, OF_COMMANDS[word])
-    if methods := [(choice.flag, m) for choice in CHOICES for m in choice.methods if m.word == word]:
-        lines = [f"- `{flag} {word}`: {m.summary}{_taking(m.options)}" for flag, m in methods]
-        return _pointers(word, [*lines, "", "Topics:"], _mentioning(word))
-    if found := _search(word):
-        return found
-    raise _unknown(word)
+    """Return Markdown about a word: a topic, a command, a method, or else where the manual mentions it.
 
-
-def _search(word: str) -> str:
-    """Return the lines of the manual that hold the word, in any case, by topic, those with most of them first.
-
-    Empty where there is none. A line is shown with the heading above it.
+    Raises UsageError if the manual does not.
     """
-    wanted = word.strip().lower()
-    if len(re.findall(r"\w", wanted)) < _FEWEST_LETTERS:
-        return ""
-    found: dict[str, list[str]] = {}
-    for topic in TOPICS:
-        heading, lines = "", list[str]()
-        for line in _read(topic).splitlines():
-            heading = line.lstrip("# ") if line.startswith("#") else heading
-            if wanted in line.lower():
-                lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
-        if lines:
-            found[topic] = lines
-    if not found:
-        return ""
-    parts = [f"# {word} in the manual", ""]
-    order = sorted(found, key=lambda topic: -len(found[topic]))
-    for topic in order[:_MOST_TOPICS]:
-        parts += [f"`bncli help {topic}`: {_about(topic)}", ""]
-        parts += [f"- {line}" for line in found[topic][:_MOST_LINES]]
-        more = len(found[topic]) - _MOST_LINES
-        parts += [*([f"- and {more} more line{'s' * (more > 1)}"] if more > 0 else []), ""]
-    if len(order) > _MOST_TOPICS:
-        parts += [f"Also in: {', '.join(order[_MOST_TOPICS:])}", ""]
-    return "\n".join(parts)
+    if word.lower() in TOPICS:
+        return _read_topic(word.lower())
+    if word in BY_WORD:
+        shows = f"`bncli {word} --help` shows how to use it, `--help-all` every option. Topics:"
+        return _pointers(f"bncli {word}", [BY_WORD[word].summary, "", shows], BY_WORD[word].topics)
+    lines = []
+    for choice in CHOICES:
+        method = choice.method(word)
+        if method is not None:
+            takes = ", ".join(f"`{flag}`" for flag in method.options)
+            lines.append(f"- `{choice.flag} {word}`: {method.summary}{f'; takes {takes}' if takes else ''}")
+    if lines:
+        return _pointers(word, [*lines, "", "Topics:"], _topics_mentioning(word))
+    if page := _search(word):
+        return page
+    from difflib import get_close_matches
 
-
-def _taking(flags: Iterable[str]) -> str:
-    listed = ", ".join(f"`{flag}`" for flag in flags)
-    return f"; takes {listed}" if listed else ""
+    known = [*TOPICS, *BY_WORD, *(w for choice in CHOICES for w in choice.words)]
+    similar = [topic for topic in TOPICS if word and word.lower() in topic] or get_close_matches(word.lower(), known, 1)
+    hint = f"did you mean 'bncli help {similar[0]}'?" if similar else "'bncli help' lists them"
+    raise UsageError(f"the manual has no topic {word!r}", hint=hint)
 
 
 def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
-    listed = [f"- `bncli help {topic}`: {_about(topic)}" for topic in topics]
+    """Return a page with a title, some lines, and a list of topics."""
+    listed = [f"- `bncli help {topic}`: {_subject(topic)}" for topic in topics]
     return "\n".join([f"# {title}", "", *lines, "", *listed, ""])
 
 
-def _mentioning(word: str) -> list[str]:
-    """Return the topics that mention a word most often, at most five, ties as in the contents.
+def _topics_mentioning(word: str) -> list[str]:
+    """Return the topics that mention a word most often, ties in the order of the table of contents.
 
-    A heading that has it, and a line of a table about it, count as ten.
+    A heading with the word, or a line of a table about it, counts as ten mentions.
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     about = rf"^(?:#.*{mention}|\| (?:\*\*)?`{re.escape(word)}`(?:\*\*)? \|)"
-    pages = {topic: _read(topic) for topic in TOPICS}
+    pages = {topic: _read_topic(topic) for topic in TOPICS}
     counts = {
         topic: len(re.findall(mention, page)) + 9 * len(re.findall(about, page, flags=re.MULTILINE))
         for topic, page in pages.items()
     }
-    return sorted((topic for topic in TOPICS if counts[topic]), key=lambda topic: -counts[topic])[:_MOST]
+    return sorted((topic for topic in TOPICS if counts[topic]), key=lambda topic: -counts[topic])[:_MOST_POINTERS]
 
 
-def _unknown(word: str) -> UsageError:
-    from difflib import get_close_matches
+def _search(text: str) -> str:
+    """Return a page with the lines of the manual that contain the text, ignoring case; "" if there are none.
 
-    known = [*TOPICS, *(command.word for command in COMMANDS), *(w for choice in CHOICES for w in choice.words)]
-    near = [topic for topic in TOPICS if word and word.lower() in topic] or get_close_matches(word.lower(), known, n=1)
-    hint = f"did you mean 'bncli help {near[0]}'?" if near else "'bncli help' lists them"
-    return UsageError(f"the manual has no topic {word!r}", hint=hint)
+    Each line is shown with the heading above it. Topics with most lines come first.
+    """
+    pattern = text.strip().lower()
+    if len(re.findall(r"\w", pattern)) < _FEWEST_LETTERS:
+        return ""
+    matches: dict[str, list[str]] = {}
+    for topic in TOPICS:
+        heading, lines = "", list[str]()
+        for line in _read_topic(topic).splitlines():
+            heading = line.lstrip("# ") if line.startswith("#") else heading
+            if pattern in line.lower():
+                lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
+        if lines:
+            matches[topic] = lines
+    if not matches:
+        return ""
+    parts = [f"# {text} in the manual", ""]
+    order = sorted(matches, key=lambda topic: -len(matches[topic]))
+    for topic in order[:_MOST_TOPICS]:
+        parts += [f"`bncli help {topic}`: {_subject(topic)}", ""]
+        parts += [f"- {line}" for line in matches[topic][:_MOST_LINES]]
+        more = len(matches[topic]) - _MOST_LINES
+        parts += [*([f"- and {more} more line{'s' * (more > 1)}"] if more > 0 else []), ""]
+    if len(order) > _MOST_TOPICS:
+        parts += [f"Also in: {', '.join(order[_MOST_TOPICS:])}", ""]
+    return "\n".join(parts)
 
 
 def _show(page: str) -> None:
@@ -168,21 +183,16 @@ def _show(page: str) -> None:
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         Console().text(page)
         return
-    # As git does: colours pass, a page that fits the screen is just printed.
-    os.environ.setdefault("LESS", "-FRX")
-    try:
-        click.echo_via_pager(_rendered(page))
-    except ValueError as error:
-        raise UsageError(f"PAGER is no command: {error}", hint="PAGER=cat prints without a pager") from error
-
-
-def _rendered(page: str) -> str:
-    """Markdown as rich draws it; NO_COLOR leaves bold and underlined."""
     from rich.console import Console as RichConsole
     from rich.markdown import Markdown
 
-    out = RichConsole(force_terminal=True)
-    out.width = min(out.width, _WIDEST)
+    out = RichConsole(force_terminal=True)  # NO_COLOR still leaves bold and underlined text
+    out.width = min(out.width, _MOST_COLUMNS)
     with out.capture() as capture:
         out.print(Markdown(page, code_theme="ansi_dark", hyperlinks=False))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    # The defaults of git: let colours through, and just print a page that fits the screen.
+    os.environ.setdefault("LESS", "-FRX")
+    try:
+        click.echo_via_pager("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+    except ValueError as error:
+        raise UsageError(f"PAGER is no command: {error}", hint="PAGER=cat prints without a pager") from error

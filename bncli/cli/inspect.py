@@ -1,7 +1,8 @@
-"""`bncli inspect`: what is in a model, or in a cuts, structure or counts file."""
+"""`bncli inspect`: the content of a model, or of a cuts, structure or counts file."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +11,28 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import (
-    arcs_table,
+from bncli.cli.effect_tables import effect_tables
+from bncli.cli.model_text import (
+    ARC_CHOICES,
+    CANDIDATE_HEADINGS,
     calibration_facts,
-    chosen_text,
-    penalty_table,
-    restarts_text,
+    candidate_cells,
+    counts_lines,
+    penalty_text,
     rule_lines,
     shrinkage_text,
-    trial_table,
 )
-from bncli.cli.options import Paths, flag
+from bncli.cli.options import Paths, output_flag
+from bncli.cli.tables import attribute_table, fact_table, filled_table, structure_trees
 from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
-    from bncli.engine.structures.named_structure import NamedStructure
+    from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
     from bncli.steps import inspect as step
+    from bncli.steps.effects_and_regions import NamedStep
 
 EXAMPLES = """\
 bncli inspect data.bnc
@@ -38,29 +42,30 @@ bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
 FILE = click.argument("file", metavar="FILE", cls=Paths)
-TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
-EFFECTS = flag(
+TABLES = output_flag("--tables", is_flag=True, help="All numbers of a model as well.")
+EFFECTS = output_flag(
     "--effects",
-    group="Output",
     is_flag=True,
     help="What each attribute, and each set of attributes that a model looks at together, does to the log-odds.",
 )
-CSV = flag(
-    "--csv",
-    "as_csv",
-    group="Output",
-    is_flag=True,
-    help="With --effects: their tables as they are, a line a value and label.",
+CSV = output_flag(
+    "--csv", "as_csv", is_flag=True, help="With --effects: their tables as they are, a line a value and label."
 )
-_MANY_TABLES = 100
-"""A component of more is told by how many they are."""
+_MOST_REGIONS = 200
+"""Number of regions of a model that are listed; more are only counted."""
+_MOST_TABLES = 100
+"""Number of tables of a component; a component with more is also described by their number."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
+_CUTS_LEGEND = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
+_GAINS_LEGEND = (
+    "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
+)
 
 
 @declare("inspect", EXAMPLES, (FILE,), (TABLES, EFFECTS, CSV, options.JSON), (options.DEBUG,))
 def command(**typed: Any) -> None:
     """Show the file as tables, as JSON, or its effects as CSV."""
-    from bncli.steps.inspect import ModelReport, inspect
+    from bncli.steps.inspect import CountsReport, CutsReport, ModelReport, StructureReport, inspect
 
     if typed["as_csv"] and (not typed["effects"] or typed["as_json"] or typed["tables"]):
         raise UsageError("--csv writes effects and nothing else", hint="say --effects --csv")
@@ -74,29 +79,22 @@ def command(**typed: Any) -> None:
         console.text(effects_csv(report.effects, report.labels))
     elif console.as_json:
         console.json(report)
+    elif isinstance(report, CountsReport):
+        cuts = report.counted.cuts
+        console.tables(*counts_lines(report.counted), "", attribute_table(cuts.attributes, has_rows=False))
+    elif isinstance(report, CutsReport):
+        cuts = report.cuts
+        sampled = [] if cuts.sampled_rows is None else [f"Learnt from {cuts.sampled_rows:,} sampled rows"]
+        title = f"Cuts for the class {cuts.class_name}"
+        console.tables(title, *sampled, attribute_table(cuts.attributes, has_rows=False))
+    elif isinstance(report, StructureReport):
+        console.tables(*_structure_lines(report), "", *_structure_tables(report, None))
     else:
-        console.tables(*_tables(report))
-
-
-def _tables(report: step.Report) -> list[str | Table | Tree]:
-    from bncli.cli.model_tables import of_counts
-    from bncli.cli.tables import attribute_table
-    from bncli.steps.inspect import CountsReport, CutsReport, StructureReport
-
-    if isinstance(report, CountsReport):
-        counted = report.counted
-        return [*of_counts(counted), "", attribute_table(counted.cuts.attributes, of_rows=False)]
-
-    if isinstance(report, CutsReport):
-        title = f"Cuts for the class {report.cuts.class_name}"
-        sampled = [] if report.cuts.sampled_rows is None else [f"Learnt from {report.cuts.sampled_rows:,} sampled rows"]
-        return [title, *sampled, attribute_table(report.cuts.attributes, of_rows=False)]
-    if isinstance(report, StructureReport):
-        return [*_structure_lines(report), "", *_structure_tables(report, None)]
-    return _model_tables(report)
+        console.tables(*_model_tables(report))
 
 
 def _structure_lines(report: step.StructureReport) -> list[str]:
+    """Return the origin of a structure file, and whether its graph is perfect."""
     structure = report.structure
     source = f"made by {structure.method}" if report.format == "structure" else f"read from {report.format}"
     if structure.class_name is None:
@@ -107,50 +105,127 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
 
 
 def _perfection(structure: NamedStructure) -> str | None:
-    """Yes, or two parents that would have to be joined; None for regions."""
+    """Return whether a graph is perfect, with two unjoined parents if it is not; None for regions."""
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
         return None
-    found = structure.unmarried
-    return "yes" if found is None else f"no, nothing joins {found.first} and {found.second}, parents of {found.child}"
+    pair = structure.unmarried
+    return "yes" if pair is None else f"no, nothing joins {pair.first} and {pair.second}, parents of {pair.child}"
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
-    """Yield a graph as trees, and regions as a table of steps (those of a model, if `param`) or as a list."""
+    """Return a network as trees, and regions as the steps of a search, as a list, or as their numbers.
+
+    `param` is the word of the parameters of a model; None stands for a structure file.
+    """
     from bncli.engine.structures.named_structure import NamedRegions
 
     structure = report.structure
     if not isinstance(structure, NamedRegions):
-        from bncli.cli.tables import structure_trees
-
         return [*structure_trees(structure.class_name, structure.parents)]
-    from bncli.cli.model_tables import (
-        CUTS,
-        GAINS,
-        MOST_LISTED,
-        bins_text,
-        meaning,
-        path_table,
-        region_counts,
-        region_table,
-    )
-
     bins = [bins_text(structure.bins)] if structure.bins else []
-    if report.steps is None or report.best_step is None:
-        if param is not None and len(structure.chosen) > MOST_LISTED:
-            return [region_counts(structure.chosen), *bins]
-        cuts, gains = [CUTS] if structure.cuts else [], [GAINS] if structure.gains else []
-        return [region_table(structure, chosen=param is not None), *bins, *cuts, *gains]
-    return [path_table(report.steps, report.best_step), *bins, *meaning(param)]
+    if report.steps is not None and report.best_step is not None:
+        use = {
+            None: "kbma averages the models of all steps by these weights; kmap is the best step alone, marked *.",
+            "kmap": "The model is that of the best step alone, marked *.",
+        }.get(param, "The model averages those of all steps by these weights; the best is marked *.")
+        meaning = "Each step adds a region: attributes that are looked up together with the class."
+        return [path_table(report.steps, report.best_step), *bins, meaning, use]
+    if param is not None and len(structure.chosen) > _MOST_REGIONS:
+        sizes = sorted(Counter(map(len, structure.chosen)).items())
+        rows = ((str(size), f"{n:,}") for size, n in sizes)
+        title = f"{len(structure.chosen):,} regions"
+        return [filled_table(title, ("attributes", "regions"), rows, numbers=(0, 1)), *bins]
+    legends = [*([_CUTS_LEGEND] if structure.cuts else []), *([_GAINS_LEGEND] if structure.gains else [])]
+    return [_region_table(structure, of_model=param is not None), *bins, *legends]
+
+
+def path_table(steps: Sequence[NamedStep], best: int) -> Table:
+    """Return the steps of a search for regions, with a mark at the best one."""
+    headings = ["step", "", "region", "df", "log likelihood", "log posterior", "weight"]
+    if any(step.bootstrap_log_loss is not None for step in steps):
+        headings.append("bootstrap log-loss")
+    rows = []
+    for number, step in enumerate(steps):
+        mark, region = "*" if number == best else "", ", ".join(step.region) or "the class alone"
+        logs = (f"{step.log_likelihood:.4f}", f"{step.log_posterior:.4f}", f"{step.weight:.4f}")
+        loss = () if step.bootstrap_log_loss is None else (f"{step.bootstrap_log_loss:.4f}",)
+        rows.append((str(number), mark, region, f"{step.df:,}", *logs, *loss))
+    return filled_table("Path", headings, rows, numbers=(0, 3, 4, 5, 6, 7))
+
+
+def _region_table(structure: NamedRegions, *, of_model: bool) -> Table:
+    """Return the regions, with the gain for which each was chosen if that is known.
+
+    An attribute that has fewer intervals in a region has their number beside it. `of_model`: only the regions that the
+    model uses.
+    """
+    rows = []
+    for number, position in enumerate(structure.chosen_positions if of_model else range(len(structure.regions)), 1):
+        region = structure.regions[position]
+        cuts = structure.cuts[position] if structure.cuts else (None,) * len(region)
+        members = [
+            name if of_region is None else f"{name} ({len(of_region) + 1})"
+            for name, of_region in zip(region, cuts, strict=True)
+        ]
+        gain = (f"{structure.gains[position]:.4f}",) if structure.gains else ()
+        rows.append((str(number), ", ".join(members), *gain))
+    headings = ("step", "region", "gain") if structure.gains else ("step", "region")
+    return filled_table("Regions", headings, rows, numbers=(0, 2))
+
+
+def bins_text(bins: Sequence[int | None]) -> str:
+    """Return how many intervals an attribute has in regions of each size; the last entry holds for all larger ones."""
+    *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
+    kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
+    return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-    from bncli.cli.tables import attribute_table, fact_table
+    """Return everything about a model in the order in which it is shown."""
+    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items() if value is not None}
+    tables: list[str | Table | Tree] = [fact_table("Model", _model_facts(report)), attribute_table(report.attributes)]
+    if report.components is not None:
+        # The structure that is shown is that of the component with the largest weight, which comes first.
+        for component in report.components:
+            n_tables = sum(component.sizes.values())
+            if n_tables > _MOST_TABLES:
+                sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
+                tables.append(f"{component.name} is a sum of {n_tables:,} tables, by attributes: {sizes}")
+        tables.append(f"Of the heaviest component of the ensemble, {report.components[0].name}:")
+    tables += [*_structure_tables(report, report.param), "", fact_table("Recipe", recipe)]
 
-    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
+    if report.penalty_cv is not None:
+        trials = ((f"{trial.penalty:g}", f"{trial.log_loss:.5f}") for trial in report.penalty_cv.tried)
+        tables.append(filled_table("Penalties", ("penalty", "log-loss of held-out rows"), trials, numbers=(0, 1)))
+        if report.penalty_cv.arcs:
+            choices = (
+                (ARC_CHOICES[tried.arcs], f"{tried.n_arcs:,}", f"{tried.penalty:g}", f"{tried.log_loss:.5f}")
+                for tried in report.penalty_cv.arcs
+            )
+            headings = ("choice", "arcs", "penalty", "log-loss of held-out rows")
+            tables.append(filled_table("Arcs", headings, choices, numbers=(1, 2, 3)))
+    if report.trials:
+        candidates = map(candidate_cells, report.trials)
+        tables.append(filled_table("Candidates", CANDIDATE_HEADINGS, candidates, numbers=(1, 2, 3, 4)))
+
+    if report.tables is not None and report.components is not None:
+        for component in report.components:
+            tables += ["", f"Component {component.name}, weight {component.weight:.4f}"]
+            tables += _score_tables(report, component.tables)
+    else:
+        tables += _score_tables(report, report.tables)
+    if report.effects is not None:
+        tables += ["", *effect_tables(report.effects, report.labels)]
+    return tables
+
+
+def _model_facts(report: step.ModelReport) -> dict[str, str]:
+    """Return the facts about a model that take one line each."""
+    from bncli.files.artifacts.model import rule_summary_json
+
     marginalized = "; marginalized" if report.missing_policy == "marginalize" else ""
-    # What is said of the model in a line each.
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
         "class": report.class_name,
@@ -159,7 +234,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "structure": report.structure_learned,
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens(report.missing_tokens) + marginalized,
+        "missing values": _tokens_text(report.missing_tokens) + marginalized,
     }
     if report.towards is not None:
         facts["directions"] = f"of the log-odds of {report.towards}"
@@ -168,97 +243,64 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
-        facts["penalty"] = chosen_text(report.penalty_cv)
+        facts["penalty"] = penalty_text(report.penalty_cv)
         if report.penalty_cv.shrinkage is not None and report.parameters > len(report.labels):
             facts["shrunk"] = shrinkage_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
-        facts["starts"] = restarts_text(report.restarts)
-    facts |= _decisions(report)
-    return [
-        fact_table("Model", facts),
-        attribute_table(report.attributes),
-        *_of_heaviest_component(report),
-        *_structure_tables(report, report.param),
-        "",
-        fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
-        *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
-        *([arcs_table(report.penalty_cv.arcs)] if report.penalty_cv is not None and report.penalty_cv.arcs else []),
-        *([trial_table(report.trials)] if report.trials else []),
-        *_all_numbers(report),
-        *_effect_tables(report),
-    ]
-
-
-def _tokens(missing: tuple[str, ...] | None) -> str:
-    """Return the texts that mean a missing value besides the empty field; added ones have a plus."""
-    if missing is None:
-        return "as by default"
-    added = [token.removeprefix("+") for token in missing if token.startswith("+")]
-    if len(added) == len(missing):
-        return f"as by default, and {', '.join(added)}"
-    return ", ".join(["the empty field", *missing])
-
-
-def _decisions(report: step.ModelReport) -> dict[str, str]:
-    """Return what classes weighed, the calibration, and how to decide, where the model says so."""
-    from bncli.files.artifacts.model import rule_summary_json
-
-    found: dict[str, str] = {}
+        restarts = report.restarts
+        what = "held-out likelihoods" if restarts.held_out else "objectives"
+        which = f"random start {restarts.best_start}" if restarts.best_start else "the usual start"
+        ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
+        facts["starts"] = f"{which} kept of the usual one and {len(restarts.objectives) - 1:,} random: {ends}"
     if report.class_weights is not None:
-        weighed = zip(report.labels, report.class_weights, strict=True)
-        found["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weighed)
+        weights = zip(report.labels, report.class_weights, strict=True)
+        facts["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
     if report.calibration is not None:
-        found |= calibration_facts(report.calibration, report.labels)
+        facts |= calibration_facts(report.calibration, report.labels)
     if report.log_p is not None:
         low, middle = report.log_p.quantiles[0], report.log_p.quantiles[3]
-        told = f"mean {report.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
-        found["ln P(x)"] = f"{told} ({report.log_p.rows:,} training rows)"
+        quantiles = f"mean {report.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
+        facts["ln P(x)"] = f"{quantiles} ({report.log_p.rows:,} training rows)"
     if report.rule is not None:
-        found["decides"] = "; ".join(rule_lines(rule_summary_json(report.rule), report.labels))
-    return found
+        facts["decides"] = "; ".join(rule_lines(rule_summary_json(report.rule), report.labels))
+    return facts
 
 
-def _of_heaviest_component(report: step.ModelReport) -> list[str]:
-    """Return the words that name the heaviest component of an ensemble, whose structure is shown."""
-    if report.components is None:
-        return []
-    many = [_size_text(component) for component in report.components if sum(component.sizes.values()) > _MANY_TABLES]
-    return [*many, f"Of the heaviest component of the ensemble, {report.components[0].name}:"]
+def _tokens_text(tokens: tuple[str, ...] | None) -> str:
+    """Return the texts that mean a missing value besides the empty field; a plus means in addition to the default."""
+    if tokens is None:
+        return "as by default"
+    added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
+    if len(added) == len(tokens):
+        return f"as by default, and {', '.join(added)}"
+    return ", ".join(["the empty field", *tokens])
 
 
-def _size_text(component: step.NamedComponent) -> str:
-    """Return how many tables it has, and over how many attributes."""
-    sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
-    return f"{component.name} is a sum of {sum(component.sizes.values()):,} tables, by attributes: {sizes}"
+def _score_tables(report: step.ModelReport, tables: Sequence[step.NamedTable] | None) -> list[Table]:
+    """Return the scores that each family adds: a line per cell, a column per class."""
+    import numpy as np
 
+    from bncli.engine.data.schema import NumericAttribute
 
-def _all_numbers(report: step.ModelReport) -> list[str | Table]:
-    """Return the tables of numbers, those of an ensemble under the names of its components."""
-    if report.tables is None or report.components is None:
-        return [*_number_tables(report, report.tables)]
-    shown: list[str | Table] = []
-    for component in report.components:
-        shown += ["", f"Component {component.name}, weight {component.weight:.4f}"]
-        shown += _number_tables(report, component.tables)
+    attributes = {attribute.name: attribute for attribute in report.attributes}
+    shown = []
+    for table in tables or ():
+        regrouped = table.merged or (None,) * len(table.attributes)
+        axes = []
+        for name, coarser in zip(table.attributes, regrouped, strict=True):
+            attribute = coarser or attributes[name]
+            if isinstance(attribute, NumericAttribute):
+                cuts = [f"{cut:.6g}" for cut in attribute.cuts]
+                values = [f"<= {cut}" for cut in cuts] + [f"> {cuts[-1]}" if cuts else "any"]
+            else:
+                values = list(attribute.levels)
+            axes.append([*values, "missing"])
+        rows = (
+            (*(axes[i][code] for i, code in enumerate(cell)), *(f"{score:.4f}" for score in table.values[cell]))
+            for cell in np.ndindex(table.values.shape[:-1])
+        )
+        names = [(coarser or attributes[name]).name for name, coarser in zip(table.attributes, regrouped, strict=True)]
+        title = f"Scores of {', '.join(names)}" if names else "Scores of the class alone"
+        numbers = range(len(names), len(names) + len(report.labels))
+        shown.append(filled_table(title, (*names, *report.labels), rows, numbers))
     return shown
-
-
-def _number_tables(report: step.ModelReport, of_tables: Sequence[step.NamedTable] | None) -> list[Table]:
-    """Return one table of numbers a family, a line per cell."""
-    from bncli.cli.tables import number_table
-
-    values = {attribute.name: attribute for attribute in report.attributes}
-    tables = []
-    for table in of_tables or ():
-        coarser = table.merged or (None,) * len(table.attributes)
-        seen = [regrouped or values[name] for name, regrouped in zip(table.attributes, coarser, strict=True)]
-        tables.append(number_table(seen, report.labels, table.values))
-    return tables
-
-
-def _effect_tables(report: step.ModelReport) -> list[str | Table]:
-    if report.effects is None:
-        return []
-    from bncli.cli.model_tables import effect_tables
-
-    return ["", *effect_tables(report.effects, report.labels)]

@@ -1,4 +1,4 @@
-"""`bncli learn-structure`: a structure file."""
+"""`bncli learn-structure`: learn a structure and write it to a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import move_lines, regions_text, score_lines
-from bncli.cli.options import flag, whole
+from bncli.cli.model_text import acll_error_text, move_lines, regions_text, seconds_text
+from bncli.cli.options import flag, integer
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.steps.learn_structure import StructureReport
-    from bncli.watch import Run
 
 EXAMPLES = """\
 bncli learn-structure data.csv --structure tan -o tan.json    a file for --structure
@@ -26,7 +25,7 @@ BOOTSTRAP = flag(
     group=catalogue.STRUCTURE,
     everyday=False,
     metavar="N",
-    type=whole(1, 1000),
+    type=integer(1, 1000),
     setting=False,
     help="Tell what each step of kikuchi would lose on new rows, by N bootstrap resamples.",
 )
@@ -42,65 +41,65 @@ BOOTSTRAP = flag(
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Learn the structure; prints its file when no other place is named."""
-    learning.refuse_structure_file(typed["structure"])
+    """Learn the structure; print its file if no other place was named."""
+    structure = typed["structure"]
+    if structure is not None and learning.is_structure_file(structure):
+        what = f"--structure {structure} is a file: there is nothing to learn"
+        raise UsageError(what, hint="choose " + ", ".join(catalogue.STRUCTURES.words))
     counts = learning.counts_file(typed)
-    chosen = learning.learning(typed)
-    learning.refuse_auto(chosen.recipe.structure)
-    _refuse_bootstrap(typed["bootstrap"], chosen.recipe.structure)
-    scores = typed["scores"]
-    if counts is not None and scores:
+    resolved = learning.resolve_learning_options(typed)
+    recipe = resolved.recipe
+    if recipe.structure == "auto":
+        raise UsageError("--structure auto learns an ensemble of models, no structure file", hint="use bncli fit")
+    if typed["bootstrap"] is not None and recipe.structure != "kikuchi":
+        what = f"--bootstrap has no effect with --structure {recipe.structure}"
+        raise UsageError(what, hint="it goes with --structure kikuchi")
+    if counts is not None and typed["scores"]:
         what = "--scores compares acll with the rows' own likelihood, and counts do not hold the rows"
         raise UsageError(what, hint="leave it out, or learn from the table itself")
+    from bncli.engine.kikuchi.search_trace import Resampling
+    from bncli.files.exports.structure_json import dump_structure
+    from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts
     from bncli.watch import Run
 
+    output = options.output_path(typed["output"])
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
-        console.notes(chosen.notes)
-        report = _learnt(typed, chosen, counts, Run(options.threads(typed), watch=console.watch))
-        console.summary(summary(report))
+        console.notes(resolved.notes)
+        run = Run(options.threads(typed), watch=console.watch)
+        if counts is not None:
+            report = learn_structure_from_counts(counts, recipe, output=output, run=run)
+        else:
+            report = learn_structure(
+                options.source(typed, typed["data"]),
+                recipe,
+                output=output,
+                supplied=resolved.supplied,
+                check=None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"]),
+                scores=typed["scores"],
+                run=run,
+            )
+        console.summary(_summary(report))
         if console.as_json:
             console.json(report)
         elif report.structure_file is None:
-            from bncli.files.exports.structure_json import dump_structure
-
             console.text(dump_structure(report.structure))
 
 
-def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
-    if resamples is not None and structure != "kikuchi":
-        what = f"--bootstrap has no effect with --structure {structure}"
-        raise UsageError(what, hint="it goes with --structure kikuchi")
-
-
-def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None, run: Run) -> StructureReport:
-    from bncli.engine.kikuchi.search_trace import Resampling
-    from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts
-
-    output = options.output_path(typed)
-    if counts is not None:
-        return learn_structure_from_counts(counts, chosen.recipe, output=output, run=run)
-    return learn_structure(
-        options.source(typed, typed["data"]),
-        chosen.recipe,
-        output=output,
-        supplied=chosen.supplied,
-        check=None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"]),
-        scores=typed["scores"],
-        run=run,
-    )
-
-
-def summary(report: StructureReport) -> list[str]:
-    """Return the end of a search in a few lines."""
-    regions = report.regions
-    seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
+def _summary(report: StructureReport) -> list[str]:
+    """Return the last lines of a search."""
     arcs = "" if report.arcs is None else f"{report.arcs:,} arcs "
     size = f"{arcs}over {report.used:,} of {report.attributes:,} attributes and the class"
-    return [
-        f"rows        {report.rows:,}",
-        f"structure   {report.structure.method}, {size}",
-        *move_lines(report.moves),
-        *([] if report.scored is None else score_lines(report.scored)),
-        *([] if regions is None else [f"regions     {regions_text(regions)}", f"seconds     {seconds}"]),
-        *([] if report.structure_file is None else [f"written     {report.structure_file}"]),
-    ]
+    lines = [f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}"]
+    lines += move_lines(report.moves)
+    if report.scored is not None:
+        scores = report.scored.scores._asdict().items()
+        cells = [(name, "-" if value is None else f"{value:,.4f}") for name, value in scores]
+        width = max(len(text) for _, text in cells)
+        lines += [f"{'' if i else 'scores':<12}{name:<5}{text:>{width}}" for i, (name, text) in enumerate(cells)]
+        if report.scored.acll_relative_error is not None:
+            lines[-1] += f", {acll_error_text(report.scored.acll_relative_error)}"
+    if report.regions is not None:
+        lines += [f"regions     {regions_text(report.regions)}", f"seconds     {seconds_text(report.seconds)}"]
+    if report.structure_file is not None:
+        lines.append(f"written     {report.structure_file}")
+    return lines

@@ -1,4 +1,7 @@
-"""From an exception to one line and an exit code: 0 done, 1 failed, 2 usage, 3 model, 4 drift, 128 + signal."""
+"""Run a command, and turn an exception into a one-line error and an exit code.
+
+The codes are 0 done, 1 failed, 2 usage, 3 model, 4 drift, and 128 plus the number of a signal.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from collections.abc import Sequence
 
 import click
 
-from bncli.cli.group import COMPLETE, group
-from bncli.cli.supervised import address_space_limit
+from bncli.cli.commands import COMPLETION_VARIABLE, group
+from bncli.cli.memory_limit import address_space_limit
 from bncli.errors import BncliError, printable
 
-_WANT_OF_MEMORY = (
+_MEMORY_MESSAGES = (
     "can't start new thread",
     "failed to launch worker thread",
     "failed to map segment",
@@ -22,27 +25,28 @@ _WANT_OF_MEMORY = (
     "bad_alloc",
     "malloc of size",
 )
+"""Parts of the messages by which systems and libraries report that memory ran out."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
+    """Run the command that `arguments` name and return its exit code; with --debug, errors are raised."""
     try:
-        if instruction := os.environ.get(COMPLETE):
-            from bncli.cli.completion import answer
+        if instruction := os.environ.get(COMPLETION_VARIABLE):
+            from bncli.cli.completion import print_completions
 
-            answer(instruction)
+            print_completions(instruction)
             return 0
         with group.make_context("bncli", list(arguments)) as context:
             group.invoke(context)
-        # What is still buffered goes out while a failure can be told.
+        # Write buffered output here, where a failure is still reported.
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:
-        _forget_stdout()
+        _discard_stdout()
     except KeyboardInterrupt as stop:
-        # The argument is the signal, where it was not ^C.
+        # The argument is the number of the signal unless Python itself raised the interrupt, for ^C.
         return 128 + int(stop.args[0] if stop.args else signal.SIGINT)
     except BaseException as error:
         if "--debug" in arguments or isinstance(error, SystemExit):
@@ -51,48 +55,44 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _forget_stdout() -> None:
-    """Nobody reads any more: what is buffered must not fail again when the interpreter closes."""
+def _discard_stdout() -> None:
+    """Send buffered output nowhere, because the reader is gone and the interpreter flushes when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _report(error: BaseException) -> int:
+    """Print the error as one line and return the exit code."""
+    code = 1
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return error.exit_code
     if isinstance(error, click.ClickException):
-        return _fail(error.format_message(), error.exit_code)
-    if isinstance(error, BncliError):
-        return _fail(str(error), error.exit_code)
-    if isinstance(error, MemoryError):
-        return _fail(_memory(error), 1)
-    if _is_for_want_of_memory(error):
-        return _fail("not enough memory to load a library or to start a thread; allow more, or take fewer --threads", 1)
-    if isinstance(error, OSError):
+        message, code = error.format_message(), error.exit_code
+    elif isinstance(error, BncliError):
+        message, code = str(error), error.exit_code
+    elif isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        message = f"not enough memory{detail}; use fewer attributes, values or parents"
+    elif _is_lack_of_memory(error):
+        message = "not enough memory to load a library or to start a thread; allow more, or take fewer --threads"
+    elif isinstance(error, OSError):
         where = f", {error.filename}" if error.filename else ""
-        return _fail(f"{(error.strerror or str(error)).lower()}{where}", 1)
-    return _fail(f"internal error: {type(error).__name__}: {error}; run with --debug and report it", 1)
-
-
-def _fail(message: str, code: int) -> int:
-    """Return the one line; a message of several is folded, so that a caller may rely on one."""
+        message = f"{(error.strerror or str(error)).lower()}{where}"
+    else:
+        message = f"internal error: {type(error).__name__}: {error}; run with --debug and report it"
     if sys.stderr is not None:
+        # Messages of several lines are joined, so that callers can rely on a single line.
         print("Error:", printable(" ".join(message.split())), file=sys.stderr)
     return code
 
 
-def _memory(error: MemoryError) -> str:
-    detail = f" ({error})" if str(error) else ""
-    return f"not enough memory{detail}; use fewer attributes, values or parents"
+def _is_lack_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or one of its causes, means that memory ran out.
 
-
-def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    """Return whether it, or what it came from, says in a system's or a library's own words that memory ran out.
-
-    Under a limit on address space a SystemError is a library's that could not even say so.
+    Under a limit on address space, this also holds for a SystemError, which libraries raise without a message.
     """
     while error is not None:
-        if any(words in str(error).lower() for words in _WANT_OF_MEMORY):
+        if any(words in str(error).lower() for words in _MEMORY_MESSAGES):
             return True
         if isinstance(error, SystemError) and address_space_limit() is not None:
             return True

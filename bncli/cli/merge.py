@@ -1,8 +1,8 @@
-"""`bncli merge`: the sum of counts files."""
+"""`bncli merge`: add up counts files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,12 +10,9 @@ from bncli.catalogue.option_kinds import Real
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_tables import of_counts
+from bncli.cli.model_text import counts_lines
 from bncli.cli.options import KindType, Paths, flag
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.merge import MergeReport
 
 EXAMPLES = """\
 bncli merge part-*.counts -o all.counts                    the order does not matter
@@ -51,8 +48,8 @@ ALLOW_REPEATED = flag(
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
 )
 def command(**typed: Any) -> None:
-    """Add up counts and says how much that is."""
-    output = options.output_path(typed)
+    """Add up the files and write the sum."""
+    output = options.output_path(typed["output"])
     if output is None:
         raise UsageError("-o FILE is missing: where the sum is to be written", hint="for example -o all.counts")
     from bncli.steps.merge import merge
@@ -61,12 +58,13 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(watch=console.watch)
         report = merge(typed["counts"], output, decay=typed["decay"], allow_repeated=typed["allow_repeated"], run=run)
-        console.summary(summary(report))
+        decayed = "" if report.decay is None else f", each counting for {report.decay:g} when another follows"
+        console.summary(
+            [
+                f"files       {report.files:,}{decayed}",
+                *counts_lines(report.counted),
+                f"counts      {report.counts}",
+            ]
+        )
         if console.as_json:
             console.json(report)
-
-
-def summary(report: MergeReport) -> list[str]:
-    """Return the end of a merge in a few lines."""
-    decayed = "" if report.decay is None else f", each counting for {report.decay:g} when another follows"
-    return [f"files       {report.files:,}{decayed}", *of_counts(report.counted), f"counts      {report.counts}"]

@@ -1,14 +1,18 @@
-"""Every flag that is no learning option, declared once, and the frozen values that groups of flags collapse into.
+"""Options of the command line: their classes and types, and every flag that several commands share.
 
-Options and arguments of commands: what the help says of them, and the words that fit while they are typed.
-
-Values as a user types them: read by the kinds of the catalogue, and named in the error when they are not that.
+- `Flag` and `Paths`: an option and a file argument, with what `bncli.cli.command` needs for the help and the shell for
+  completion.
+- `KindType` and `SizesType`: types by which click converts a value, among them the kinds of the catalogue.
+- Flags about tables, output and running; the learning options stand in `bncli.cli.learning_options`.
+- `source` and `threads`: what the typed flags mean.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,16 +38,17 @@ if TYPE_CHECKING:
 
     from bncli.files.reading.source import Source
 
-
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
 
 
 class Flag(click.Option):
-    """An option with the group it is shown in, its default in words, and a row of help for each word it accepts.
+    """An option that knows its place in the help.
 
-    `setting`: it may also be set by a variable or a configuration file. `everyday`: --help shows it, not only
-    --help-all. `once`: typing it twice is an error, where the last one might not be what is meant; the value is one.
+    group: the heading above it. default_text: the default in words. words: the words that the option accepts, each
+    with its line of help. setting: whether a variable or a configuration file may set it. everyday: whether `--help`
+    shows it; `--help-all` shows every option. once: whether typing it twice is an error, instead of the last one
+    counting.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Flag(click.Option):
         once: bool = False,
         **settings: Any,
     ) -> None:
+        # click keeps only the last of several values, unless the option is declared as multiple.
         super().__init__(*declarations, **(settings | ({"multiple": True} if once else {})))
         self.once = once
         self.group = group
@@ -66,53 +72,58 @@ class Flag(click.Option):
         self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return what was typed as the option's type; nothing is no value, unless it may be the name of a column."""
+        """Convert what was typed; an empty text is an error, unless it may be the name of a column."""
         if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
-        found = super().type_cast_value(ctx, value)
+        values = super().type_cast_value(ctx, value)
         if not self.once:
-            return found
-        if len(found) > 1:
+            return values
+        if len(values) > 1:
             raise click.BadParameter(
-                f"it is given {len(found)} times, with {' and '.join(map(repr, found))}", ctx, self
+                f"it is given {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
             )
-        return found[0] if found else None
+        return values[0] if values else None
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return None, rather than no values, where one could be typed and was not."""
-        found = super().process_value(ctx, value)
-        return None if self.once and found == () else found
+        """Return the value, or None if an option of one value was not typed, for which click has an empty tuple."""
+        processed = super().process_value(ctx, value)
+        return None if self.once and processed == () else processed
 
     @property
-    def lists(self) -> bool:
+    def is_list(self) -> bool:
         """Whether the value is a list."""
         return self.multiple and not self.once
 
-    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """Return the lines of the help: the option, then its words."""
+    def help_rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Return the rows of the help: the option, then the words that it accepts."""
         record = self.get_help_record(ctx)
         if record is None:
             return []
         default = f" [{self.default_text}]" if self.default_text else ""
-        return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
+        return [(record[0], record[1] + default), *((f"    {word}", meaning) for word, meaning in self.words)]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the words of a method, the columns of the table that is typed already, or files."""
+        """Complete columns of the table that is typed already, the words of the option, or names of files."""
         from click.shell_completion import CompletionItem
 
-        if self.metavar in ("COLUMN", "COLUMN,..."):
-            before, comma, last = incomplete.rpartition(",") if "," in (self.metavar or "") else ("", "", incomplete)
-            names = columns_typed(ctx)
+        metavar = self.metavar or ""
+        if metavar in ("COLUMN", "COLUMN,..."):
+            before, comma, last = incomplete.rpartition(",") if "," in metavar else ("", "", incomplete)
+            names = _columns_of_typed_table(ctx)
             return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
-        told = [] if self.metavar == "N" else [word for word, _ in self.words]  # those of a number are no values
-        words = told or (self.metavar or "").split("|")
-        items = [CompletionItem(word) for word in words if word.islower() and word.startswith(incomplete)]
-        files = [CompletionItem(incomplete, type="file")] if "FILE" in (self.metavar or "") else []
+        # The words of a number explain ranges of values and cannot be typed.
+        words = [word for word, _ in self.words] if metavar != "N" else []
+        items = [
+            CompletionItem(word)
+            for word in words or metavar.split("|")
+            if word.islower() and word.startswith(incomplete)
+        ]
+        files = [CompletionItem(incomplete, type="file")] if "FILE" in metavar else []
         return items + files or super().shell_complete(ctx, incomplete)
 
 
 class Paths(click.Argument):
-    """An argument that is completed by the names of files."""
+    """An argument that is completed with names of files."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -120,14 +131,14 @@ class Paths(click.Argument):
         return [CompletionItem(incomplete, type="file")]
 
 
-def columns_typed(ctx: click.Context) -> Sequence[str]:
-    """Return the columns of the table that stands on the command line so far; none where it cannot be read."""
+def _columns_of_typed_table(ctx: click.Context) -> Sequence[str]:
+    """Return the columns of the table on the unfinished command line; none if it cannot be read."""
     before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
-    # An option that still lacks its value ends click's reading: the arguments are left where they were.
+    # click stops at an option whose value is still missing, and leaves the arguments unassigned in ctx.args.
     paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
     paths = tuple(os.path.expanduser(path) for path in paths)
     if not paths or not all(os.path.isfile(path) or os.path.isdir(path) for path in paths):
-        return ()  # a pipe would wait, and lose what is read from it
+        return ()  # reading a pipe would block, and consume its rows
     try:
         from bncli.files.reading.source import Source
         from bncli.files.reading.table import read_column_names
@@ -150,14 +161,14 @@ else:
 
 
 class KindType(_ParamType):
-    """The type of an option whose value is of a kind."""
+    """The type of an option whose value is of a kind of the catalogue."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.name = metavar(kind) or "flag"
+        self.name = kind_metavar(kind) or "flag"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value that was typed; a default that is one already stays. A file stands for what it holds."""
+        """Return the value that was typed; for weights and costs, a file stands for its content."""
         try:
             if isinstance(self.kind, ClassWeights):
                 from bncli.files.label_numbers import resolve_label_numbers
@@ -173,12 +184,11 @@ class KindType(_ParamType):
 
 
 class SizesType(_ParamType):
-    """The type of an option that takes ascending numbers of rows, and at the end perhaps `all`: 50,100,200,all."""
+    """The type of an option that takes ascending numbers of rows, the last of which may be `all`: 50,100,200,all."""
 
     name = "N,N,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | str, ...]:
-        """Return the sizes that were typed."""
         *words, last = [word.strip() for word in str(value).split(",")]
         sizes: list[int] = []
         for word in words if last == "all" else [*words, last]:
@@ -195,8 +205,8 @@ class SizesType(_ParamType):
         return (*sizes, last) if last == "all" else tuple(sizes)
 
 
-def metavar(kind: Kind) -> str:
-    """Return what stands for a value of a kind in the help."""
+def kind_metavar(kind: Kind) -> str:
+    """Return the placeholder in the help for a value of a kind, "" for a switch."""
     if isinstance(kind, Word):
         return "|".join(kind.words)
     if isinstance(kind, NumberChoice):
@@ -218,8 +228,8 @@ def metavar(kind: Kind) -> str:
     return "|".join((*kind.words, "N")) if isinstance(kind, Integer) else "|".join(("NUMBER", *kind.words))
 
 
-def whole(least: int, most: int = 10**18) -> KindType:
-    """Return the type of an option that takes a whole number of at least `least` and at most `most`."""
+def integer(least: int, most: int = 10**18) -> KindType:
+    """Return the type of an option that takes a whole number from `least` to `most`."""
     return KindType(Integer(least, most))
 
 
@@ -230,43 +240,31 @@ share = KindType(Real(below=1))
 """The type of an option that takes a number of at least 0 and below 1."""
 
 
-_DATA = "Data"
-_OUTPUT = "Output"
-_OTHER = "Other"
+data_flag = partial(flag, group="Data")
+_rare_data_flag = partial(data_flag, everyday=False)
+output_flag = partial(flag, group="Output")
+other_flag = partial(flag, group="Other")
 
 data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
 data_or_counts: Decorator = click.argument("data", nargs=-1, metavar="DATA...", cls=Paths)
-"""Of a command that also takes --from-counts."""
+"""DATA of commands that also take --from-counts."""
 
 FORMAT = (
-    flag(
+    _rare_data_flag(
         "--format",
-        group=_DATA,
-        everyday=False,
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
         default_text="told by the first bytes",
         help="Format of DATA.",
     ),
-    flag(
-        "--delimiter",
-        group=_DATA,
-        everyday=False,
-        metavar="CHAR",
-        default_text="found in the header",
-        help="What separates fields.",
-    ),
-    flag(
+    _rare_data_flag("--delimiter", metavar="CHAR", default_text="found in the header", help="What separates fields."),
+    _rare_data_flag(
         "--encoding",
-        group=_DATA,
-        everyday=False,
         metavar="NAME",
         default_text="UTF-8, or as a byte-order mark says",
         help="How text is encoded: latin-1, cp1252, utf-16, ...",
     ),
-    flag(
+    _rare_data_flag(
         "--names",
-        group=_DATA,
-        everyday=False,
         metavar="NAME,...",
         default_text="the first row",
         setting=False,
@@ -274,10 +272,8 @@ FORMAT = (
     ),
 )
 BAD_ROWS = (
-    flag(
+    _rare_data_flag(
         "--on-bad-row",
-        group=_DATA,
-        everyday=False,
         metavar="fail|skip|FILE",
         default="fail",
         default_text="fail",
@@ -285,9 +281,8 @@ BAD_ROWS = (
     ),
 )
 MISSING = (
-    flag(
+    data_flag(
         "--missing",
-        group=_DATA,
         multiple=True,
         metavar="TOKEN",
         default_text="?, and NA NaN null among numbers",
@@ -296,71 +291,39 @@ MISSING = (
     ),
 )
 UNSEEN = (
-    flag(
+    _rare_data_flag(
         "--unseen",
-        group=_DATA,
-        everyday=False,
         type=click.Choice(["average", "error"]),
         default_text="average, stored in the model",
         help="A value never seen in training counts as unknown when scored, or stops the run.",
     ),
 )
 MISSING_COLUMNS = (
-    flag(
+    _rare_data_flag(
         "--allow-missing-columns",
-        group=_DATA,
-        everyday=False,
         is_flag=True,
         help="Columns that the model uses and the table to score lacks are unknown, and no error.",
     ),
 )
-_CLASS = flag(
-    "--class", "class_name", group=_DATA, metavar="COLUMN", default_text="'class', else the last", help="The class."
-)
-_WEIGHTS = flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row.")
-_DROP_UNLABELLED = flag(
-    "--drop-unlabelled",
-    group=_DATA,
-    everyday=False,
-    is_flag=True,
-    help="Leave out rows without a class instead of stopping.",
+_CLASS = data_flag("--class", "class_name", metavar="COLUMN", default_text="'class', else the last", help="The class.")
+_WEIGHTS = _rare_data_flag("--weights", metavar="COLUMN", help="The weight of each row.")
+_DROP_UNLABELLED = _rare_data_flag(
+    "--drop-unlabelled", is_flag=True, help="Leave out rows without a class instead of stopping."
 )
 COLUMNS = (
     _CLASS,
-    flag(
-        "--ignore",
-        group=_DATA,
-        multiple=True,
-        metavar="COLUMN,...",
-        help="Leave these columns out.",
-    ),
-    flag(
+    data_flag("--ignore", multiple=True, metavar="COLUMN,...", help="Leave these columns out."),
+    _rare_data_flag(
         "--use",
-        group=_DATA,
         multiple=True,
-        everyday=False,
         metavar="COLUMN,...",
         default_text="all",
         help="Learn from these columns alone; may be repeated.",
     ),
-    flag(
-        "--categorical",
-        group=_DATA,
-        multiple=True,
-        metavar="COLUMN,...",
-        help="Numbers in these columns are names.",
-    ),
-    flag(
-        "--numeric",
-        group=_DATA,
-        multiple=True,
-        metavar="COLUMN,...",
-        help="These columns hold numbers.",
-    ),
-    flag(
+    data_flag("--categorical", multiple=True, metavar="COLUMN,...", help="Numbers in these columns are names."),
+    data_flag("--numeric", multiple=True, metavar="COLUMN,...", help="These columns hold numbers."),
+    _rare_data_flag(
         "--dates",
-        group=_DATA,
-        everyday=False,
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
         default="auto",
         default_text="auto",
@@ -371,110 +334,83 @@ COLUMNS = (
             ("dmy, mdy", "of three numbers with the year last, the first is the day, the month"),
         ),
     ),
-    flag(
+    _rare_data_flag(
         "--decimal",
-        group=_DATA,
-        everyday=False,
         metavar="CHAR",
         default_text="found in each column",
         help="The decimal mark, '.' or ','; the others part thousands.",
     ),
     _WEIGHTS,
-    flag(
+    _rare_data_flag(
         "--schema",
-        group=_DATA,
-        everyday=False,
         metavar="FILE",
         default_text="NAME.schema.json beside the data, if there",
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
     _DROP_UNLABELLED,
-    flag(
-        "--drop-incomplete",
-        group=_DATA,
-        everyday=False,
-        is_flag=True,
-        help="Leave out rows that lack a value of any attribute.",
-    ),
+    _rare_data_flag("--drop-incomplete", is_flag=True, help="Leave out rows that lack a value of any attribute."),
 )
-POSITIVE = flag(
+POSITIVE = _rare_data_flag(
     "--positive",
-    group=_DATA,
-    everyday=False,
     metavar="LABEL",
     default_text="the second of two, stored in the model",
     help="The label that is the event: thresholds, rates, effects and points count towards it.",
 )
-OF_LABELLED = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
-"""Of a labelled table whose columns a model knows."""
+LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
+"""Flags about a labelled table whose columns a model knows."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
-"""All that can be said of a labelled table."""
+"""All flags about a labelled table to learn from."""
 
 
 def output(what: str) -> Decorator:
-    """Return `-o`, the file that a command writes."""
-    return flag("-o", "--output", group=_OUTPUT, metavar="FILE", help=what)
+    """Return the flag `-o` for the file that a command writes."""
+    return output_flag("-o", "--output", metavar="FILE", help=what)
 
 
-def output_path(typed: Mapping[str, Any]) -> str | None:
-    """Return the file that follows `-o`."""
-    return named(typed["output"])
-
-
-def named(path: str | None) -> str | None:
-    """Return a path to write to; a hyphen is the standard output."""
-    return "/dev/stdout" if path == "-" else path
-
-
-BY = flag(
+BY = output_flag(
     "--by",
-    group="Output",
     multiple=True,
     metavar="COLUMN[,COLUMN]",
     setting=False,
     help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
     "numbers by the intervals of the model. May be repeated.",
 )
-JSON = flag("--json", "as_json", group=_OUTPUT, is_flag=True, help="Print the result as one JSON object.")
-QUIET = flag("--quiet", "-q", group=_OUTPUT, is_flag=True, help="No bars, notes or summary on the standard error.")
-THREADS = flag(
-    "--threads",
-    group=_OTHER,
-    metavar="N",
-    type=whole(1),
-    default_text="all cores",
-    help="Threads; never change a result.",
+REPORT = output_flag("--report", metavar="FILE", setting=False, help="Write a page to look at too (bncli help report).")
+BESIDE = output_flag(
+    "--beside",
+    multiple=True,
+    metavar="MODEL",
+    setting=False,
+    help="Another model of the same class, whose figures on the same rows stand beside on the page; may be repeated.",
 )
-SEED = flag(
-    "--seed",
-    group=_OTHER,
-    metavar="N",
-    type=whole(0),
-    default="0",
-    default_text="0",
-    help="Seed of all that is random.",
+SCORES = output_flag(
+    "--scores",
+    is_flag=True,
+    everyday=False,
+    help="Also tell what the network is worth by ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
+    "and how far acll is off the conditional log-likelihood that it stands for.",
 )
-CONFIG = flag(
+JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+QUIET = output_flag("--quiet", "-q", is_flag=True, help="No bars, notes or summary on the standard error.")
+THREADS = other_flag(
+    "--threads", metavar="N", type=integer(1), default_text="all cores", help="Threads; never change a result."
+)
+SEED = other_flag(
+    "--seed", metavar="N", type=integer(0), default="0", default_text="0", help="Seed of all that is random."
+)
+CONFIG = other_flag(
     "--config",
-    group=_OTHER,
     everyday=False,
     metavar="FILE",
     setting=False,
     default_text="BNCLI_CONFIG",
     help="Options of this TOML file stand for those not typed.",
 )
-DEBUG = flag(
-    "--debug",
-    group=_OTHER,
-    everyday=False,
-    is_flag=True,
-    expose_value=False,
-    setting=False,
-    help="Show the traceback of an error.",
+DEBUG = other_flag(
+    "--debug", everyday=False, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
 )
-CLUSTER = flag(
+CLUSTER = other_flag(
     "--cluster",
-    group=_OTHER,
     everyday=False,
     metavar="ADDRESS",
     help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
@@ -483,56 +419,44 @@ CLUSTER = flag(
 
 
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
-"""What every command that works on rows takes."""
+"""Flags of every command that works on rows."""
+
+
+_SOURCE_FIELDS = (
+    *("format", "encoding", "class_name", "weights", "positive", "ignore", "use", "categorical", "numeric", "dates"),
+    *("on_bad_row", "drop_unlabelled", "drop_incomplete", "allow_missing_columns"),
+)
+"""Fields of a `Source` that have the name of their flag."""
 
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
-    """Return the table at `paths` with everything that was typed about it.
-
-    Flags that the command does not have are unset.
-    """
+    """Return the table at `paths` with everything that was typed about it; flags that a command lacks are unset."""
     from bncli.files.reading.source import Source
 
     if "-" in paths and len(paths) > 1:
         raise UsageError("'-' (the standard input) cannot be mixed with other files")
+    delimiter, decimal = parse_delimiter(typed.get("delimiter")), check_decimal_mark(typed.get("decimal"))
+    names = typed.get("names")
+    if names is not None:
+        import csv
+
+        text = names
+        names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+        if not all(names):
+            raise UsageError(f"--names: a name is empty in {text!r}", hint="give every column a name")
     return Source(
         paths=paths,
-        format=typed.get("format"),
-        delimiter=delimiter_of(typed.get("delimiter")),
-        class_name=typed.get("class_name"),
-        ignore=typed.get("ignore", ()),
-        categorical=typed.get("categorical", ()),
-        numeric=typed.get("numeric", ()),
-        weights=typed.get("weights"),
+        delimiter=delimiter,
+        decimal=decimal,
+        names=names,
         schema_file=typed.get("schema"),
         missing_tokens=typed.get("missing") or None,
-        on_bad_row=typed.get("on_bad_row", "fail"),
-        drop_unlabelled=typed.get("drop_unlabelled", False),
-        dates=typed.get("dates", "auto"),
-        decimal=decimal_of(typed.get("decimal")),
-        encoding=typed.get("encoding"),
-        allow_missing_columns=typed.get("allow_missing_columns", False),
-        use=typed.get("use", ()),
-        positive=typed.get("positive"),
-        drop_incomplete=typed.get("drop_incomplete", False),
-        names=names_of(typed.get("names")),
+        **{name: typed[name] for name in _SOURCE_FIELDS if name in typed},
     )
 
 
-def names_of(text: str | None) -> tuple[str, ...] | None:
-    """Return a list of names with commas between them; one that holds a comma is in double quotes."""
-    if text is None:
-        return None
-    import csv
-
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
-    if not all(names):
-        raise UsageError(f"--names: a name is empty in {text!r}", hint="give every column a name")
-    return names
-
-
-def delimiter_of(text: str | None) -> str | None:
-    """Return one character; the tab may be written as a word or with a backslash, for it is hard to type."""
+def parse_delimiter(text: str | None) -> str | None:
+    """Return the delimiter; a tab, which is hard to type, may be written as `tab` or `\\t`."""
     if text is None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
@@ -541,45 +465,44 @@ def delimiter_of(text: str | None) -> str | None:
     return character
 
 
-def decimal_of(mark: str | None) -> str | None:
-    """Return the mark, if it is one."""
+def check_decimal_mark(mark: str | None) -> str | None:
+    """Return the mark; raise UsageError unless it is a point or a comma."""
     if mark not in (None, ".", ","):
         raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
     return mark
 
 
-def words_of_data() -> dict[str, tuple[str, ...]]:
-    """Return the words that flags about DATA take, by the names of the flags.
-
-    Of some a file may stand in their place.
-    """
-
-    def nothing() -> None:
-        """Never called: only the options are of use."""
-
-    callback: Any = nothing
-    for decorator in (*TABLE, *UNSEEN):
-        callback = decorator(callback)
-    found = {
-        one.name: getattr(one.type, "choices", (one.metavar or "").split("|")) for one in callback.__click_params__
-    }
-    return {name: tuple(filter(str.islower, words)) for name, words in found.items() if any(map(str.islower, words))}
-
-
 def threads(typed: Mapping[str, Any]) -> int:
-    """Return the number typed, or the cores that this process may use."""
-    import os
-
+    """Return the number of threads that was typed, or the number of cores that this process may use."""
     if typed["threads"] is not None:
         return int(typed["threads"])
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-SCORES = flag(
-    "--scores",
-    group="Output",
-    is_flag=True,
-    everyday=False,
-    help="Also tell what the network is worth by ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
-    "and how far acll is off the conditional log-likelihood that it stands for.",
-)
+def output_path(path: str | None) -> str | None:
+    """Return the path to write to; a hyphen means the standard output."""
+    return "/dev/stdout" if path == "-" else path
+
+
+def refuse_terminal(data: Sequence[str]) -> None:
+    """Raise UsageError if no DATA was named and the standard input is a terminal, where rows would have to be typed."""
+    if not data and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
+
+
+def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
+    """Raise an error, before any work, if --report cannot be written or would overwrite DATA or one of `others`."""
+    if typed["report"]:
+        from bncli.steps.report.report import check_page as check
+
+        check(typed["report"], (*typed.get("data", ()), *others))
+
+
+def words_about_tables() -> dict[str, tuple[str, ...]]:
+    """Return the words that the flags about tables accept, by the name of the flag in Python."""
+    command: Any = click.Command("table")
+    for decorator in (*TABLE, *UNSEEN):
+        decorator(command)
+    words = {flag.name: getattr(flag.type, "choices", (flag.metavar or "").split("|")) for flag in command.params}
+    lower = {name: tuple(filter(str.islower, choices)) for name, choices in words.items()}
+    return {name: choices for name, choices in lower.items() if choices}

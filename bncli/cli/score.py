@@ -1,30 +1,27 @@
-"""`bncli score`: a stream of rows in, a stream of predictions out."""
+"""`bncli score`: stream rows through a model and write predictions, with what-if questions and monitoring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import sys
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bncli.catalogue import DECISION_KEYS
 from bncli.cli import learning_options as learning
-from bncli.cli import options, settings
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, whole
-from bncli.cli.score_tables import (
-    MONITORING,
-    WHAT_IF,
-    monitor_lines,
-    questions,
-    refuse_idle_monitor,
-    refuse_idle_questions,
-)
+from bncli.cli.options import Paths, flag, integer, output_flag
+from bncli.cli.settings import cluster_for_files, refuse_cluster
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
 
 if TYPE_CHECKING:
+    from bncli.steps.row_scoring import WhatIfQuestions
     from bncli.steps.score import ScoreReport
 
 EXAMPLES = """\
@@ -35,55 +32,41 @@ bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
 bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
 bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
+_what_if_flag = partial(flag, group="What if")
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
 DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 WRITING = (
     options.output("Where the predictions go [standard output]."),
-    flag(
+    output_flag(
         "--output-format",
-        group="Output",
         type=click.Choice(SCORES),
         default_text=f"by the ending of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
-    flag(
-        "--keep",
-        group="Output",
-        multiple=True,
-        metavar="COLUMN,...",
-        help="Carry these columns through; may be repeated.",
-    ),
-    flag(
+    output_flag("--keep", multiple=True, metavar="COLUMN,...", help="Carry these columns through; may be repeated."),
+    output_flag(
         "--row",
-        group="Output",
         metavar="N|A-B",
         setting=False,
         help="Score this row alone, or those from A to B; the first below the header is 1.",
     ),
-    flag("--keep-all", group="Output", is_flag=True, help="Carry all columns through."),
-    flag("--labels-only", group="Output", is_flag=True, help="No probabilities."),
-    flag("--log-proba", group="Output", is_flag=True, help="Natural logs of the probabilities."),
-    flag(
-        "--digits",
-        group="Output",
-        metavar="N",
-        type=whole(0, 14),
-        default_text="all",
-        help="Decimals of probabilities, 0 to 14.",
+    output_flag("--keep-all", is_flag=True, help="Carry all columns through."),
+    output_flag("--labels-only", is_flag=True, help="No probabilities."),
+    output_flag("--log-proba", is_flag=True, help="Natural logs of the probabilities."),
+    output_flag(
+        "--digits", metavar="N", type=integer(0, 14), default_text="all", help="Decimals of probabilities, 0 to 14."
     ),
-    flag(
+    output_flag(
         "--prior",
-        group="Output",
         metavar="training|FILE",
         default_text="as learnt",
         help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
         "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
-    flag(
+    output_flag(
         "--explain",
-        group="Output",
         metavar="N",
-        type=whole(1, 1000),
+        type=integer(1, 1000),
         help="Why: add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the prediction against the geometric mean of the others"),
@@ -91,6 +74,51 @@ WRITING = (
             ("explain_1 ...", "attribute=value:contribution, a&b=...: what only a pair tells"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
         ),
+    ),
+)
+WHAT_IF = (
+    _what_if_flag(
+        "--set",
+        multiple=True,
+        metavar="COLUMN=VALUE",
+        help="The prediction with this value in every row, beside that of the row as it is (prediction_if, "
+        "p_if_<label>); may be repeated. COLUMN= sets it to missing.",
+    ),
+    _what_if_flag(
+        "--flip",
+        is_flag=True,
+        help="The fewest changed values that lead to another label (flip), the most probable of them: to another "
+        "decision where the model or an option says what to decide.",
+    ),
+    _what_if_flag(
+        "--flip-columns", multiple=True, metavar="COLUMN,...", default_text="all", help="Columns that may change."
+    ),
+    _what_if_flag(
+        "--flip-changes", metavar="N", type=integer(1, 6), default_text="2", help="At most so many values change."
+    ),
+    _what_if_flag(
+        "--next-best",
+        is_flag=True,
+        help="The missing column whose value is expected to tell most of the class (next_best); of networks.",
+    ),
+    _what_if_flag(
+        "--surprise",
+        is_flag=True,
+        help="How improbable the row is, whatever its class: -ln P(x) in nats (surprise); of networks.",
+    ),
+)
+MONITORING = (
+    flag(
+        "--monitor",
+        group="Monitoring",
+        metavar="FILE",
+        help="Count values, predictions and confidence beside those of training; FILE gets them as JSON.",
+    ),
+    flag(
+        "--fail-on-drift",
+        group="Monitoring",
+        is_flag=True,
+        help="Exit with code 4, after all is written, where values have drifted from those of training.",
     ),
 )
 
@@ -116,35 +144,17 @@ WRITING = (
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
 )
 def command(**typed: Any) -> None:
-    """Score, and counts what went through."""
-    if typed["as_json"] and typed["output"] in (None, "-"):
-        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
-    if typed["keep"] and typed["keep_all"]:
-        raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
-    for name in ("log_proba", "digits"):
-        if typed["labels_only"] and typed[name] not in (False, None) and not (name == "digits" and typed["explain"]):
-            flag_name = name.replace("_", "-")
-            raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
-    refuse_idle_monitor(typed)
-    refuse_idle_questions(typed)
-    refuse_terminal(typed["data"])
-    import sys
-
-    # Nobody reads Parquet.
-    to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
-    if to_stdout and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
-        what = f"--output-format {typed['output_format']} is nothing for a terminal"
-        raise UsageError(what, hint="name a file with -o, or pipe it on")
+    """Score the rows and print how many there were."""
+    _refuse_options_without_effect(typed)
     source = options.source(typed, typed["data"] or ("-",))
-    prior, rows = _prior(typed["prior"]), rows_of(typed["row"])
+    prior, rows = _parse_prior(typed["prior"]), _parse_rows(typed["row"])
     if rows is not None:
-        settings.refuse_cluster(typed, "--row: a few rows have no work to share out")
-    cluster = None if rows is not None else settings.cluster_of_files(typed, source)
+        refuse_cluster(typed, "--row: a few rows have no work to share out")
+    cluster = None if rows is not None else cluster_for_files(typed, source)
     from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.steps.score import ScoreOutput, score
     from bncli.watch import Run
 
-    decisions = DecisionOptions(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
@@ -158,8 +168,8 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
-                decisions=decisions,
-                questions=questions(typed),
+                decisions=DecisionOptions(*(typed[key] for key in DECISION_KEYS)),
+                questions=_what_if_questions(typed),
                 positive=typed["positive"],
                 rows=rows,
             ),
@@ -167,68 +177,108 @@ def command(**typed: Any) -> None:
             monitor=typed["monitor"],
             run=Run(options.threads(typed), watch=console.watch, cluster=cluster),
         )
-        console.summary([closing_line(report), *monitor_lines(report.monitor, typed["fail_on_drift"])])
+        monitor = report.monitor
+        fails = typed["fail_on_drift"] and monitor is not None and bool(monitor.monitor.drifted)
+        # The error of --fail-on-drift says the same as the line about drift.
+        drift = [] if monitor is None or fails else [monitor.sentence()]
+        console.summary([_closing_line(report), *drift])
         if console.as_json:
             console.json(report)
-    if typed["fail_on_drift"] and report.monitor is not None:
-        report.monitor.refuse_drift()
+    if fails and monitor is not None:
+        monitor.refuse_drift()
 
 
-def refuse_terminal(data: Sequence[str]) -> None:
-    """Raise UsageError where a table would have to be typed."""
-    import sys
+def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that exclude each other, or that have no effect beside the others."""
+    to_stdout = typed["output"] in (None, "-")
+    if typed["as_json"] and to_stdout:
+        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
+    if typed["keep"] and typed["keep_all"]:
+        raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
+    if typed["labels_only"]:
+        if typed["log_proba"]:
+            raise UsageError("--log-proba has no effect with --labels-only", hint="leave one of them out")
+        if typed["digits"] and not typed["explain"]:
+            raise UsageError("--digits has no effect with --labels-only", hint="leave one of them out")
+    if typed["fail_on_drift"] and typed["monitor"] is None:
+        raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
+    if typed["monitor"] == "-":
+        raise UsageError("--monitor needs a file, not the standard output", hint="say --monitor FILE.json")
+    for name in ("flip_columns", "flip_changes"):
+        if typed[name] and not typed["flip"]:
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
+    options.refuse_terminal(typed["data"])
+    to_terminal = to_stdout and sys.stdout is not None and sys.stdout.isatty()
+    if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
+        what = f"--output-format {typed['output_format']} is nothing for a terminal"
+        raise UsageError(what, hint="name a file with -o, or pipe it on")
 
-    if not data and sys.stdin is not None and sys.stdin.isatty():
-        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
 
-
-def rows_of(typed: str | None) -> tuple[int, int] | None:
-    """Return the first and the last row typed as N or A-B, from 1; None where nothing was typed."""
-    if typed is None:
+def _parse_rows(text: str | None) -> tuple[int, int] | None:
+    """Return the first and the last row of --row N or A-B, counted from 1; None if it was not typed."""
+    if text is None:
         return None
-    first, hyphen, last = typed.partition("-")
+    first, hyphen, last = text.partition("-")
     if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
-        raise UsageError(f"--row {typed}: say a row, as 17, or the first and the last, as 10-20")
+        raise UsageError(f"--row {text}: say a row, as 17, or the first and the last, as 10-20")
     rows = int(first), int(last if hyphen else first)
     if not 1 <= rows[0] <= rows[1]:
-        raise UsageError(f"--row {typed}: rows are numbered from 1, and the first comes before the last")
+        raise UsageError(f"--row {text}: rows are numbered from 1, and the first comes before the last")
     return rows
 
 
-def _prior(typed: str | None) -> Mapping[str, float] | str | None:
-    """Return what was typed after --prior; UsageError for what is no list of labels and probabilities."""
-    if typed in (None, "training"):
-        return typed
+def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:
+    """Return the probabilities of --prior by label, or the word `training`, or None if it was not typed."""
+    if text in (None, "training"):
+        return text
     from bncli.catalogue.option_kinds import parse_label_numbers
     from bncli.files.label_numbers import resolve_label_numbers
 
     try:
-        return parse_label_numbers(resolve_label_numbers(typed), ("training",))
+        return parse_label_numbers(resolve_label_numbers(text), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
 
 
-def closing_line(report: ScoreReport) -> str:
-    """Return rows, values never seen, missing values and missing columns in one line."""
-    unseen = _by_attribute(report.unseen_values, "never seen in training", report.unseen)
-    missing = _by_attribute(report.missing_values, "missing", report.missing)
-    skipped = f"; {_count(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
-    return f"{_count(report.rows, 'row')} scored; {unseen}; {missing}{_absent(report.absent_columns)}{skipped}"
+def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
+    """Return the what-if questions; raise UsageError for a --set that is not COLUMN=VALUE."""
+    from bncli.steps.row_scoring import WhatIfQuestions
+
+    changes = []
+    for text in typed["set"]:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set takes COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
+        changes.append((name.strip(), value))
+    return WhatIfQuestions(
+        next_best=typed["next_best"],
+        changes=tuple(changes),
+        flip=typed["flip"],
+        flip_columns=tuple(name.strip() for names in csv.reader(typed["flip_columns"]) for name in names),
+        flip_changes=typed["flip_changes"] or 2,
+        surprise=typed["surprise"],
+        labels_only=typed["labels_only"],
+    )
 
 
-def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:
-    """Return how many values, and of which attributes, the most frequent first."""
-    text = f"{_count(total, 'value')} {what}"
-    names = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
-    listed = ", ".join(f"{name} {counts[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"{text} ({listed})" if names else text
+def _closing_line(report: ScoreReport) -> str:
+    """Return the number of rows, of values never seen in training and missing, of absent columns and skipped rows."""
+    unseen = _values_text(report.unseen_values, "never seen in training", report.unseen)
+    missing = _values_text(report.missing_values, "missing", report.missing)
+    absent = ""
+    if names := report.absent_columns:
+        absent = f"; {_counted(len(names), 'column')} absent ({', '.join(names[:5])}{', ...' * (len(names) > 5)})"
+    skipped = f"; {_counted(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
+    return f"{_counted(report.rows, 'row')} scored; {unseen}; {missing}{absent}{skipped}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _values_text(total: int, what: str, by_attribute: Mapping[str, int]) -> str:
+    """Return a number of values, and the attributes with most of them."""
+    text = f"{_counted(total, 'value')} {what}"
+    names = sorted((name for name in by_attribute if by_attribute[name]), key=lambda name: -by_attribute[name])
+    counts = ", ".join(f"{name} {by_attribute[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"{text} ({counts})" if names else text
 
 
-def _absent(names: tuple[str, ...]) -> str:
-    """Return how many columns are not there, and which."""
-    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"; {_count(len(names), 'column')} absent ({listed})" if names else ""
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

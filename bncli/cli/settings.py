@@ -1,22 +1,24 @@
-"""Options that are set rather than typed: `BNCLI_*` variables, and a TOML file that `--config` or BNCLI_CONFIG names.
+"""Options that are set rather than typed: by `BNCLI_*` variables, and by a TOML file (`--config` or BNCLI_CONFIG).
 
-What is typed wins, then a variable, then the file. A key is an option's name without its hyphens in front; keys at the
-top hold for all commands that have the option, those in a table `[COMMAND]` for that command. A setting of another
-command, or one that has no effect beside what is typed, is left aside: a note says so where it concerns how to learn.
-One value is as good as a list of one. An empty variable is none.
+What is typed overrules a variable, and a variable overrules the file. A key of the file is the name of an option
+without its leading hyphens. Keys at the top level hold for every command that has the option; keys in a table
+`[COMMAND]` hold for that command. A single value is as good as a list of one, and an empty variable is as good as none.
+
+A setting of another command, or one that has no effect beside what was typed, is left aside; if it is a learning
+option, a note says so (`bncli.cli.learning_options`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bncli.catalogue.choices import flag_of
-from bncli.cli.commands import COMMANDS
+from bncli.cli.commands import BY_WORD, group
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
     from bncli.files.reading.source import Source
 
 PREFIX = "BNCLI_"
-_META, _FILE = "bncli.settings", "bncli.settings.file"
-_NO_SETTING = ("Network", "Output")
-"""Groups of options that say what this one run is to do."""
-_MOST_BYTES, _MOST_DIGITS, _LONGEST = 1 << 20, 400, 200
+_SETTINGS_KEY, _FILE_KEY = "bncli.settings", "bncli.settings.file"
+"""Keys of the click context under which the settings and the file of a run are stored."""
+_GROUPS_OF_ONE_RUN = ("Network", "Output")
+"""Groups of options that describe one run, so that they cannot be set."""
+_MOST_BYTES, _MOST_DIGITS, _MOST_LETTERS = 1 << 20, 400, 200
 
 
 class SettingsFile(NamedTuple):
-    """A configuration file: what holds for all commands, and what for one."""
+    """The content of a configuration file: values for all commands, and tables of values for single commands."""
 
     path: str = ""
     shared: Mapping[str, Any] = MappingProxyType({})
@@ -39,37 +42,41 @@ class SettingsFile(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """The value of an option as it was set, and where: the name of a variable or of a file."""
+    """The value of an option that was set, and the variable or file that set it."""
 
     value: Any
     where: str
 
 
 def read_settings(path: str) -> SettingsFile:
-    """Return what the file sets; UsageError for a file that cannot be read, and for names that do not exist."""
-    content = _content(path)
-    words = [entry.word for entry in COMMANDS]
+    """Return the content of a file; raise UsageError if it cannot be read or names an unknown option or command."""
+    content = _read_toml(path)
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
     shared = {key: value for key, value in content.items() if key not in tables}
     known = all_settings()
     for key in shared:
         if key not in known:
-            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=near(key, list(known)))
+            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=suggestion(key, known))
     for word, table in tables.items():
-        if word not in words:
+        if word not in BY_WORD:
             what = f"there is no command {clipped(repr(word))}"
-            raise UsageError(what, where=f"in the tables of {path}", hint=near(word, words))
-        _check_table(word, table, path)
+            raise UsageError(what, where=f"in the tables of {path}", hint=suggestion(word, BY_WORD))
+        known = settings_of(word)
+        for key in table:
+            if key not in known:
+                hint = suggestion(key, known) if known else f"nothing of {word} can be set"
+                what = f"{word} has no option {clipped(repr(key))} to set"
+                raise UsageError(what, where=f"[{word}] in {path}", hint=hint)
     return SettingsFile(path, shared, tables)
 
 
-def _content(path: str) -> dict[str, Any]:
-    """Return the TOML of a file of any kind, pipes included; UsageError for everything else."""
+def _read_toml(path: str) -> dict[str, Any]:
+    """Return the TOML of a file or pipe; raise UsageError for everything else."""
     import tomllib
 
     try:
-        with open(path, "rb") as opened:
-            content = opened.read(_MOST_BYTES + 1)
+        with open(path, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         what = f"cannot read the configuration: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         raise UsageError(what, where=path) from error
@@ -84,21 +91,10 @@ def _content(path: str) -> dict[str, Any]:
         raise UsageError(f"this is no TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
 
 
-def _check_table(word: str, table: Mapping[str, Any], path: str) -> None:
-    """Raise UsageError for a key that is no option of the command."""
-    known = settings_of(word)
-    for key in table:
-        if key not in known:
-            hint = near(key, list(known)) if known else f"nothing of {word} can be set"
-            raise UsageError(
-                f"{word} has no option {clipped(repr(key))} to set", where=f"[{word}] in {path}", hint=hint
-            )
-
-
 def is_setting(flag: Any) -> bool:
-    """Return whether an option may be set: those that name files of this run, or what comes out of it, may not."""
+    """Return whether an option may be set: not if it names a file of this run, or describes its output."""
     names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
-    return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
+    return flag.setting and not names_file and (flag.group not in _GROUPS_OF_ONE_RUN or "--quiet" in flag.opts)
 
 
 def setting_key(flag: Flag) -> str:
@@ -107,52 +103,98 @@ def setting_key(flag: Flag) -> str:
 
 
 def variable_of(flag: Flag) -> str:
-    """Return the name of its variable."""
+    """Return the name of the variable of an option."""
     return PREFIX + setting_key(flag).upper().replace("-", "_")
 
 
+def settings_of(word: str) -> dict[str, Flag]:
+    """Return every option of a command that may be set, by its key."""
+    command = group.get_command(click.Context(group), word)
+    assert command is not None
+    flags: list[Any] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
+    has_config = any("--config" in flag.opts for flag in command.params)
+    return {setting_key(flag): flag for flag in flags} if has_config else {}
+
+
+def all_settings() -> dict[str, Flag]:
+    """Return every option that may be set, by its key, in the order of the commands and of their help."""
+    flags: dict[str, Flag] = {}
+    for word in BY_WORD:
+        flags = {**settings_of(word), **flags}
+    return flags
+
+
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
-    """Put settings in the place of options that were not typed, and remembers which these are."""
+    """Give options that were not typed the value that was set, and store in the context which options these are."""
     if "config" not in ctx.params:
         return
     path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
-    file = ctx.meta[_FILE] = SettingsFile() if not path else read_settings(path)
+    file = ctx.meta[_FILE_KEY] = SettingsFile() if not path else read_settings(path)
     table = {**file.shared, **file.tables.get(ctx.command.name or "", {})}
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for flag in filter(is_setting, flags):
-        name = flag.name or ""
+        name, key, variable = flag.name or "", setting_key(flag), variable_of(flag)
         if ctx.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
             continue
-        setting = _setting(flag, table, file.path)
-        if setting is not None:
-            value = converted(flag, setting, ctx)
-            ctx.params[name] = value
-            found[name] = Setting(value, setting.where)
-    ctx.meta[_META] = found
+        text = os.environ.get(variable)
+        if text:
+            setting = Setting(text.split(",") if flag.is_list else text, variable)
+        elif table.get(key) is not None:
+            setting = Setting(table[key], f"{key} in {file.path}")
+        else:
+            continue
+        value = convert_setting(flag, setting, ctx)
+        ctx.params[name] = value
+        settings[name] = Setting(value, setting.where)
+    ctx.meta[_SETTINGS_KEY] = settings
 
 
-def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
-    text = os.environ.get(variable_of(flag))
-    if text:
-        return Setting(text.split(",") if flag.lists else text, variable_of(flag))
-    value = file.get(setting_key(flag))
-    return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
+def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
+    """Return the value as if it had been typed; raise UsageError with the place of the setting if it is invalid."""
+    value = setting.value
+    try:
+        if isinstance(value, list) and not flag.is_list:
+            raise ValueError(f"{setting_key(flag)} takes one value, no list")
+        if flag.is_flag:
+            # A switch that is off counts as not typed.
+            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
+            if isinstance(value, bool):
+                return value or None
+            if str(value).lower() not in words:
+                raise ValueError(f"{str(value)!r} is neither true nor false")
+            return words[str(value).lower()]
+        members = value if isinstance(value, list) else [value]
+        texts = [_as_text(member) for member in members]
+        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
+    except click.BadParameter as error:
+        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
+    except ValueError as error:
+        raise UsageError(clipped(str(error)), where=setting.where) from error
+
+
+def _as_text(value: Any) -> str:
+    """Return a value of TOML as it would be typed; raise ValueError unless it is a text or a number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("this is neither a text nor a number")
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def settings_of_run() -> Mapping[str, Setting]:
-    """Return the options that were set, by the name of their parameter; none outside a command."""
+    """Return the options of the running command that were set, by parameter name; none outside a command."""
     ctx = click.get_current_context(silent=True)
-    return {} if ctx is None else ctx.meta.get(_META, {})
+    return {} if ctx is None else ctx.meta.get(_SETTINGS_KEY, {})
 
 
-def settings_file() -> SettingsFile:
-    """Return the configuration file of the command that runs."""
-    file: SettingsFile = click.get_current_context().meta[_FILE]
+def settings_file_of_run() -> SettingsFile:
+    """Return the configuration file of the running command."""
+    file: SettingsFile = click.get_current_context().meta[_FILE_KEY]
     return file
 
 
 def with_place_of_setting(error: BncliError) -> BncliError:
-    """Return the error, with the place where the value was set that it speaks of."""
+    """Return the error with the place where the value that it mentions was set, if it was set."""
     places = [
         setting.where
         for name, setting in settings_of_run().items()
@@ -170,77 +212,30 @@ def with_place_of_setting(error: BncliError) -> BncliError:
     return type(error)(error.what, where=where, hint=error.hint)
 
 
-def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
-    """Return the value as if it had been typed; UsageError that says where it was set."""
-    value = setting.value
-    try:
-        if isinstance(value, list) and not flag.lists:
-            raise ValueError(f"{setting_key(flag)} takes one value, no list")
-        if flag.is_flag:
-            # A switch that is off is as good as not typed.
-            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
-            if isinstance(value, bool):
-                return value or None
-            if str(value).lower() not in words:
-                raise ValueError(f"{str(value)!r} is neither true nor false")
-            return words[str(value).lower()]
-        members = value if isinstance(value, list) else [value]
-        texts = [_text(member) for member in members]
-        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
-    except click.BadParameter as error:
-        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
-    except ValueError as error:
-        raise UsageError(clipped(str(error)), where=setting.where) from error
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("this is neither a text nor a number")
-    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
 def clipped(text: str) -> str:
-    """Return the text, at most a few lines of it."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    """Return the text, cut off if it is longer than a few lines."""
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
-def settings_of(word: str) -> dict[str, Flag]:
-    """Return every option of a command that may be set, by its key."""
-    from bncli.cli.group import group
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """Return the most similar word as a hint, or how to see all of them."""
+    from bncli.recipe import defaults
 
-    command = group.get_command(click.Context(group), word)
-    assert command is not None
-    flags: list[Any] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
-    takes = any("--config" in flag.opts for flag in command.params)
-    return {setting_key(flag): flag for flag in flags} if takes else {}
-
-
-def all_settings() -> dict[str, Flag]:
-    """Return every option that may be set, by its key, in the order of the commands and of their help."""
-    flags: dict[str, Flag] = {}
-    for entry in COMMANDS:
-        flags = {**settings_of(entry.word), **flags}
-    return flags
-
-
-def near(word: str, words: Sequence[str]) -> str:
-    """Return the nearest word as advice; else how to see them all."""
-    from bncli.recipe.defaults import suggestion
-
-    hint = suggestion(word, words)
+    hint = defaults.suggestion(word, words)
     return hint if hint.startswith("did") else "'bncli config' shows them all"
 
 
 def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
-    """Raise UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
+    """Raise UsageError if --cluster was typed but has no effect; as a setting it may stay."""
     if typed["cluster"] and "cluster" not in settings_of_run():
         raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
 
 
-def cluster_of_files(typed: Mapping[str, Any], source: Source) -> str | None:
-    """Return the cluster typed; one that is set is left aside for the standard input."""
+def cluster_for_files(typed: Mapping[str, Any], source: Source) -> str | None:
+    """Return the address of the cluster that shall read the files, or None.
+
+    Workers cannot read the standard input: there a typed address raises UsageError, and one that was set is ignored.
+    """
     if source.paths == ("-",):
         refuse_cluster(typed, "the standard input, which its workers cannot read")
         return None

@@ -1,8 +1,8 @@
-"""`bncli verify`: whether a model, or an export of it, says here and now what the model said when it was made."""
+"""`bncli verify`: check that a model, or an export of it, still gives the probabilities it gave when it was made."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,6 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag
-
-if TYPE_CHECKING:
-    from bncli.steps.verify import VerifyReport
 
 EXAMPLES = """\
 bncli verify data.bnc                        after an upgrade, or on another machine
@@ -41,7 +38,7 @@ AGAINST = flag(
     "name none that you do not trust.",
 )
 def command(**typed: Any) -> None:
-    """Score the rows stored in the model again, and return by how much the probabilities differ."""
+    """Score the rows stored in the model again and print by how much the probabilities differ."""
     from bncli.steps.verify import verify
 
     report = verify(typed["model"], typed["against"], seed=typed["seed"])
@@ -50,15 +47,10 @@ def command(**typed: Any) -> None:
         console.json(report)
     if report.fault is not None:
         raise report.fault
-    console.summary(summary(report))
-
-
-def summary(report: VerifyReport) -> list[str]:
-    """Return a line per comparison."""
-    told = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
-    for name, part in (("self-test", report.self_test), (report.format or "", report.export)):
-        if part is not None:
-            told.append(f"{name:<12}{part.rows:,} made-up rows: max |dP| {part.max_dp:.1e}")
+    lines = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
+    for name, comparison in (("self-test", report.self_test), (report.format or "", report.export)):
+        if comparison is not None:
+            lines.append(f"{name:<12}{comparison.rows:,} made-up rows: max |dP| {comparison.max_dp:.1e}")
     if report.decisions is not None:
-        told.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
-    return [*told, "verified"]
+        lines.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
+    console.summary([*lines, "verified"])

@@ -48,7 +48,7 @@ def test_every_flag_about_data_has_its_keyword() -> None:
     names = {"class_name": "class_"}
     said = {names.get(name, name) for name in flags(*options.TABLE, options.POSITIVE)}
     assert said == {*COLUMN_OPTIONS, *FILE_OPTIONS}
-    assert flags(*options.OF_LABELLED, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
+    assert flags(*options.LABELLED_TABLE, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
         "class_name",
         *LABELLED_OPTIONS,
     } - {"class_"}

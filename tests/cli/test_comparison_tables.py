@@ -9,7 +9,7 @@ import re
 import pytest
 from rich.console import Console as RichConsole
 
-from bncli.cli.comparison_tables import tables
+from bncli.cli.comparison_tables import comparison_tables
 from bncli.cli.console import Console
 from bncli.steps.compare.analysis import CompareReport, analyse
 from tests.trials import random_trial, trial_of
@@ -18,7 +18,7 @@ from tests.trials import random_trial, trial_of
 def printed(report: CompareReport) -> list[str]:
     out = RichConsole(width=160, highlight=False, markup=False)
     with out.capture() as capture:
-        for part in tables(report):
+        for part in comparison_tables(report):
             out.print(part)
     return [line.strip() for line in capture.get().splitlines() if line.strip()]
 
@@ -112,7 +112,7 @@ def on_a_page(report: CompareReport, width: int, monkeypatch: pytest.MonkeyPatch
     out = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr("sys.stdout", out)
-    Console().tables(*tables(report))
+    Console().tables(*comparison_tables(report))
     return out.buffer.getvalue().decode().splitlines()  # type: ignore[attr-defined]
 
 

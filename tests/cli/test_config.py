@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bncli.cli.config import _toml, schema_words
-from bncli.cli.group import group
+from bncli.cli.commands import group
+from bncli.cli.config import schema_files, to_toml
 from bncli.cli.options import Flag
 from bncli.cli.settings import all_settings, is_setting, setting_key, settings_of, variable_of
 from tests.cli.conftest import Bncli
@@ -89,7 +89,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 @given(st.recursive(TEXTS | st.booleans() | st.integers() | st.floats(allow_nan=False), st.lists, max_leaves=4))
 def test_a_value_as_toml_reads_back(value: object) -> None:
-    assert tomllib.loads(f"key = {_toml(value)}") == {"key": value}
+    assert tomllib.loads(f"key = {to_toml(value)}") == {"key": value}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -97,7 +97,7 @@ def test_a_value_as_toml_reads_back(value: object) -> None:
 def test_what_is_set_is_shown_and_loads_again(
     bncli: Bncli, tmp_path: Path, text: str, column: str, number: int
 ) -> None:
-    lines = [f"class = {_toml(text)}", f"ignore = {_toml([column])}", f"[fit]\nseed = {number}"]
+    lines = [f"class = {to_toml(text)}", f"ignore = {to_toml([column])}", f"[fit]\nseed = {number}"]
     (tmp_path / "c.toml").write_bytes("\n".join(lines).encode())
     shown = bncli("config", "--config", "c.toml")
     assert (shown.code, shown.err) == (0, "")
@@ -126,7 +126,7 @@ def test_a_file_is_checked(bncli: Bncli, tmp_path: Path) -> None:
         assert where in ran.err
 
 
-@pytest.mark.parametrize("word", schema_words())
+@pytest.mark.parametrize("word", schema_files())
 def test_schemas_are_printed(bncli: Bncli, word: str) -> None:
     ran = bncli("config", "--schema", word)
     assert (ran.code, ran.err) == (0, "")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import rich.console
 
-from bncli.cli.bars import Bars
 from bncli.cli.console import Console
+from bncli.cli.progress_bar import TerminalBar
 from bncli.watch import Iteration, Note, Progress, Stage
 from tests.cli.conftest import Bncli
 
@@ -87,12 +87,12 @@ with Console() as console:
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_the_bar_keeps_its_width_whatever_is_told(width: int) -> None:
-    bars = Bars()
-    bars.close()
+    bar = TerminalBar()
+    bar.close()
     page = rich.console.Console(file=io.StringIO(), width=width)
     for detail in ("", "a", "fold 2 of 5: all pairs, penalty 0.03, fold 3 of 5, and so on " * 3):
-        bars.progress(5, 10, detail)
-        page.print(bars.line)
+        bar.progress(5, 10, detail)
+        page.print(bar._live.get_renderable())
     lines = page.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert len(lines) == 3
     assert len({line[: line.index("left")] for line in lines}) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.fit import few
+from bncli.cli.model_text import first_names
 from tests import started
 from tests.cli.conftest import Bncli
 from tests.sweeps import every_value
@@ -216,8 +216,8 @@ def test_what_a_learnt_structure_leaves_out_is_named(bncli: Bncli, tmp_path: Pat
 
 
 def test_few_names_are_listed() -> None:
-    assert few(("a", "b")) == "a, b"
-    assert few([str(i) for i in range(2000)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,992 more"
+    assert first_names(("a", "b")) == "a, b"
+    assert first_names([str(i) for i in range(2000)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,992 more"
 
 
 def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> None:

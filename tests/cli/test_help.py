@@ -13,10 +13,9 @@ import click
 import pytest
 
 from bncli.catalogue import CHOICES, MARGINALIZED, OPTIONS
-from bncli.cli.commands import COMMANDS
-from bncli.cli.group import group
-from bncli.cli.options import Flag, metavar
-from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
+from bncli.cli.commands import BY_WORD, COMMANDS, group
+from bncli.cli.help import TOPIC_GROUPS, TOPICS
+from bncli.cli.options import Flag, kind_metavar
 from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
 
@@ -61,13 +60,13 @@ def test_help_all_shows_every_learning_option_with_its_default(bncli: Bncli, wor
         assert all(f" {method.word} {method.summary}" in text for method in choice.methods)
     for option in OPTIONS:
         default = f" [{option.default_text}]" if option.default_text else ""
-        value = option.metavar or metavar(option.kind)
+        value = option.metavar or kind_metavar(option.kind)
         assert " ".join(f"{option.flag} {value} {option.summary}{default}".split()) in text
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_help_of_a_command_ends_with_what_tells_more(bncli: Bncli, word: str) -> None:
-    topics = f"bncli help TOPIC, with TOPIC one of {', '.join(OF_COMMANDS[word])}."
+    topics = f"bncli help TOPIC, with TOPIC one of {', '.join(BY_WORD[word].topics)}."
     ends = [unwrapped(bncli(word, how).out.strip().rpartition("\n\n")[2]) for how in ("--help", "--help-all")]
     assert ends == [f"More: bncli {word} --help-all for the other options; {topics}", f"More: {topics}"]
 
@@ -125,7 +124,7 @@ def test_help_names_the_parameters_that_can_be_marginalized(bncli: Bncli) -> Non
 def test_the_manual_lists_every_topic_in_its_group(bncli: Bncli) -> None:
     ran = bncli("help")
     assert (ran.code, ran.err) == (0, "")
-    for title, topics in GROUPS:
+    for title, topics in TOPIC_GROUPS:
         group = ran.out.split(f"\n{title}:\n")[1].split("\n\n")[0]
         assert tuple(line.split()[0] for line in group.splitlines()) == topics
         assert all(re.fullmatch(r"  [a-z-]+ +\S.*\S", line) for line in group.splitlines())
@@ -142,7 +141,7 @@ def test_a_command_without_a_topic_of_its_own_names_its_topics(bncli: Bncli) -> 
     ran = bncli("help", "fit")
     assert (ran.code, ran.err) == (0, "")
     assert "`bncli fit --help`" in ran.out
-    assert re.findall(r"^- `bncli help (\S+)`: ", ran.out, flags=re.MULTILINE) == list(OF_COMMANDS["fit"])
+    assert re.findall(r"^- `bncli help (\S+)`: ", ran.out, flags=re.MULTILINE) == list(BY_WORD["fit"].topics)
 
 
 @pytest.mark.parametrize("word", sorted({*WORDS, *(word for choice in CHOICES for word in choice.words)}))

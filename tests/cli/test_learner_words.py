@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bncli.catalogue import CHOICES
-from bncli.cli.presets import FAST, PRESETS, help_rows, learners
-from bncli.cli.presets import parse_learner as learner
+from bncli.cli.learners import FAST, PRESETS, help_rows, parse_learners
+from bncli.cli.learners import parse_learner as learner
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
@@ -74,7 +74,7 @@ def test_errors_say_which_learner(text: str, fault: str) -> None:
 
 def test_presets_come_after_what_is_typed() -> None:
     def names(*given: list[str]) -> list[str]:
-        return [one.name for one in learners(*given, 0)]
+        return [one.name for one in parse_learners(*given, 0)]
 
     fast = [text.partition("=")[0] for text in FAST]
     assert names([], []) == names([], ["fast"]) == fast
@@ -90,7 +90,7 @@ def test_presets_come_after_what_is_typed() -> None:
 
 
 def test_help_rows_are_those_of_the_learning_options() -> None:
-    text = "\n".join(" ".join(row) for row in help_rows(everything=True))
+    text = "\n".join(" ".join(row) for row in help_rows(show_all=True))
     for choice in CHOICES:
         assert choice.flag in text
         assert all(method.summary in text for method in choice.methods)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bncli.catalogue import SMOOTHINGS
-from bncli.cli.learning_options import learning
+from bncli.cli.learning_options import resolve_learning_options
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import parse_rule
@@ -15,7 +15,7 @@ from bncli.steps.supplied_files import SuppliedFiles, read_supplied
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:
-    assert learning({}).recipe == Recipe()
+    assert resolve_learning_options({}).recipe == Recipe()
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_nothing_typed_is_the_default_recipe() -> None:
     ],
 )
 def test_the_start_follows_from_the_penalty(typed: dict[str, object], init: str) -> None:
-    assert learning(typed).recipe.init == init
+    assert resolve_learning_options(typed).recipe.init == init
 
 
 def test_closed_form_parameters_have_no_optimiser() -> None:
-    recipe = learning({"param": "map", "smoothing": "fgg"}).recipe
+    recipe = resolve_learning_options({"param": "map", "smoothing": "fgg"}).recipe
     assert recipe == Recipe.of(smoothing="fgg:5", param="map")
 
 
@@ -51,14 +51,16 @@ def test_closed_form_parameters_have_no_optimiser() -> None:
     ],
 )
 def test_the_seed_is_recorded_where_it_matters(typed: dict[str, object], penalty: object, seed: int | None) -> None:
-    recipe = learning(typed).recipe
+    recipe = resolve_learning_options(typed).recipe
     assert (recipe.penalty, recipe.seed) == (penalty, seed)
 
 
 def test_options_of_methods_have_defaults() -> None:
-    recipe = learning({"discretize": "equal-width", "structure": "kdb", "param": "discriminative"}).recipe
+    recipe = resolve_learning_options(
+        {"discretize": "equal-width", "structure": "kdb", "param": "discriminative"}
+    ).recipe
     assert (recipe.bins, recipe.k, recipe.level) == (10, 1, None)
-    assert learning({"structure": "kdb", "k": 0}).recipe.k == 0
+    assert resolve_learning_options({"structure": "kdb", "k": 0}).recipe.k == 0
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_options_of_methods_have_defaults() -> None:
     ],
 )
 def test_what_a_missing_value_is(typed: dict[str, object], fields: dict[str, object]) -> None:
-    recipe = learning({"param": None, **typed}).recipe
+    recipe = resolve_learning_options({"param": None, **typed}).recipe
     assert {name: getattr(recipe, name) for name in fields} == fields
 
 
@@ -122,8 +124,12 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "nb").touch()
     (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
     plain = Recipe(structure="nb")
-    assert learning({"structure": "nb"}) == (plain, SuppliedFiles(), ())
-    assert learning({"structure": "mine"}) == (plain.replaced(structure="file"), read_supplied(None, "mine"), ())
+    assert resolve_learning_options({"structure": "nb"}) == (plain, SuppliedFiles(), ())
+    assert resolve_learning_options({"structure": "mine"}) == (
+        plain.replaced(structure="file"),
+        read_supplied(None, "mine"),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_options_of_structures(typed: dict[str, object], fields: dict[str, object]) -> None:
-    recipe = learning(typed).recipe
+    recipe = resolve_learning_options(typed).recipe
     assert {name: getattr(recipe, name) for name in fields} == fields
 
 
@@ -235,13 +241,13 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
 )
 def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:
     with pytest.raises(UsageError) as refused:
-        learning({"param": None, **typed})
+        resolve_learning_options({"param": None, **typed})
     assert str(refused.value).startswith(line)
 
 
 def test_smoothing_makes_the_generative_start() -> None:
     typed = {"param": "discriminative", "smoothing": "mle", "init": "generative"}
-    assert learning(typed).recipe.smoothing == "mle"
+    assert resolve_learning_options(typed).recipe.smoothing == "mle"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +260,7 @@ def test_smoothing_makes_the_generative_start() -> None:
 )
 def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        learning({**typed, "pseudo_counts": 2.0})
+        resolve_learning_options({**typed, "pseudo_counts": 2.0})
     assert said in str(refused.value)
     assert "--structure-score acll" in str(refused.value)
     assert "--param" not in str(refused.value)
@@ -285,32 +291,37 @@ def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: 
 def test_what_does_not_go_with_the_kind_of_structure_is_refused(typed: dict[str, object], told: str) -> None:
     flags = {"structure": None, "param": None, "smoothing": None}
     with pytest.raises(UsageError) as error:
-        learning(flags | typed)
+        resolve_learning_options(flags | typed)
     assert told in str(error.value)
 
 
 def test_defaults_that_follow_from_the_kind_of_structure() -> None:
     flags = {"structure": None, "param": None}
-    kikuchi = learning(flags | {"structure": "kikuchi"}).recipe
+    kikuchi = resolve_learning_options(flags | {"structure": "kikuchi"}).recipe
     assert (kikuchi.param, kikuchi.theta, kikuchi.smoothing) == ("kbma", 1.0, None)
-    interactions = learning(flags | {"structure": "interactions", "penalty": 0.0}).recipe
+    interactions = resolve_learning_options(flags | {"structure": "interactions", "penalty": 0.0}).recipe
     cut = (interactions.discretize, interactions.bins)
     assert (*cut, interactions.param, interactions.coding, interactions.init, interactions.theta) == (
         *("equal-frequency", 255),
         *("discriminative", "thermometer", "zero", None),
     )
-    assert learning(flags | {"param": "auto"}).recipe == learning(flags | {"structure": "auto"}).recipe
+    assert (
+        resolve_learning_options(flags | {"param": "auto"}).recipe
+        == resolve_learning_options(flags | {"structure": "auto"}).recipe
+    )
 
 
 @pytest.mark.parametrize("param", ["discriminative", "lr", "lr-roos", "extended"])
 @pytest.mark.parametrize("start", [{"init": "generative"}, {"penalty": 0.0}])
 def test_smoothing_counts_where_the_start_is_generative(param: str, start: dict[str, object]) -> None:
-    assert learning({"param": param, "smoothing": "fgg", **start}).recipe.smoothing == "fgg:5"
+    assert resolve_learning_options({"param": param, "smoothing": "fgg", **start}).recipe.smoothing == "fgg:5"
 
 
 @pytest.mark.parametrize("words", [{"structure": "kdb", "k": 1}, {"structure": "kikuchi", "max_order": 3}, {}])
 def test_lower_orders_count_where_tables_have_two_attributes(words: dict[str, object]) -> None:
-    assert learning({"param": "discriminative", "lower_orders": True, **words}).recipe.lower_orders is True
+    assert (
+        resolve_learning_options({"param": "discriminative", "lower_orders": True, **words}).recipe.lower_orders is True
+    )
 
 
 def test_theta_of_a_file_of_regions_only_makes_the_generative_start(
@@ -321,6 +332,6 @@ def test_theta_of_a_file_of_regions_only_makes_the_generative_start(
     Path("r.json").write_text(held + '"regions": [["x"]]}')
     typed: dict[str, object] = {"structure": "r.json", "param": "discriminative", "theta": 2.0}
     with pytest.raises(UsageError, match="--theta has no effect with --param discriminative that starts from zero"):
-        learning(typed)
-    assert learning({**typed, "init": "generative"}).recipe.theta == 2.0
-    assert learning({"structure": "r.json", "param": "kbma", "theta": 2.0}).recipe.theta == 2.0
+        resolve_learning_options(typed)
+    assert resolve_learning_options({**typed, "init": "generative"}).recipe.theta == 2.0
+    assert resolve_learning_options({"structure": "r.json", "param": "kbma", "theta": 2.0}).recipe.theta == 2.0

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bncli.catalogue import PARAMETERS, STRUCTURES
-from bncli.cli.presets import ALL_METHODS, CUTS, PAPERS, PRESETS, learners
-from bncli.cli.presets import parse_learner as learner
+from bncli.cli.learners import ALL_METHODS, CUTS, PAPERS, PRESETS, parse_learners
+from bncli.cli.learners import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.learn import learn
 from bncli.files.reading.source import Source
@@ -37,14 +37,14 @@ def table(name: str) -> Columns:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_learners_of_a_preset_exist_and_differ(preset: str) -> None:
-    made = learners([], [preset], 0)
+    made = parse_learners([], [preset], 0)
     assert len(made) == len(PRESETS[preset][1])
     assert len({one.name for one in made}) == len(made)
     assert len({one.recipe for one in made}) == len(made)
 
 
 def test_all_presets_go_together() -> None:
-    made = learners([], list(PRESETS), 0)
+    made = parse_learners([], list(PRESETS), 0)
     check_names(made)
     assert len(made) == len(EVERY)
     assert PRESETS["papers"][1] == tuple(chain.from_iterable(PRESETS[word][1] for word in PAPERS))
@@ -66,13 +66,13 @@ def test_every_learner_learns_without_a_warning(text: str) -> None:
     for name in names:
         learnt = learn(table(name), recipe, run=Run(watch=events.append))
         assert learnt.model.attributes
-        assert (learnt.missing > 0) == (name == "wine_holes")
+        assert (learnt.n_missing > 0) == (name == "wine_holes")
     assert [event.text for event in events if isinstance(event, Note) and event.warning] == []
 
 
 def of(preset: str) -> dict[str, Recipe]:
     """The recipes of a paper, by the rest of the names."""
-    return {one.name.partition(" ")[2]: one.recipe for one in learners([], [preset], 0)}
+    return {one.name.partition(" ")[2]: one.recipe for one in parse_learners([], [preset], 0)}
 
 
 def settings(recipe: Recipe, **expected: Any) -> dict[str, Any]:

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.model_tables import bins_text, orders_text, path_table, regions_text
+from bncli.cli.inspect import bins_text, path_table
+from bncli.cli.model_text import regions_text
 from bncli.steps.effects_and_regions import NamedStep, RegionsReport
 from tests.cli.conftest import Bncli
 
 
 def test_the_line_of_a_summary() -> None:
-    assert orders_text({"2": 1, "3": 1200}) == "1 of order 2, 1,200 of order 3 (attributes and the class)"
+    assert (
+        regions_text(RegionsReport({"2": 1, "3": 1200})) == "1 of order 2, 1,200 of order 3 (attributes and the class)"
+    )
     assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none, so the class alone; step 0 of 0, weight 1"
     assert regions_text(RegionsReport({"2": 3})) == "3 of order 2 (attributes and the class)"
 

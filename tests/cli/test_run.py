@@ -49,7 +49,7 @@ def test_every_failure_is_one_line_and_a_code(
     import bncli.cli.main as running
 
     monkeypatch.setattr(bncli_fit, "fit", failing)
-    monkeypatch.setattr(running, "_forget_stdout", lambda: None)
+    monkeypatch.setattr(running, "_discard_stdout", lambda: None)
     assert bncli("fit", "iris.csv") == (code, "", line)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.model_tables import chosen_text, move_lines, shrinkage_text, trial_lines
+from bncli.cli.fit import candidate_lines
+from bncli.cli.model_text import move_lines, penalty_text, shrinkage_text
 from bncli.engine.model import ChosenPenalty, Shrinkage, TriedCandidate, TriedPenalty
 from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
@@ -25,7 +26,7 @@ THREE = tuple(TriedPenalty(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
     ],
 )
 def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[TriedPenalty, ...], text: str) -> None:
-    assert chosen_text(ChosenPenalty(penalty, tried)) == text
+    assert penalty_text(ChosenPenalty(penalty, tried)) == text
 
 
 def test_what_is_left_of_the_log_odds_is_told() -> None:
@@ -87,7 +88,7 @@ def test_both_commands_list_them_on_the_standard_error(bncli: Bncli) -> None:
 
 
 def test_a_line_each() -> None:
-    lines = trial_lines(
+    lines = candidate_lines(
         (TriedCandidate("all pairs", 0.03, 0.25, 0.125, 1.0), TriedCandidate("tree", 300.0, 1.5, 0.5, 0.0))
     )
     assert lines == [
@@ -99,4 +100,4 @@ def test_a_line_each() -> None:
 
 
 def test_no_candidates_no_lines() -> None:
-    assert trial_lines(()) == []
+    assert candidate_lines(()) == []

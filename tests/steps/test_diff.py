@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.cli.diff import lines
+from bncli.cli.diff import difference_lines
 from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
@@ -202,13 +202,13 @@ def test_a_calibration_and_a_rule_are_differences(models: dict[str, str], tmp_pa
     report = diff(paths[0], paths[1])
     assert (report.calibration, report.rule, report.options_changed) == ((hot, cold), None, {})
     assert [one["temperature"] for one in report.as_json()["calibration"]] == [2.0, 0.5]
-    assert "calibration temperature 2 -> temperature 0.5" in lines(report)
+    assert "calibration temperature 2 -> temperature 0.5" in difference_lines(report)
     report = diff(models["tan"], paths[2])
     assert report.calibration is None
     assert report.as_json()["rule"] == [None, {"abstain_below": 0.6}]
     told = "decides     the most probable label -> none where no label has a probability of 0.6"
-    assert lines(report) == [told]
-    assert lines(diff(models["tan"], paths[0])) == ["calibration none -> temperature 2"]
+    assert difference_lines(report) == [told]
+    assert difference_lines(diff(models["tan"], paths[0])) == ["calibration none -> temperature 2"]
 
 
 def with_schema(model: Model, **changes: Any) -> Model:
@@ -315,7 +315,7 @@ def test_models_that_differ_in_one_optional_key_alone(tumours: dict[str, Model],
     paths = [str(tmp_path / "a.bnc"), str(tmp_path / "b.bnc")]
     write_model(paths[0], tumours[name])
     write_model(paths[1], change(tumours[name]))
-    shown = lines(diff(*paths))
+    shown = difference_lines(diff(*paths))
     assert any(line.startswith(told) for line in shown), shown
     if told == "other keys":
         assert shown == [f"other keys  {key}"]
@@ -326,7 +326,10 @@ def test_texts_that_mean_missing_and_what_unseen_values_do_are_told(tumours: dic
     paths = [str(tmp_path / "a.bnc"), str(tmp_path / "b.bnc")]
     write_model(paths[0], tumours["nb"])
     write_model(paths[1], with_schema(tumours["nb"], missing_tokens=("-", "none"), unseen="error"))
-    assert lines(diff(*paths)) == ["options     missing none -> -, none", "            unseen average -> error"]
+    assert difference_lines(diff(*paths)) == [
+        "options     missing none -> -, none",
+        "            unseen average -> error",
+    ]
 
 
 def test_other_numbers_behind_the_same_mean_are_told(tumours: dict[str, Model], tmp_path: Path) -> None:
@@ -334,5 +337,5 @@ def test_other_numbers_behind_the_same_mean_are_told(tumours: dict[str, Model], 
     for path, low in zip(paths, (-9.5, -9.0), strict=True):
         write_model(path, replace(tumours["nb"], log_p=TrainingLogP(569, -8.25, (low, *(-9.0,) * 6))))
     report = diff(*paths)
-    assert lines(report) == ["ln P(x)     mean -8.25 of 569 rows, other quantiles"]
+    assert difference_lines(report) == ["ln P(x)     mean -8.25 of 569 rows, other quantiles"]
     assert [one["quantiles"]["0.01"] for one in report.as_json()["training_log_p"]] == [-9.5, -9.0]

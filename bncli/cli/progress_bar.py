@@ -1,18 +1,18 @@
-"""The progress bar on a terminal: one line for the stage in hand, gone when the command ends.
+"""The progress bar on a terminal: one line for the current stage, which disappears when the command ends.
 
-The stage, the bar, the time so far and the time left have their places whatever else is told; what is in hand takes the
-rest of the line and is cut off at its end.
+The stage, the bar, the elapsed time and the remaining time have fixed places; the detail fills the rest of the line and
+is cut off at its end.
 """
 
 from __future__ import annotations
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 
 from bncli.errors import printable
 
-_WORDS = {
+_STAGE_TITLES = {
     "read": "Reading",
     "discretize": "Cutting",
     "structure": "Structure",
@@ -24,19 +24,19 @@ _WORDS = {
     "score": "Scoring",
     "write": "Writing",
 }
-_WIDTH = 24
-"""Of the bar, in characters."""
-_OF_A_FOLD = ("fit", "score")
+_FOLD_STAGES = ("fit", "score")
+"""Stages inside a fold, during which the bar counts folds."""
+_BAR_WIDTH = 24
 
 
-class Bars:
+class TerminalBar:
     """One live line on the standard error."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         columns = (
             TextColumn("{task.description:<11}", table_column=Column(min_width=11, no_wrap=True)),
-            BarColumn(_WIDTH, table_column=Column(min_width=_WIDTH, max_width=_WIDTH)),
+            BarColumn(_BAR_WIDTH, table_column=Column(min_width=_BAR_WIDTH, max_width=_BAR_WIDTH)),
             TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
             TimeRemainingColumn(table_column=Column(min_width=7, no_wrap=True)),
             TextColumn("left", table_column=Column(min_width=4)),
@@ -47,26 +47,21 @@ class Bars:
         self._live.start()
 
     def stage(self, name: str) -> None:
-        """Show another stage from now on; the stages of a fold leave the count of folds unchanged."""
-        if name in _OF_A_FOLD:
-            self._live.update(self._task, description=_WORDS[name])
+        """Show the name of a new stage and start its progress at 0, except for the stages of a fold."""
+        if name in _FOLD_STAGES:
+            self._live.update(self._task, description=_STAGE_TITLES[name])
             return
         self._live.remove_task(self._task)
-        self._task = self._live.add_task(_WORDS.get(name, name.capitalize()), total=None, detail="")
+        self._task = self._live.add_task(_STAGE_TITLES.get(name, name.capitalize()), total=None, detail="")
 
     def progress(self, done: float, total: float | None, detail: str) -> None:
-        """So much of the stage is done; without a total the bar only moves."""
+        """Show that `done` of `total` is done; without a total the bar only moves."""
         self._live.update(self._task, completed=done, total=total, detail=printable(detail))
-
-    @property
-    def line(self) -> RenderableType:
-        """As it would be drawn now."""
-        return self._live.get_renderable()
 
     def print(self, text: str) -> None:
         """Print a line above the bar."""
         self._console.print(text)
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the bar."""
         self._live.stop()

@@ -1,0 +1,213 @@
+"""The tables that `bncli evaluate` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bncli.cli.model_text import acll_error_text
+from bncli.cli.tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.engine.evaluation.curves import Calibration
+    from bncli.engine.evaluation.groups import Fairness, Group
+    from bncli.steps.evaluate.report import EvaluateReport
+
+_MOST_LABELS = 12
+"""Number of labels with figures of their own; with more there is no confusion matrix."""
+_MOST_RELIABILITY_LABELS = 4
+_MOST_GROUPS = 12
+_THRESHOLD_STEP = 10
+"""Every tenth threshold is printed; the JSON has all of them."""
+_CURVE_FIGURES = ("error", "log_loss", "auc")
+_GROUP_FIGURES = ("log_loss", "auc", "ece")
+_RATE_TITLES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "true positives",
+    "false_positive_rate": "false positives",
+    "equalized_odds": "equalized odds",
+}
+
+
+def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
+    """Yield everything about an evaluation in the order in which it is printed."""
+    yield f"{report.rows:,} rows; {report.protocol}"
+    yield _figure_table(report)
+    yield from _decision_tables(report)
+    if report.learning_curve:
+        headings = [heading for name in _CURVE_FIGURES for heading in (name.replace("_", "-"), "std")]
+        points = (
+            (f"{point.rows:,}", *(_figure(of[name]) for name in _CURVE_FIGURES for of in (point.metrics, point.std)))
+            for point in report.learning_curve
+        )
+        yield filled_table("Learning curve", ("rows learnt from", *headings), points, numbers=range(7))
+    yield from _label_tables(report)
+    if report.calibration is not None:
+        yield from _reliability_tables(report.calibration)
+    if report.groups is not None:
+        yield from _group_tables(report)
+    if report.scored is not None:
+        scores = report.scored.scores._asdict().items()
+        rows = ((name, "-" if value is None else f"{value:,.4f}") for name, value in scores)
+        title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"
+        yield filled_table(title, ("score", "nats"), rows, numbers=(1,))
+        if report.scored.acll_relative_error is not None:
+            yield f"acll is {acll_error_text(report.scored.acll_relative_error)}, on average"
+            yield ""
+    if len(report.labels) <= _MOST_LABELS:
+        columns = [
+            TextColumn(label, [f"{count:,.10g}" for count in counts])
+            for label, counts in zip(report.labels, zip(*report.confusion, strict=True), strict=True)
+        ]
+        title = "Confusion (rows true, columns predicted)"
+        yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")
+
+
+def _figure_table(report: EvaluateReport) -> Table:
+    """Return each figure beside that of the class frequencies, if they have one."""
+    base: dict[str, float | None] = {**report.base._asdict(), "error": 1 - report.base.accuracy}
+    has_std = report.std is not None
+    table = plain_table("", "figure", "mean" if has_std else "value", *(["std"] if has_std else []), "base")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, value in report.metrics.items():
+        std = [_figure((report.std or {}).get(name))] if has_std else []
+        add_row(table, name.replace("_", "-"), _figure(value), *std, _figure(base[name]) if name in base else "")
+    add_row(table, "skill-score", _figure(report.skill_score))
+    for stage, seconds in report.seconds.items():
+        if seconds is not None:
+            add_row(table, f"seconds, {stage}", f"{seconds:.3f}")
+    return table
+
+
+def _figure(value: float | None) -> str:
+    """Return four decimals, or one for large numbers; a dash for an undefined figure."""
+    if value is None:
+        return "-"
+    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _decimals(value: float | None) -> str:
+    """Return four decimals, or a dash for an undefined figure."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
+    """Yield the figures of decisions, if there were any, and with a threshold or costs those of other thresholds."""
+    decisions = report.decisions
+    if not decisions.figures:
+        return
+    has_std = bool(decisions.std)
+    headings = ("figure", "mean" if has_std else "value", *(["std"] if has_std else []))
+    table = plain_table("Decisions", *headings, numbers=range(1, len(headings)))
+    for name, value in decisions.figures.items():
+        std = [_decimals(decisions.std.get(name))] if has_std else []
+        add_row(table, name.replace("_", "-"), _decimals(value), *std)
+    for label, coverage in zip(report.labels, decisions.class_coverage, strict=False):
+        add_row(table, f"coverage of {label}", _decimals(coverage), *([""] if has_std else []))
+    yield table
+    if decisions.thresholds and decisions.figures.keys() & {"cost", "threshold"}:
+        names = [name for name in decisions.thresholds[0] if name != "balanced_accuracy"]
+        rows = (
+            (f"{line['threshold']:.1f}", *(_decimals(line[name]) for name in names[1:]))
+            for line in decisions.thresholds[::_THRESHOLD_STEP]
+        )
+        title = f"Thresholds on p_{report.labels[1]}"
+        yield filled_table(title, [name.replace("_", "-") for name in names], rows, numbers=range(len(names)))
+
+
+def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
+    """Yield precision, recall, f1 and support of the labels with the most rows, in the order of the labels."""
+    figures = report.per_label
+    shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_MOST_LABELS])
+    columns = [
+        TextColumn(name, [_figure(getattr(figures[c], name)) for c in shown]) for name in ("precision", "recall", "f1")
+    ]
+    support = TextColumn("support", [f"{figures[c].support:,.10g}" for c in shown])
+    names = TextColumn("label", [report.labels[c] for c in shown])
+    yield from fitted_tables("Each label against all others", names, [*columns, support])
+    if hidden := len(figures) - len(shown):
+        yield f"... and {hidden:,} more labels with fewer rows; --json has them"
+
+
+def _reliability_tables(figures: Calibration) -> Iterator[str | Table]:
+    """Yield the bins of the first labels, then the parts of the Brier score."""
+    labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
+    for label in labels[:_MOST_RELIABILITY_LABELS]:
+        rows = (
+            (
+                *(f"{bin_.low:.4f}", f"{bin_.high:.4f}", f"{bin_.rows:,.10g}"),
+                *(f"{bin_.mean_p:.4f}", f"{bin_.frequency:.4f}", f"{bin_.low95:.4f} - {bin_.high95:.4f}"),
+            )
+            for bin_ in figures.bins
+            if bin_.label == label
+        )
+        headings = ("from", "to", "rows", "mean P", "share", "95 %")
+        yield filled_table(f"Reliability of P({label})", headings, rows, numbers=range(6))
+    if len(labels) > _MOST_RELIABILITY_LABELS:
+        yield f"... and {len(labels) - _MOST_RELIABILITY_LABELS:,} more labels; --json has them"
+    table = plain_table("The Brier score in parts", "part", "value", numbers=(1,))
+    for name, value in figures.brier_parts._asdict().items():
+        add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
+    add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
+    yield table
+
+
+def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
+    """Yield a table per grouping column, with the groups whose error differs most from the overall error first.
+
+    With two classes the rates of the second label follow, and their gaps between groups.
+    """
+    assert report.groups is not None
+    total = sum(sum(row) for row in report.confusion) or 1.0
+    error = 1 - sum(row[c] for c, row in enumerate(report.confusion)) / total
+    for by in dict.fromkeys(group.by for group in report.groups.groups):
+        groups = [group for group in report.groups.groups if group.by == by]
+        groups.sort(key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
+        yield from _tables_of_groups(by, groups[:_MOST_GROUPS], error, has_two_labels=len(report.labels) == 2)
+        if (hidden := len(groups) - _MOST_GROUPS) > 0:
+            yield f"... and {hidden:,} more groups nearer to all rows; --json has them"
+        fairness = [entry for entry in report.groups.fairness if entry.by == by]
+        if len(fairness) == 1:
+            yield from _gap_tables(fairness[0], "Rates" if report.decisions.rows is None else "Rates of decisions")
+
+
+def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:
+    """Yield rows, error, other figures and rates of the groups of one column; `error` is that of all rows."""
+    intervals = [group.intervals["error"] for group in groups]
+    columns = [
+        TextColumn("rows", [f"{group.rows:,}" for group in groups]),
+        TextColumn("error", [_decimals(group.metrics["error"]) for group in groups]),
+        TextColumn("95 %", ["-" if ends is None else f"{ends[0]:.4f} - {ends[1]:.4f}" for ends in intervals]),
+        TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in groups]),
+    ]
+    columns += [
+        TextColumn(name.replace("_", "-"), [_decimals(group.metrics[name]) for group in groups])
+        for name in _GROUP_FIGURES
+    ]
+    columns += [
+        TextColumn(name.replace("_", "-"), [_decimals(group.decisions[name]) for group in groups])
+        for name in groups[0].decisions
+    ]
+    if has_two_labels:
+        from bncli.engine.evaluation.groups import RATES
+
+        for name in RATES:
+            rates = [next(iter(group.rates.values()))[name] for group in groups]
+            shares = [_decimals(None if rate is None else rate.share) for rate in rates]
+            columns.append(TextColumn(_RATE_TITLES[name], shares))
+    names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
+    yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, columns)
+
+
+def _gap_tables(fairness: Fairness, what: str) -> Iterator[Table]:
+    """Yield the gaps between groups in the rates of the second label."""
+    gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
+    names = TextColumn(f"of {fairness.label}", [_RATE_TITLES[name] for name in gaps])
+    columns = [
+        TextColumn(heading, [_decimals(None if gap is None else getattr(gap, field)) for gap in gaps.values()])
+        for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))
+    ]
+    yield from fitted_tables(f"{what} over the groups of {fairness.by}", names, columns)

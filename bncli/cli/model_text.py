@@ -1,0 +1,130 @@
+"""Text about models that several commands print: searches, penalties, calibration, decision rules, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bncli.engine.calibration import Calibration
+    from bncli.engine.counting.counted_rows import CountedRows
+    from bncli.engine.model import ChosenPenalty, Shrinkage, TriedCandidate
+    from bncli.steps.effects_and_regions import RegionsReport
+    from bncli.steps.run import NamedMove
+
+ARC_CHOICES = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
+CANDIDATE_HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
+
+
+def move_lines(moves: Sequence[NamedMove]) -> list[str]:
+    """Return the number of moves of a search and an aligned line per move; nothing if there were none."""
+    if not moves:
+        return []
+    arcs = [f"{move.parent} -> {move.child}" for move in moves]
+    gains = [f"{move.gain:,.3f}" for move in moves]
+    arc_width, gain_width = max(map(len, arcs)), max(map(len, gains))
+    title = f"moves       {len(moves):,} from naive Bayes, with the gain of each in nats"
+    return [title] + [
+        f"            {move.kind:<7}  {arc:<{arc_width}}  {gain:>{gain_width}}"
+        for move, arc, gain in zip(moves, arcs, gains, strict=True)
+    ]
+
+
+def acll_error_text(error: float) -> str:
+    """Return by how much the approximate conditional log-likelihood (acll) is off, as a share of the exact one."""
+    return f"{100 * error:.4g} % off the CLL of the same parameters"
+
+
+def penalty_text(penalty: ChosenPenalty) -> str:
+    """Return the penalty and what it was chosen from, saying so if it is the largest or smallest of those tried."""
+    if not penalty.tried:
+        return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
+    if len(penalty.tried) == 1:
+        return f"{penalty.penalty:g}"
+    penalties = [trial.penalty for trial in penalty.tried]
+    most, least = max(penalties), min(penalties)
+    which = f" between {least:g} and {most:g}"
+    if penalty.penalty in (most, least):
+        which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
+    return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def shrinkage_text(shrinkage: Shrinkage) -> str:
+    """Return by how much the log-odds of a model were shrunk."""
+    left = f"to {shrinkage.factor:g} of the log-odds, towards those of the class frequencies"
+    return f"{left}: rows held out support no more"
+
+
+def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
+    """Return the cells of a candidate of an ensemble under CANDIDATE_HEADINGS."""
+    losses = (f"{candidate.log_loss:.5f}", f"{candidate.error:.4f}")
+    return candidate.name, f"{candidate.penalty:g}", *losses, f"{candidate.weight:.2f}" if candidate.weight else "-"
+
+
+def regions_text(report: RegionsReport) -> str:
+    """Return the number of regions of each order, and for a search the step that they were taken from."""
+    counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
+    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none, so the class alone"
+    if report.steps is None:
+        return text
+    return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"
+
+
+def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:
+    """Return the calibration map and its effect on the log-loss, each as a name and a text."""
+    from bncli.engine.calibration import Isotonic, Temperature
+
+    found, rows = calibration.map, f"{calibration.rows:,} row{'s' * (calibration.rows != 1)}"
+    if isinstance(found, Temperature):
+        text = f"temperature {found.temperature:.4g}"
+    elif isinstance(found, Isotonic):
+        names = labels if len(found.knots) > 1 else labels[1:]
+        knots = zip(names, found.knots, strict=True)
+        parts = [f"{label} by {len(of_label.at):,} knots" for label, of_label in knots]
+        text = f"isotonic, {first_names(parts, 5, 'labels')}"
+    else:
+        lines = zip(labels, found.scales, found.shifts, strict=True)
+        parts = [f"{label} x {scale:.4g} {shift:+.4g}" for label, scale, shift in lines]
+        text = f"per-class, {first_names(parts, 5, 'labels')}"
+    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} it was learnt from"
+    return {"calibration": text, "log-loss": change}
+
+
+def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
+    """Return a line per part of a decision rule, given as `files.artifacts.model.rule_summary_json` returns it."""
+    lines = []
+    if "costs" in rule:
+        lines.append("the label of the least expected cost")
+    if "threshold" in rule:
+        value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]
+        lines.append(f"{labels[1]} from a probability of {value:.4g} on{f' ({chosen})' if chosen else ''}")
+    if "abstain_below" in rule:
+        lines.append(f"none where no label has a probability of {rule['abstain_below']:g}")
+    if "sets" in rule:
+        rows = "each class's" if rule["sets"]["by"] == "class" else "all"
+        lines.append(f"sets that miss the true label in at most {rule['sets']['alpha']:.3g} of {rows} rows")
+    return lines
+
+
+def counts_lines(counted: CountedRows) -> list[str]:
+    """Return a summary of a counts file: class, rows, attributes and tables."""
+    weight = counted.class_counts.sum().item()
+    weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
+    tables = "all pairs" if counted.requested is None else "those of a structure"
+    return [
+        f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
+        f"rows        {counted.n_rows:,}{weighted}",
+        f"attributes  {len(counted.cuts.attributes):,}",
+        f"tables      {tables}, {len(counted.numbers):,} {'sums that decay' if counted.is_decayed else 'numbers'}",
+    ]
+
+
+def seconds_text(seconds: Mapping[str, float]) -> str:
+    """Return the seconds of each stage of a run."""
+    return "  ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
+
+
+def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more{f' {noun}' if noun else ''}" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
