@@ -34,7 +34,7 @@ class Iteration(NamedTuple):
     """State of an optimizer after an iteration (0 = the start); cll and penalty in nats, not negated.
 
     The numbers of evaluations and flops are totals since the start. `flops` follows the cost model of
-    `bncli.engine.parameters.flops`, and is None where the model does not cover the optimizer or the parameters.
+    `bncli.engine.parameters.costs`, and is None where the model does not cover the optimizer or the parameters.
     Learners that maximise the joint log-likelihood of class and attributes report it as `ll`, and no cll.
     """
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Model, Parameters, Path
-from bncli.engine.parameter_learners import kbma
+from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma
 from bncli.engine.structures.structure import Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
@@ -32,7 +32,7 @@ def region_lists(draw: st.DrawFn, n_attributes: int, max_size: int = 3) -> tuple
 
 
 @st.composite
-def learnt_paths(draw: st.DrawFn, param: Any = kbma) -> Case:
+def learnt_paths(draw: st.DrawFn, learn: Any = learn_kbma) -> Case:
     """A few rows, regions, what was learnt of them, and theta."""
     cardinalities = draw(st.lists(st.integers(2, 3), min_size=1, max_size=4))
     data = random_dataset(
@@ -44,7 +44,7 @@ def learnt_paths(draw: st.DrawFn, param: Any = kbma) -> Case:
     )
     regions = Regions(draw(region_lists(len(cardinalities))))
     theta = draw(st.sampled_from([0.01, 1.0, 5.0]))
-    return data, regions, param.learn(Counts(data), regions, theta=theta), theta
+    return data, regions, learn(Counts(data), regions, theta=theta), theta
 
 
 def model_of(data: Dataset, regions: Regions, learnt: Parameters) -> Model:
@@ -64,6 +64,8 @@ def reweighed(path: Path, weights: list[float]) -> Path:
     return replace(path, steps=steps)
 
 
-def learnt_on(data: Dataset, regions: tuple[tuple[int, ...], ...], param: Any = kbma, theta: float = 1.0) -> Model:
+def learnt_on(
+    data: Dataset, regions: tuple[tuple[int, ...], ...], learn: Any = learn_kbma, theta: float = 1.0
+) -> Model:
     structure = Regions(regions)
-    return model_of(data, structure, param.learn(Counts(data), structure, theta=theta))
+    return model_of(data, structure, learn(Counts(data), structure, theta=theta))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.catalogue import PARAMETERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import ChosenPenalty, Parameters
-from bncli.engine.parameters.coordinates import Coordinates
+from bncli.engine.parameters.coordinates import Coordinates, Softmax
+from bncli.engine.parameters.cross_validation import SpaceOf, held_out_folds, penalty_path
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import OptimizerSettings
-from bncli.engine.parameters.penalty_cv import SpaceOf, held_out_folds, penalty_path
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
@@ -49,15 +49,18 @@ def how(**changes: Any) -> OptimizerSettings:
     return OptimizerSettings(**{**defaults, **changes})
 
 
+def word_of(name: str) -> str:
+    """Return the word after --param of a space."""
+    return name.split()[0].replace("_", "-")
+
+
 def fit(
     name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1", watch: Any = None, **changes: Any
 ) -> Parameters:
     """Parameters learnt in the space called `name`."""
-    module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
+    learn = PARAMETERS.load(word_of(name), "learn")
     more = {} if watch is None else {"watch": watch}
-    learnt: Parameters = module.learn(
-        Counts(data), dag, smoothing=smoothing, settings=how(**changes), **SPACES[name], **more
-    )
+    learnt: Parameters = learn(Counts(data), dag, smoothing=smoothing, settings=how(**changes), **SPACES[name], **more)
     return learnt
 
 
@@ -74,9 +77,13 @@ class Caught:
 
 def catch(name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1") -> Caught:
     """The space that the learner called `name` optimizes in."""
-    module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
-    space = module.space(Counts(data), dag, smoothing=smoothing, **SPACES[name])
+    space = PARAMETERS.load(word_of(name), "build_space")(Counts(data), dag, smoothing=smoothing, **SPACES[name])
     return Caught(space.likelihood, space.coordinates)
+
+
+def push(space: Coordinates, p: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the derivative of the tables at p along v, which is that of the tables themselves if they are linear."""
+    return space.push(p, v) if isinstance(space, Softmax) else space.tables(v)
 
 
 def choose_penalty(

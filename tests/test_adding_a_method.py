@@ -47,41 +47,23 @@ def learn(counts, structure, *, tilt, watch):
 
 STEEP = '''"""Free tables in units of a slope, so that a penalty weighs them less."""
 
-from dataclasses import dataclass
+import numpy as np
 
-from bncli.engine.parameters.coordinates import PerCell
+from bncli.engine.parameters.coordinates import EntryCoordinates
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import ParameterSpace, optimize
 
 
 def learn(counts, structure, *, slope, settings, watch):
-    return optimize(space(counts, structure, slope=slope), settings, watch)
+    return optimize(build_space(counts, structure, slope=slope), settings, watch)
 
 
-def space(counts, structure, *, slope):
+def build_space(counts, structure, *, slope):
     tables = generative_tables(counts, structure, "m-estimate:1")
     likelihood = conditional_likelihood(counts.data, tables.families)
-    return ParameterSpace(likelihood, Steep(likelihood.flatten(tables), slope))
-
-
-@dataclass(frozen=True)
-class Steep(PerCell):
-    slope: float
-
-    @property
-    def generative(self):
-        return self.log_theta.ravel() / self.slope
-
-    @property
-    def scale(self):
-        return self.slope + 0 * self.log_theta[:1]
-
-    def tables(self, p):
-        return self.slope * p.reshape(self.log_theta.shape)
-
-    def pull_back(self, p, d_tables):
-        return self.slope * d_tables.ravel()
+    coordinates = EntryCoordinates(tables.cells / slope, np.full((1, likelihood.n_cells), slope))
+    return ParameterSpace(likelihood, coordinates)
 '''
 
 MIDDLE = '''"""One cut, that share of the way from the lowest value to the highest."""

@@ -22,6 +22,7 @@ PARAMETERS = Choice(
             ("--smoothing",),
             probabilities=True,
             from_counts=True,
+            module="closed_form",
         ),
         Method(
             "acll",
@@ -29,6 +30,7 @@ PARAMETERS = Choice(
             ACLL,
             probabilities=True,
             from_counts=True,
+            module="closed_form",
         ),
         Method(
             "acll-uniform",
@@ -36,12 +38,14 @@ PARAMETERS = Choice(
             ("--pseudo-counts",),
             probabilities=True,
             from_counts=True,
+            module="closed_form",
         ),
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
             ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
             joint_options=_ARCS,
+            module="conditional",
         ),
         Method(
             "discriminative",
@@ -50,6 +54,7 @@ PARAMETERS = Choice(
             fixed=_CENTERED,
             start_options=("--smoothing", "--theta"),
             joint_options=("--lower-orders", *_ARCS),
+            module="conditional",
         ),
         Method(
             "extended",
@@ -59,6 +64,7 @@ PARAMETERS = Choice(
             probabilities=True,
             start_options=("--smoothing",),
             joint_options=_ARCS,
+            module="conditional",
         ),
         Method(
             "lr",
@@ -66,6 +72,7 @@ PARAMETERS = Choice(
             ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
             start_options=("--smoothing",),
+            module="conditional",
         ),
         Method(
             "lr-roos",
@@ -74,6 +81,7 @@ PARAMETERS = Choice(
             fixed=_CENTERED,
             start_options=("--smoothing", "--theta"),
             joint_options=_ARCS,
+            module="conditional",
         ),
         Method(
             "em",
@@ -81,6 +89,7 @@ PARAMETERS = Choice(
             ("--smoothing", "--restarts", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             for_missing_values=True,
+            module="missing_values",
         ),
         Method(
             "apn",
@@ -89,18 +98,21 @@ PARAMETERS = Choice(
             defaults=(("--optimizer", "cg"),),
             probabilities=True,
             for_missing_values=True,
+            module="missing_values",
         ),
         Method(
             "kbma",
             "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
+            module="kikuchi_bayes",
         ),
         Method(
             "kmap",
             "regions: the model of highest posterior alone",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
+            module="kikuchi_bayes",
         ),
         Method(
             "auto",

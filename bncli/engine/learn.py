@@ -20,21 +20,22 @@ from bncli.engine.data.class_weights import apply_class_weights, parse_class_wei
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
-from bncli.engine.parameters.arc_cv import choose_arcs, loss_of, naive_bayes_loss
-from bncli.engine.parameters.memory_estimate import refuse_large, refuse_wide
-from bncli.engine.parameters.monotone import check_directions
-from bncli.engine.parameters.nested_samples import Growth
-from bncli.engine.parameters.optimization import OptimizerSettings
-from bncli.engine.parameters.penalty_cv import (
+from bncli.engine.parameters.costs import refuse_large, refuse_wide
+from bncli.engine.parameters.cross_validation import (
     HeldOutFold,
+    choose_arcs,
     folds_with_own_cuts,
     held_out_base,
     held_out_folds,
+    loss_of,
+    naive_bayes_loss,
     penalty_path,
     sample_of,
     shrink_parameters,
 )
-from bncli.engine.parameters.restarts import Starts
+from bncli.engine.parameters.monotone import check_directions
+from bncli.engine.parameters.nested_samples import Growth
+from bncli.engine.parameters.optimization import OptimizerSettings, Starts
 from bncli.engine.prediction.decision_rules import DecisionOptions, rule_of
 from bncli.engine.prediction.held_out_rows import learn_with_rule
 from bncli.engine.prediction.monitoring import plain_frequencies
@@ -244,7 +245,7 @@ def _choose_penalty_and_arcs(
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None
-    parameter_space = partial(PARAMETERS.load(recipe.param, "space"), **recipe.options(method))
+    parameter_space = partial(PARAMETERS.load(recipe.param, "build_space"), **recipe.options(method))
     search = partial(_structure_in_fold, structure=structure, recipe=recipe, run=run)
     path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
     if recipe.penalty == "cv":

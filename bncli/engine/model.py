@@ -149,6 +149,18 @@ class Tables:
     penalty: ClassVar[float | None] = None
     """Not stored in the tables: see `Model.penalty`."""
 
+    @classmethod
+    def of_cells(cls, cells: Array, families: tuple[Family, ...]) -> Tables:
+        """Return the tables over `families` with these `cells` (K, n_cells)."""
+        edges = np.cumsum([1, *(family.n_cells for family in families)])[:-1]
+        bias, *weights = np.split(cells, edges, axis=1)
+        return cls(bias[:, 0].copy(), families, tuple(np.ascontiguousarray(w.T) for w in weights))
+
+    @property
+    def cells(self) -> Array:
+        """All entries as one array (K, n_cells): the bias, then family after family."""
+        return np.concatenate([self.bias[:, np.newaxis], *(w.T for w in self.weights)], axis=1)
+
     @property
     def leading(self) -> Tables:
         """The tables themselves; a `Path` and an `Ensemble` have one set of tables that represents them."""

@@ -23,7 +23,7 @@ from bncli.engine.counting.counted_rows import (
 )
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
-from bncli.engine.parameters.memory_estimate import needed_and_free
+from bncli.engine.parameters.costs import needed_and_free
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.counts import counts_summary, write_counts

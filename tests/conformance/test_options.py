@@ -318,7 +318,7 @@ def same(one: Any, other: Any) -> bool:
 
 PROVED_ELSEWHERE = {"--restarts", "--calibrate"}
 """The first changes the model only where the usual start misses the best optimum
-(tests/engine/parameters/test_restarts), the second takes every model and changes no table
+(tests/engine/parameters/test_optimization), the second takes every model and changes no table
 (tests/engine/prediction/test_out_of_fold)."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import itertools
 from dataclasses import replace
@@ -107,9 +106,7 @@ def families_of(learnt: Parameters, structure: Structure, data: Dataset, whole: 
 def learn(method: Any, data: Dataset, dag: Structure, options: dict[str, Any], **more: Any) -> Parameters:
     if method.for_missing_values:
         data = replace(data, schema=replace(data.schema, missing_policy="marginalize"))
-    learnt: Parameters = importlib.import_module(PARAMETERS.module_of(method.word)).learn(
-        Counts(data), dag, **options, **more
-    )
+    learnt: Parameters = PARAMETERS.load(method.word, "learn")(Counts(data), dag, **options, **more)
     return learnt
 
 
@@ -128,11 +125,8 @@ def assert_same_model(one: Parameters, other: Parameters, data: Dataset) -> None
 
 @every_learner
 def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
-    module = importlib.import_module(PARAMETERS.module_of(method.word))
-    parameters = dict(inspect.signature(module.learn).parameters)
+    parameters = dict(inspect.signature(PARAMETERS.load(method.word, "learn")).parameters)
     assert list(parameters)[:2] == ["counts", "structure"]
-    if parameters.pop("options", None) is not None:  # several, as a typed dictionary
-        parameters |= dict.fromkeys(module.Options.__annotations__)
     kikuchi = STRUCTURES.method("kikuchi")
     assert kikuchi is not None
     of_regions = {"theta"} if method.word in kikuchi.params else set()

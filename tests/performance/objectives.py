@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.parameter_learners import discriminative, weighted
+from bncli.engine.parameter_learners.conditional import learn_discriminative, learn_weighted
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings
@@ -40,10 +40,10 @@ class Problem:
         """The product's own way to the optimum."""
         settings = OptimizerSettings("zero", self.penalty, 0.0, "newton", tolerance, max_iterations)
         if self.space == "discriminative":
-            return discriminative.learn(
+            return learn_discriminative(
                 self.counts, self.structure, smoothing=SMOOTHING, settings=settings, watch=watch
             )
-        return weighted.learn(self.counts, self.structure, smoothing=SMOOTHING, level=4, settings=settings, watch=watch)
+        return learn_weighted(self.counts, self.structure, smoothing=SMOOTHING, level=4, settings=settings, watch=watch)
 
     def likelihood(self) -> ConditionalLikelihood:
         return conditional_likelihood(self.counts.data, self.structure.families(self.counts.data.schema.cardinalities))
@@ -51,7 +51,7 @@ class Problem:
     def plain(self) -> tuple[Callable[[Array], tuple[float, Array]], int]:
         """f and its gradient for any optimiser, and the number of parameters."""
         likelihood = self.likelihood()
-        log_theta = likelihood.flatten(generative_tables(self.counts, self.structure, SMOOTHING))
+        log_theta = generative_tables(self.counts, self.structure, SMOOTHING).cells
         scale = log_theta if self.space == "weighted" else np.ones_like(log_theta)
 
         def f(p: Array) -> tuple[float, Array]:

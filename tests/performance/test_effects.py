@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameter_learners.conditional import build_space_discriminative, learn_discriminative
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Iteration
@@ -39,7 +39,7 @@ def test_passes(name: str, word: str, lower_orders: bool, at_most: int | None, r
     data = finely_cut(name)
     dag, options = structure(data, word), {"coding": "thermometer", "lower_orders": lower_orders}
     own, cells = _own_path(Counts(data), dag, **options), _own_path(Counts(data), dag)
-    plain = _plain_path(discriminative.space(Counts(data), dag, smoothing=SMOOTHING, **options))
+    plain = _plain_path(build_space_discriminative(Counts(data), dag, smoothing=SMOOTHING, **options))
     best = min(own.best, plain.best)
     detail = f"cells {cells.passes(cells.best):.0f}; scipy, diagonal {plain.passes(best):.0f}"
     what = f"{name} {word.upper()}{' with lower orders' if lower_orders else ''}, {data.n_rows:,} rows"
@@ -54,7 +54,7 @@ def _own_path(counts: Counts, dag: Dag, **options: Any) -> Path:
             steps.append((event.gradient_evaluations, event.penalty - event.cll))
 
     settings = OptimizerSettings("zero", 1.0, 0.0, "newton", 1e-10, 500)
-    discriminative.learn(counts, dag, smoothing=SMOOTHING, settings=settings, watch=watch, **options)
+    learn_discriminative(counts, dag, smoothing=SMOOTHING, settings=settings, watch=watch, **options)
     return Path(tuple(steps))
 
 
@@ -63,7 +63,7 @@ def _plain_path(space: ParameterSpace) -> Path:
 
     coordinates, likelihood = space.coordinates, space.likelihood
     n_labels = likelihood.data.n_labels
-    masses = coordinates.sharing.masses(likelihood.cell_weights())  # type: ignore[union-attr]
+    masses = coordinates.effects.masses(likelihood.cell_weights())  # type: ignore[union-attr]
     scale = np.tile(1.0 / np.sqrt(masses / n_labels * (1 - 1 / n_labels) + 1.0), n_labels)
     steps: list[tuple[int, float]] = []
 

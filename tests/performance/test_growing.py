@@ -27,7 +27,7 @@ import pytest
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Optimum
-from bncli.engine.parameter_learners import discriminative, weighted
+from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum
 from tests.performance.conftest import Recorder
@@ -53,7 +53,7 @@ lightgbm.LGBMClassifier(n_estimators=100, n_jobs=1, verbose=-1).fit(rows[:, :-1]
 def test_passes_beside_those_of_all_rows(table: str, record: Recorder) -> None:
     data = simulated(ROWS, *TABLES[table])
     counts = Counts(data)
-    space = discriminative.space(counts, structure(data, "tan"), smoothing=SMOOTHING)
+    space = build_space_discriminative(counts, structure(data, "tan"), smoothing=SMOOTHING)
     (whole, before), (grown, after) = (optimum(space, 1.0, growth) for growth in (None, Growth()))
     assert grown.value == pytest.approx(whole.value, rel=1e-9)
     what = f"{ROWS:,} rows, {table}, {space.coordinates.n_parameters:,} parameters"
@@ -81,8 +81,8 @@ def test_no_real_table_takes_more_work(name: str, record: Recorder) -> None:
     work = {}
     for word in ("nb", "tan"):
         dag = structure(data, word)
-        free = discriminative.space(counts, dag, smoothing=SMOOTHING)
-        weights = weighted.space(counts, dag, smoothing=SMOOTHING, level=4)
+        free = build_space_discriminative(counts, dag, smoothing=SMOOTHING)
+        weights = build_space_weighted(counts, dag, smoothing=SMOOTHING, level=4)
         n_free = free.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
         if not Growth().sizes(data.n_rows, n_free):
             continue

@@ -15,7 +15,7 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset, code_dtype
-from bncli.engine.inference.row_blocks import incomplete_likelihood
+from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import kdb, nb, tan
@@ -40,10 +40,10 @@ def test_a_quarter_missing(word: str, at_most: float, record: Recorder) -> None:
     tables = generative_tables(counts, graph, "m-estimate:1")
     complete = conditional_likelihood(data, tables.families)
     began = time.process_time()
-    incomplete = incomplete_likelihood(with_missing(data), tables.families)
+    incomplete = IncompleteLikelihood(with_missing(data), tables.families)
     work = incomplete.work.entries
     compiled = time.process_time() - began
-    cells = complete.flatten(tables)
+    cells = tables.cells
     contestants = {
         "complete": lambda: complete.value_and_gradient(cells),
         "incomplete": lambda: incomplete.value_and_gradient(cells),

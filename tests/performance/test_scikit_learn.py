@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.optimizers.quasi_newton import Pairs
-from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameter_learners.conditional import build_space_discriminative
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
 from bncli.engine.parameters.preconditioner import Whitening
@@ -97,7 +97,7 @@ def test_same_objective_value_sooner(
 def test_where_the_time_goes(name: str, record: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     data = real(name, 20_000 if name == "covertype" else None)
     problem = Problem(Counts(data), structure(data, "tan"), "discriminative")
-    space = discriminative.space(problem.counts, problem.structure, smoothing=SMOOTHING)
+    space = build_space_discriminative(problem.counts, problem.structure, smoothing=SMOOTHING)
     clocks = dict.fromkeys(BOUND_BY, 0.0)
     for part, methods in BOUND_BY.items():
         for owner, method in methods:

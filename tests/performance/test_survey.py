@@ -22,7 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.parameter_learners import discriminative, weighted
+from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.parameters.preconditioner import Whitening
@@ -139,12 +139,12 @@ def arrival(points: list[Point], target: float) -> Point:
 def survey(penalty: float, clock: SetupClock) -> list[Line]:
     lines = []
     for name, word, counts, dag in problems():
-        free = discriminative.space(counts, dag, smoothing=SMOOTHING)
+        free = build_space_discriminative(counts, dag, smoothing=SMOOTHING)
         own = own_run(free, penalty, clock)
         if penalty > 0:
             peer = peer_run(free, penalty, np.zeros(free.coordinates.n_parameters))
         else:
-            weights = weighted.space(counts, dag, smoothing=SMOOTHING, level=4)
+            weights = build_space_weighted(counts, dag, smoothing=SMOOTHING, level=4)
             peer = peer_run(weights, 0.0, np.ones(weights.coordinates.n_parameters))
         best = min(p.value for p in (*own, *peer))
         separable = penalty == 0 and best < math.log(2)

@@ -11,7 +11,7 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.parameter_learners import map as generative
+from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import tan
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
@@ -42,7 +42,7 @@ def test_beside_a_loop_in_c(what: str, seconds: float, at_most: float, record: R
 
 def fit(data: Dataset) -> None:
     counts = Counts(data)
-    generative.learn(counts, tan.learn(counts), smoothing="m-estimate:1")
+    learn_map(counts, tan.learn(counts), smoothing="m-estimate:1")
 
 
 def agree(data: Dataset, flat: np.ndarray) -> None:

@@ -21,8 +21,7 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.model import Model, Parameters, Tables
-from bncli.engine.parameter_learners import acll, acll_uniform
-from bncli.engine.parameter_learners import map as generative
+from bncli.engine.parameter_learners.closed_form import learn_acll, learn_acll_uniform, learn_map
 from bncli.engine.structure_learners import tan
 from bncli.engine.structures.acll_approximation import dirichlet_approximation
 from bncli.engine.structures.structure import Dag
@@ -187,8 +186,8 @@ def _totals(training: Columns, test: Columns | None = None) -> dict[tuple[str, s
 
 def _parameters(counts: Counts, tree: Dag, tables: str) -> Parameters:
     if tables == "fgg":
-        return generative.learn(counts, tree, smoothing=f"fgg:{PSEUDO_COUNTS:g}")
-    return (acll if tables == "acll" else acll_uniform).learn(counts, tree, pseudo_counts=PSEUDO_COUNTS)
+        return learn_map(counts, tree, smoothing=f"fgg:{PSEUDO_COUNTS:g}")
+    return (learn_acll if tables == "acll" else learn_acll_uniform)(counts, tree, pseudo_counts=PSEUDO_COUNTS)
 
 
 def _approximation(counts: Counts, tables: Tables) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bncli.catalogue import OPTIMIZERS
 from bncli.engine.optimizers.objective import Objective, Step
-from bncli.engine.parameters.optimization import ParameterSpace, _Problem
+from bncli.engine.parameters.optimization import ParameterSpace, Problem
 from tests.spaces import how
 
 Array = NDArray[np.float64]
@@ -92,7 +92,7 @@ class _SpentError(Exception):
 
 def problem(space: ParameterSpace, init: str) -> tuple[Objective, Array]:
     """The negative CLL, and where to start."""
-    whole = _Problem(space, how(init=init))
+    whole = Problem(space, how(init=init))
     return replace(whole.objective, separable=lambda value: False), whole.start
 
 

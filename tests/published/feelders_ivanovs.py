@@ -29,8 +29,13 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.networks.simulation import random_network, sample
-from bncli.engine.parameter_learners import discriminative, extended, lr, lr_roos
-from bncli.engine.parameters.flops import Costs
+from bncli.engine.parameter_learners.conditional import (
+    build_space_discriminative,
+    build_space_extended,
+    build_space_lr,
+    build_space_lr_roos,
+)
+from bncli.engine.parameters.costs import Flops
 from bncli.engine.structure_learners import hill_climb, nb
 from bncli.engine.structures.structure import Dag
 from tests.performance.results import machine
@@ -112,7 +117,7 @@ class Climbs:
     """The ten ways on one data set, moment by moment."""
 
     climbs: Mapping[str, Climb]
-    costs: Mapping[str, Costs]
+    costs: Mapping[str, Flops]
 
     @property
     def trial(self) -> Trial:
@@ -209,15 +214,15 @@ def _artificial(name: str, seed: int) -> tuple[Counts, Dag]:
 
 
 def _climbs(counts: Counts, structure: Dag) -> Climbs:
-    free = discriminative.space(counts, structure, smoothing=SMOOTHING)
+    free = build_space_discriminative(counts, structure, smoothing=SMOOTHING)
     spaces = {
-        "LR": lr.space(counts, structure, smoothing=SMOOTHING),
-        "LR_Roos": lr_roos.space(counts, structure, smoothing=SMOOTHING),
-        "BN": extended.space(counts, structure, smoothing=SMOOTHING),
+        "LR": build_space_lr(counts, structure, smoothing=SMOOTHING),
+        "LR_Roos": build_space_lr_roos(counts, structure, smoothing=SMOOTHING),
+        "BN": build_space_extended(counts, structure, smoothing=SMOOTHING),
     }
     found = {f"{space} {o.upper()}": climb(spaces[space], o) for space in SPACES for o in OPTIMIZERS}
     # the same tables in the same passes, priced with class 0 fixed as the paper prices them
-    costs = {way: spaces[way.split()[0]].costs for way in WAYS} | {OWN: spaces["LR_Roos"].costs}
+    costs = {way: spaces[way.split()[0]].flops for way in WAYS} | {OWN: spaces["LR_Roos"].flops}
     found[OWN] = climb(free, "newton", tolerance=1e-10)
     return Climbs(found, {way: c for way, c in costs.items() if c is not None})
 

@@ -196,7 +196,7 @@ Workshop on Probabilistic Graphical Models, 2006. Three parameter spaces (LR: `-
 LR_Roos: `--param lr-roos`) by three optimisers (`--optimizer cg`, `cgb`, `bfgs`), no penalty, from the generative model
 with Laplace's rule. Counted is what it takes until the conditional log-likelihood (CLL) is within 5 % of its whole
 rise, from the start to the highest value that any of the nine finds in 200 iterations. Every line is divided by its
-smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/parameters/flops.py`).
+smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/parameters/costs.py`).
 
 What differs from the paper:
 

@@ -24,7 +24,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.kernels import passes
 from bncli.engine.parameters import likelihood
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests.performance.workloads import simulated, structure, with_threads
@@ -36,7 +35,7 @@ PAGE = Path(__file__).with_suffix(".md")
 ROWS, CLASSES = 800_000, (2, 5)
 ONE, TWO, PROCESSES, C_ONE, C_TWO = "one thread", "two threads", "two processes", "C, one thread", "C, two threads"
 LOOK_UPS_ONE, LOOK_UPS_TWO = "look-ups, one thread", "look-ups, two threads"
-KERNELS = ("sparse_two_classes", "sparse_classes", "two_classes", "some_classes")
+KERNELS = ("_SPARSE_TWO", "_SPARSE", "_TWO", "_SOME")
 PAUSE = 0.05
 """Seconds of rest before a repetition: a thread that has just rested is served sooner."""
 
@@ -105,7 +104,9 @@ class _Contest:
         """One pass of each."""
         with pytest.MonkeyPatch.context() as patch:
             for name in KERNELS:
-                patch.setattr(passes, name, partial(_watched, self._kernels, getattr(passes, name)))
+                kernels = getattr(likelihood, name)
+                watched = partial(_watched, self._kernels, kernels.value_and_gradient)
+                patch.setattr(likelihood, name, kernels._replace(value_and_gradient=watched))
             return [self._measured(name, work) for name, work in self._work.items()]
 
     def _measured(self, name: str, work: Callable[[], object]) -> Figure:
@@ -128,12 +129,16 @@ def _by_look_ups(work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
 
 
+def _block_pass(kernels: Any, block: Any, operand: Any) -> tuple[float, Any]:
+    return likelihood._value_and_gradient(block, kernels, operand)
+
+
 class _Halves:
     """A pass by two processes, each over half of the row blocks; the sums of one are sent to the other, not added."""
 
     def __init__(self, own: ConditionalLikelihood, cells: NDArray[np.float64], told: list[_Spent]) -> None:
         blocks = own.data.row_blocks(own.states)
-        kernel, operand = own._kernels.value_and_gradient, own._operand(cells)
+        kernel, operand = partial(_block_pass, likelihood._kernels(own.data)), own._operand(cells)
         half = len(blocks) // 2
         self._mine = partial(_all_of, kernel, blocks[:half], operand)
         others = partial(_watched, told, _all_of, kernel, blocks[half:], operand)

@@ -12,7 +12,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,12 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.simulation import conditioning_network, sample
-from bncli.engine.parameter_learners import discriminative, extended, weighted
-from bncli.engine.parameters.coordinates import PerCell
+from bncli.engine.parameter_learners.conditional import (
+    build_space_discriminative,
+    build_space_extended,
+    build_space_weighted,
+)
+from bncli.engine.parameters.coordinates import EntryCoordinates
 from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
@@ -167,32 +171,16 @@ def _climb(space: ParameterSpace, way: Way, study: Study) -> Climb:
 
 
 def spaces_of(counts: Counts, structure: Dag) -> Mapping[str, ParameterSpace]:
-    free = discriminative.space(counts, structure, smoothing=SMOOTHING)
+    free = build_space_discriminative(counts, structure, smoothing=SMOOTHING)
     log_theta = free.coordinates.tables(free.coordinates.generative)
+    # W = unit * p, the same unit for all: d, but a step of length 1 goes as far as in w on average
+    unit = float(np.sqrt(np.mean(log_theta**2)))
     return {
-        "w": weighted.space(counts, structure, smoothing=SMOOTHING, level=4),
+        "w": build_space_weighted(counts, structure, smoothing=SMOOTHING, level=4),
         "d": free,
-        "e": extended.space(counts, structure, smoothing=SMOOTHING),
-        IN_UNITS: replace(free, coordinates=_InUnits(log_theta, float(np.sqrt(np.mean(log_theta**2))))),
+        "e": build_space_extended(counts, structure, smoothing=SMOOTHING),
+        IN_UNITS: replace(free, coordinates=EntryCoordinates(log_theta / unit, np.full((1, log_theta.shape[1]), unit))),
     }
-
-
-@dataclass(frozen=True)
-class _InUnits(PerCell):
-    """W = unit * p, the same unit for all: d, but a step of length 1 goes as far as in w on average."""
-
-    unit: float
-
-    @property
-    def generative(self) -> Array:
-        return self.log_theta.ravel() / self.unit
-
-    @property
-    def scale(self) -> Array:
-        return np.full((1, self.log_theta.shape[1]), self.unit)
-
-    def pull_back(self, p: Array, d_tables: Array) -> Array:
-        return self.unit * d_tables.ravel()
 
 
 def conditioning(exponent: float, draw: int) -> Iterator[Run]:

@@ -70,12 +70,12 @@ from bncli.engine.model import (
     Tables,
     TriedCandidate,
 )
-from bncli.engine.parameters.effect_coding import Effects
+from bncli.engine.parameters.costs import needed_and_free
+from bncli.engine.parameters.cross_validation import base_log_loss, log_frequencies
+from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.few_rows import few_rows
-from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
-from bncli.engine.parameters.penalty_cv import base_log_loss, log_frequencies
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.errors import BncliError
@@ -231,8 +231,9 @@ def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath)
 
 def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
     """Return the parameters of the path on other rows."""
-    effects = path.space.coordinates.sharing
-    return parameter_space(data, path.candidate, effects if isinstance(effects, Effects) else None)
+    coordinates = path.space.coordinates
+    effects = coordinates.effects if isinstance(coordinates, EffectCoordinates) else None
+    return parameter_space(data, path.candidate, effects)
 
 
 def _final_settings(penalty: float) -> OptimizerSettings:
@@ -273,7 +274,7 @@ def _fit_components(
             else:
                 space = _space_like(data, one.path)
                 optimum = find_optimum_from(space, _final_settings(one.penalty), one.path.parameters)
-                tables = space.likelihood.tables(space.cells(optimum.point))
+                tables = Tables.of_cells(space.cells(optimum.point), space.likelihood.families)
                 component = Component(weight, tables, one.name)
                 n_parameters = space.coordinates.n_parameters
                 fitted.append(_FittedComponent(component, one.path.candidate, optimum, n_parameters))
@@ -308,5 +309,6 @@ def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight
     optimum = find_optimum(searched, _final_settings(evaluation.penalty), lambda step, p: None)
     cells = searched.cells(optimum.point)
     finder.fits[evaluation.name] = Fit(space.likelihood, cells)
-    component = Component(weight, space.likelihood.tables(cells), evaluation.name)
+    tables = Tables.of_cells(cells, space.likelihood.families)
+    component = Component(weight, tables, evaluation.name)
     return _FittedComponent(component, candidate, optimum, space.coordinates.n_parameters)

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.ensembles.candidates import Candidate, capacity_for
+from bncli.engine.parameters.costs import BYTES, MATRICES, QUASI_NEWTON
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
-from bncli.engine.parameters.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
 
 FOLDS = 5

@@ -1,25 +1,24 @@
 """Running a program: forward to the scores, backward to what every table entry contributed.
 
-Forward, slots are filled with probabilities as they are; products of many are divided by their largest entry, whose
-logarithm is carried along. Where a number gets too small nevertheless, everything is done again with logarithms.
+Forward, slots are filled with probabilities; products of many are divided by their largest entry, whose logarithm is
+carried along. If a number nevertheless becomes too small, everything is done again with logarithms.
 
-Backward (reverse accumulation), with adjoint(z) = dV / d ln z of whatever value V the rows make of the scores:
+Backward (reverse accumulation), with adjoint(z) = dV / d ln z of a value V that is a function of the scores:
 
     Contract   adjoint(left[y, x_1, x, i]) += left[y, x_1, x, i] sum over u with i(u) = i, and over the axes that left
                lacks, of right[y, x_1, x, j(u)] adjoint(out[y, x, u]) / out[y, x, u]; the right side likewise
     Join       adjoint(left[y, x, i]) += sum over u with i(u) = i, and over the axes that left lacks, of adjoint(out)
-    Look       adjoint(W[y, cell]) += adjoint(out)
+    CellRange  adjoint(W[y, cell]) += adjoint(out)
 
-Where the adjoint of a score ln P(y, e_t) is w_t, an entry's adjoint is its expected count.
+If the adjoint of a score ln P(y, e_t) is w_t, an entry's adjoint is its expected count.
 
-Products of two tables with the first attribute marginalized, and their derivatives.
+Contractions are products of two tables with the first attribute marginalized:
 
     out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
 
-x stands for all other axes; either side may lack some of them, and the right one the configurations u. Where the sides
-share x_1 alone and the right one lacks u, this is a product of matrices. The product itself is never built.
-
-Cost: 0.7 ns a number of the product for each direction, a tenth of it for matrices.
+x stands for all other axes; either side may lack some of them, and the right one the configurations u. If the sides
+share x_1 alone and the right one lacks u, this is a product of matrices. The product of the tables itself is never
+built. Cost: 0.7 ns per number of that product for each direction, a tenth of it for matrices.
 """
 
 from __future__ import annotations
@@ -33,14 +32,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.inference.program import UNIT, CellRange, Contract, Join, ProductOperand, Program, SlotRange
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array
 
 SMALL = 1e-300
-"""Stands for sums of 0: what they are divided into is 0 as well."""
+"""Replaces sums of 0 as a divisor; the dividend is 0 as well."""
+SHORT = 256
+"""Up to this many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
+SMALL_SCORE = 1e-200
+SMALL_ENTRY = 1e-290
+"""Below these, what is lost to the smallest representable number (1e-308) might matter."""
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """A table of shape (K, one axis for each of `axes`, configurations); a `single` one is without configurations.
 
     The axes of the product are numbered from 1, which is the attribute to be marginalized.
@@ -52,19 +55,12 @@ class Factor:
 
     @property
     def names(self) -> str:
-        """The axes as np.einsum takes them: A for the class, Z for configurations."""
-        return _named(self.axes) + "Z" * (not self.single)
+        """The axes for np.einsum: A for the class, Z for configurations."""
+        return _axis_names(self.axes) + "Z" * (not self.single)
 
 
-SHORT = 256
-"""Up to so many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
-SMALL_SCORE = 1e-200
-SMALL_ENTRY = 1e-290
-"""Below these, what has been lost to the smallest number there is (1e-308) might count."""
-
-
-class _Product(NamedTuple):
-    """What a contraction leaves for the way back: its factors and their contraction; in logs, the product itself."""
+class _Contraction(NamedTuple):
+    """A contraction stored for the way back: its factors and result; with logarithms `left` is the whole product."""
 
     left: Factor
     right: Factor | None
@@ -72,171 +68,60 @@ class _Product(NamedTuple):
 
 
 class _TooSmallError(Exception):
-    """Probabilities that do not fit into a number."""
+    """Probabilities underflow."""
 
 
 @dataclass
-class Forward:
-    """slots[s] (K, ..., configurations); scales[s] (K, configurations) are logs to be added, None for none."""
+class ForwardPass:
+    """slots[s] (K, ..., configurations); scales[s] (K, configurations) are logarithms to be added, or None."""
 
     program: Program
     slots: list[Array]
     scales: list[Array | None]
-    products: list[_Product]
+    contractions: list[_Contraction]
 
     def score_slots(self) -> list[Array]:
-        """Return scores by class and configuration of every score slot, each (K, configurations)."""
+        """Return the scores by class and configuration of every score slot, each (K, configurations)."""
         return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
-    def scale(self, sides: Sequence[ProductOperand | None]) -> Array | None:
-        """Return log carried along by a product of tables, (K, configurations)."""
-        total = None
-        for side in sides:
-            scale = None if side is None else self.scales[side.slot]
-            if scale is not None and side is not None:
-                found = np.take(scale, side.ids, axis=1)
-                total = found if total is None else total + found
-        return total
 
-    def keep_scale(self, place: SlotRange, scale: Array | None) -> None:
-        if scale is None:
-            return
-        slot = self.slots[place.slot]
-        kept = self.scales[place.slot]
-        if kept is None:
-            kept = self.scales[place.slot] = np.zeros((len(slot), slot.shape[-1]))
-        kept[:, place.first : place.last] = scale
-
-
-def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
-    """Return the sum, shape (K, axes 2 to n_axes, configurations)."""
-    if right is None:
-        return np.asarray(left.table.sum(axis=1))
-    if not _matrices(left, right):
-        out = _named(range(2, n_axes + 1)) + "Z"
-        return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
-    flat = np.matmul(_flat(right).transpose(0, 2, 1), _flat(left))
-    order = (*right.axes[1:], *left.axes[1:])
-    shape = (len(flat), *right.table.shape[2:], *left.table.shape[2:])
-    return (
-        np.asarray(flat)
-        .reshape(shape)
-        .transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), len(shape) - 1)
-    )
-
-
-def _matrices(left: Factor, right: Factor) -> bool:
-    return right.single and not left.single and set(left.axes) & set(right.axes) == {1}
-
-
-def _named(axes: Iterable[int]) -> str:
-    return "A" + "".join(string.ascii_lowercase[axis - 1] for axis in axes)
-
-
-def _flat(factor: Factor) -> Array:
-    return factor.table.reshape(*factor.table.shape[:2], -1)
-
-
-def slopes(left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array) -> tuple[Array, Array | None]:
-    """Adjoints of the logs of both sides, shaped like their tables, from that of ln(total) = ln(out)."""
-    ratio = adjoint / np.maximum(total, SMALL)
-    if right is None:
-        return left.table * ratio[:, np.newaxis], None
-    if not _matrices(left, right):
-        out = _named(range(2, n_axes + 1)) + "Z"
-        to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
-        to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
-    else:
-        order = (*right.axes[1:], *left.axes[1:])
-        flat = ratio.transpose(0, *(axis - 1 for axis in order), n_axes)
-        flat = flat.reshape(len(flat), math.prod(right.table.shape[2:]), -1)
-        to_left = np.matmul(_flat(right), flat).reshape(left.table.shape)
-        to_right = np.matmul(_flat(left), flat.transpose(0, 2, 1)).reshape(right.table.shape)
-    to_left *= left.table
-    to_right *= right.table
-    return to_left, to_right
-
-
-def forward(program: Program, cells: Array) -> Forward:
+def forward(program: Program, cells: Array) -> ForwardPass:
     """Fill the slots from the tables `cells`, shape (K, n_cells)."""
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:
-        # rare enough to be paid for by doing everything twice
+        # rare enough to do everything twice
         return _run(program, cells, in_logs=True)
 
 
-def _run(program: Program, cells: Array, *, in_logs: bool) -> Forward:
+def _run(program: Program, cells: Array, *, in_logs: bool) -> ForwardPass:
     slots = [np.empty((len(cells), *shape)) for shape in program.shapes]
     slots[UNIT][:] = 0.0 if in_logs else 1.0
     for score_slot in program.score_slots:
         slots[score_slot.slot][:, 0] = 0.0
-    run = Forward(program, slots, [None] * len(slots), [])
-    looked = np.take(cells, program.cells, axis=1)
+    run = ForwardPass(program, slots, [None] * len(slots), [])
+    looked_up = np.take(cells, program.cells, axis=1)
     if not in_logs:
-        np.exp(looked, out=looked)
+        np.exp(looked_up, out=looked_up)
     for operation in program.operations:
-        out = _at(slots, operation.to)
+        out = _range_of(slots, operation.to)
         if isinstance(operation, CellRange):
-            out[...] = looked[:, operation.first : operation.last].reshape(out.shape)
-        elif isinstance(operation, Join):
-            (_join_logs if in_logs else _join)(operation, run, out)
-        else:
+            out[...] = looked_up[:, operation.first : operation.last].reshape(out.shape)
+        elif isinstance(operation, Contract):
             (_contract_logs if in_logs else _contract)(operation, run, out)
+        elif in_logs:
+            left, right = _aligned(operation, slots)
+            np.add(left, right, out=out)
+        else:
+            left, right = _aligned(operation, slots)
+            np.multiply(left, right, out=out)
+            scale = _scale_of(run, operation)
+            _store_scale(run, operation.to, _rescale(out, scale) if operation.rescale else scale)
     return run
 
 
-def _at(slots: Sequence[Array], place: SlotRange) -> Array:
-    return slots[place.slot][..., place.first : place.last]
-
-
-def _join_logs(operation: Join, run: Forward, out: Array) -> None:
-    left, right = _aligned(operation, run.slots)
-    np.add(left, right, out=out)
-
-
-def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
-    """Return tables of both sides with the axes of the product, those that they lack of length 1."""
-    sides = [side for side in (operation.left, operation.right) if side is not None]
-    return [
-        np.expand_dims(
-            _taken(side, slots),
-            tuple(axis for axis in range(1, operation.n_axes + 1) if axis not in side.axes),
-        )
-        for side in sides
-    ]
-
-
-def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
-    """Return the side's tables by configuration of the product; a view where that does."""
-    slot = slots[side.slot]
-    found: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
-    return found
-
-
-def _join(operation: Join, run: Forward, out: Array) -> None:
-    left, right = _aligned(operation, run.slots)
-    np.multiply(left, right, out=out)
-    scale = run.scale((operation.left, operation.right))
-    if operation.rescale:
-        scale = _rescaled(out, scale)
-    run.keep_scale(operation.to, scale)
-
-
-def _rescaled(table: Array, scale: Array | None) -> Array:
-    """Divides each configuration's table by its largest entry; returns the logs to be carried along."""
-    axes = tuple(range(1, table.ndim - 1))
-    most = table.max(axis=axes)
-    # after division the lost digits could no longer be seen
-    if most.size and float(table.min()) < SMALL_ENTRY:
-        raise _TooSmallError
-    table /= np.expand_dims(most, axes)
-    np.log(most, out=most)
-    return np.asarray(most if scale is None else most + scale)
-
-
-def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
-    """Store the product as one table, exp(logs - max)."""
+def _contract_logs(operation: Contract, run: ForwardPass, out: Array) -> None:
+    """Contract logarithms; the product is stored as one table, exp(logs - max)."""
     tables = _aligned(operation, run.slots)
     product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
     most = product.max(axis=1)
@@ -246,14 +131,15 @@ def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
     total = product.sum(axis=1)
     np.log(total, out=out)
     out += most
-    run.products.append(_Product(Factor(product, tuple(range(1, operation.n_axes + 1)), single=False), None, total))
+    whole = Factor(product, tuple(range(1, operation.n_axes + 1)), single=False)
+    run.contractions.append(_Contraction(whole, None, total))
 
 
-def _contract(operation: Contract, run: Forward, out: Array) -> None:
+def _contract(operation: Contract, run: ForwardPass, out: Array) -> None:
     left = _factor(operation.left, run.slots, single=False)
     right = None if operation.right is None else _factor(operation.right, run.slots, single=operation.right.single)
     total = contract(left, right, operation.n_axes)
-    scale = run.scale((operation.left, operation.right))
+    scale = _scale_of(run, operation)
     if operation.last:
         if float(total.min()) < SMALL_SCORE:
             raise _TooSmallError
@@ -262,8 +148,8 @@ def _contract(operation: Contract, run: Forward, out: Array) -> None:
             out += scale
     else:
         out[...] = total
-        run.keep_scale(operation.to, _rescaled(out, scale) if operation.rescale else scale)
-    run.products.append(_Product(left, right, total))
+        _store_scale(run, operation.to, _rescale(out, scale) if operation.rescale else scale)
+    run.contractions.append(_Contraction(left, right, total))
 
 
 def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
@@ -271,61 +157,150 @@ def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Fa
     return Factor(table, side.axes, single)
 
 
-def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
-    """dV/dW, shape (K, n_cells), from dV/d(score), shape (K, configurations), of every score slot. Consumes the run."""
+def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
+    """Return the tables of both sides with the axes of the product; those that they lack have length 1."""
+    tables = []
+    for side in (operation.left, operation.right):
+        if side is not None:
+            lacking = tuple(axis for axis in range(1, operation.n_axes + 1) if axis not in side.axes)
+            tables.append(np.expand_dims(_taken(side, slots), lacking))
+    return tables
+
+
+def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
+    """Return the side's tables by configuration of the product, as a view if its configurations are consecutive."""
+    slot = slots[side.slot]
+    table: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
+    return table
+
+
+def _range_of(slots: Sequence[Array], place: SlotRange) -> Array:
+    return slots[place.slot][..., place.first : place.last]
+
+
+def _scale_of(run: ForwardPass, operation: Join | Contract) -> Array | None:
+    """Return the logarithms carried along by the product, (K, configurations)."""
+    total = None
+    for side in (operation.left, operation.right):
+        slot_scale = None if side is None else run.scales[side.slot]
+        if slot_scale is not None and side is not None:
+            scale = np.take(slot_scale, side.ids, axis=1)
+            total = scale if total is None else total + scale
+    return total
+
+
+def _store_scale(run: ForwardPass, place: SlotRange, scale: Array | None) -> None:
+    if scale is None:
+        return
+    slot, slot_scale = run.slots[place.slot], run.scales[place.slot]
+    if slot_scale is None:
+        slot_scale = run.scales[place.slot] = np.zeros((len(slot), slot.shape[-1]))
+    slot_scale[:, place.first : place.last] = scale
+
+
+def _rescale(table: Array, scale: Array | None) -> Array:
+    """Divide each configuration's table by its largest entry; return the logarithms to be carried along."""
+    axes = tuple(range(1, table.ndim - 1))
+    most = table.max(axis=axes)
+    # after the division the lost digits would be invisible
+    if most.size and float(table.min()) < SMALL_ENTRY:
+        raise _TooSmallError
+    table /= np.expand_dims(most, axes)
+    np.log(most, out=most)
+    return np.asarray(most if scale is None else most + scale)
+
+
+def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
+    """Return the sum over the first attribute, shape (K, axes 2 to n_axes, configurations)."""
+    if right is None:
+        return np.asarray(left.table.sum(axis=1))
+    if not _is_matrix_product(left, right):
+        out = _axis_names(range(2, n_axes + 1)) + "Z"
+        return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
+    flat = np.asarray(np.matmul(_as_matrices(right).transpose(0, 2, 1), _as_matrices(left)))
+    order = (*right.axes[1:], *left.axes[1:])
+    table = flat.reshape(len(flat), *right.table.shape[2:], *left.table.shape[2:])
+    return table.transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), table.ndim - 1)
+
+
+def contraction_adjoints(
+    left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array
+) -> tuple[Array, Array | None]:
+    """Return the adjoints of the logs of both sides, shaped like their tables, from that of ln(total) = ln(out)."""
+    ratio = adjoint / np.maximum(total, SMALL)
+    if right is None:
+        return left.table * ratio[:, np.newaxis], None
+    if not _is_matrix_product(left, right):
+        out = _axis_names(range(2, n_axes + 1)) + "Z"
+        to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
+        to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
+    else:
+        order = (*right.axes[1:], *left.axes[1:])
+        flat = ratio.transpose(0, *(axis - 1 for axis in order), n_axes)
+        flat = flat.reshape(len(flat), math.prod(right.table.shape[2:]), -1)
+        to_left = np.matmul(_as_matrices(right), flat).reshape(left.table.shape)
+        to_right = np.matmul(_as_matrices(left), flat.transpose(0, 2, 1)).reshape(right.table.shape)
+    to_left *= left.table
+    to_right *= right.table
+    return to_left, to_right
+
+
+def _is_matrix_product(left: Factor, right: Factor) -> bool:
+    return right.single and not left.single and set(left.axes) & set(right.axes) == {1}
+
+
+def _axis_names(axes: Iterable[int]) -> str:
+    return "A" + "".join(string.ascii_lowercase[axis - 1] for axis in axes)
+
+
+def _as_matrices(factor: Factor) -> Array:
+    return factor.table.reshape(*factor.table.shape[:2], -1)
+
+
+def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array:
+    """Return dV/dW, shape (K, n_cells), from dV/d(score), shape (K, configurations), of every score slot.
+
+    It consumes the run.
+    """
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]
     for score_slot, adjoint in zip(program.score_slots, adjoints, strict=True):
         sums[score_slot.slot] = adjoint
-    looked = np.empty((len(run.slots[UNIT]), len(program.cells)))
+    looked_up = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
-        out = _at(sums, operation.to)
+        out = _range_of(sums, operation.to)
         if isinstance(operation, CellRange):
-            looked[:, operation.first : operation.last] = out.reshape(len(out), -1)
-        elif isinstance(operation, Join):
-            _collect(sums, operation.left, operation.n_axes, out)
-            _collect(sums, operation.right, operation.n_axes, out)
-        else:
-            _pull_back(operation, run.products.pop(), sums, out)
-    return np.array([np.bincount(program.cells, row, n_cells) for row in looked])
+            looked_up[:, operation.first : operation.last] = out.reshape(len(out), -1)
+            continue
+        to_left, to_right, sides = out, out, (operation.left, operation.right)
+        is_whole = isinstance(operation, Join)
+        if isinstance(operation, Contract):
+            left, right, total = run.contractions.pop()
+            to_left, own_right = contraction_adjoints(left, right, operation.n_axes, total, out)
+            # with logarithms both sides have the adjoint of the whole product
+            is_whole = operation.right is not None and own_right is None
+            to_right = to_left if own_right is None else own_right
+        for side, adjoint in zip(sides, (to_left, to_right), strict=True):
+            if side is None or side.slot == UNIT:
+                continue
+            lacking = tuple(axis for axis in range(1, operation.n_axes + 1) if axis not in side.axes)
+            _add_adjoint(sums[side.slot], side, adjoint.sum(axis=lacking) if is_whole and lacking else adjoint)
+    return np.array([np.bincount(program.cells, row, n_cells) for row in looked_up])
 
 
-def _collect(sums: Sequence[Array], side: ProductOperand, n_axes: int, adjoint: Array) -> None:
-    """Add adjoints of a product to those of one of its sides: over the axes that it lacks, and by configuration."""
-    if side.slot == UNIT:
-        return
-    lacks = tuple(axis for axis in range(1, n_axes + 1) if axis not in side.axes)
-    _add(sums[side.slot], side, adjoint.sum(axis=lacks) if lacks else adjoint)
-
-
-def _add(slot: Array, side: ProductOperand, adjoint: Array) -> None:
-    """Adjoints by configuration; those of a single one may be summed already."""
+def _add_adjoint(slot: Array, side: ProductOperand, adjoint: Array) -> None:
+    """Add adjoints by configuration of a product to those of a slot; those of a single table may be summed already."""
     if side.single:
         slot[..., side.ids[0]] += adjoint if adjoint.ndim < slot.ndim else adjoint.sum(axis=-1)
     elif side.run is not None:
         slot[..., side.run] += adjoint
     else:
+        # slot[..., ids[u]] += adjoint[..., u] for all u
         table = slot.reshape(-1, slot.shape[-1])
-        _scatter(table, side.ids, adjoint.reshape(len(table), -1))
-
-
-def _scatter(table: Array, ids: Index, rows: Array) -> None:
-    """table[:, ids[u]] += rows[:, u] for all u."""
-    size = table.shape[1]
-    if len(ids) > SHORT:
-        for total, row in zip(table, rows, strict=True):
-            total += np.bincount(ids, row, size)
-    else:
-        numbers = np.add.outer(np.arange(len(table)) * size, ids)
-        table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)
-
-
-def _pull_back(operation: Contract, product: _Product, sums: Sequence[Array], out: Array) -> None:
-    to_left, to_right = slopes(product.left, product.right, operation.n_axes, product.total, out)
-    if operation.right is not None and to_right is None:  # the product as a whole
-        _collect(sums, operation.left, operation.n_axes, to_left)
-        _collect(sums, operation.right, operation.n_axes, to_left)
-        return
-    _add(sums[operation.left.slot], operation.left, to_left)
-    if operation.right is not None and to_right is not None:
-        _add(sums[operation.right.slot], operation.right, to_right)
+        rows, size = adjoint.reshape(len(table), -1), slot.shape[-1]
+        if len(side.ids) > SHORT:
+            for total, row in zip(table, rows, strict=True):
+                total += np.bincount(side.ids, row, size)
+        else:
+            numbers = np.add.outer(np.arange(len(table)) * size, side.ids)
+            table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)

@@ -1,48 +1,74 @@
-"""What a compiled program consists of: slots for tables, and the operations that fill them.
+"""Programs that marginalize missing values: which tables rows need, the order of elimination, and the operations.
 
-A slot is an array of shape (K, |x_1|, |x_2|, ..., configurations): a function of the class and of hidden attributes
-x_1, x_2, ... (the slot's scope), once for each configuration of observed values that some row shows. Rows with equal
-content share a configuration, so that work is done once for all of them. Three operations fill slots:
+**Programs.** A slot is an array of shape (K, |x_1|, |x_2|, ..., configurations): a function of the class and of hidden
+attributes x_1, x_2, ... (the slot's scope), once for each configuration of observed values that occurs in some row.
+Rows with equal content share a configuration, so that work is done once for all of them. Three operations fill slots:
 
-    Look       CPT entries of a family at the codes observed
+    CellRange  CPT entries of a family at the observed codes
     Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], axes that one side lacks repeated
     Contract   out[y, x, u] = sum over x_1 of left[y, x_1, x, i(u)] right[y, x_1, x, j(u)]
 
-Programs in the making: slots are laid out, and operations that fill them are appended in order.
+**Compilation** is bucket elimination on unique configurations. Hidden attributes are marginalized in one fixed order.
+Every table that a row needs waits in the bucket of the first attribute of that order that it has hidden in it. A
+bucket's tables are joined and its attribute is marginalized; the result goes to the bucket of the next hidden attribute
+or, if there is none, to the row's score (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets
+together, whatever they hide:
 
-From rows with missing values to a program that marginalizes them: bucket elimination on unique configurations.
-
-Hidden attributes are marginalized in one fixed order. Every table that a row needs waits in the bucket of the first
-attribute of that order that it has hidden in it; a bucket's tables are joined and its attribute is marginalized, and
-what remains goes to the bucket of the next hidden attribute, or, if there is none, to the row's score (Dechter 1999,
-Artificial Intelligence 113). All rows go through the buckets together, whatever they hide:
-
-- a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family and the
-message
-  that stands for it where its child was marginalized before) is one table for each set of hidden attributes, its
-  scope;
-- two sources are joined on the pairs of configurations that rows show, renumbered; the smallest two first, so that
-  row-sized tables are met as late as possible.
+- a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family, and the message
+  that replaces it where its child was marginalized before) has one table for each set of hidden attributes, its scope;
+- two sources are joined on the pairs of configurations that occur in rows, renumbered; the smallest two first, so that
+  row-sized tables come as late as possible.
 
 Cost of compiling: a few passes over the rows with missing values for every join.
+
+**Order.** Marginalizing an attribute joins all that it shares a table with. Greedy minimum fill: the next attribute is
+the one whose neighbours lack the fewest edges among each other, an edge weighing the product of its ends' cardinalities
+(Kjaerulff 1990, Triangulation of graphs). On trees this takes leaves first and joins nothing. Of equal fills the
+smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d neighbours each, on graphs
+without fill.
+
+**Needed families.** A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class |
+evidence) does not depend on the parts that the evidence separates from the class. Bayes-ball (Shachter 1998,
+Uncertainty in Artificial Intelligence 14) finds both at once: a ball starts at the class, and rolls
+
+    hidden node, reached from a child:    on to its parents and its children
+    hidden node, reached from a parent:   on to its children
+    observed node, reached from a parent: back to its parents
+    observed node, reached from a child:  stops
+
+A node's own table is needed if the ball left it upwards. All rows are played at once, with one boolean per row. Cost: a
+few sweeps over the arcs, about a nanosecond per arc and row.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.inference.elimination import Hidden
 from bncli.engine.kernels.arrays import Index, Integers, Mask
-from bncli.engine.structures.structure import Family
+from bncli.engine.structures.structure import CLASS, Family
 
 UNIT = 0
 """The slot of a table that is 1 everywhere, for rows that lack one side of a join."""
+MAX_DEPTH = 32
+"""A product of more CPT entries is rescaled, because it might become too small for a number."""
+PRODUCTS = 4
+"""Products that are never built may have this many times the entries of all tables; in logarithms they are built."""
+MARKED_PER_NUMBER = 16
+"""Occurring numbers are marked in an array if there are at most this many possible numbers for each one given."""
+MARKED_ANYWAY = 1 << 14
+
+Scope = tuple[int, ...]
+"""Hidden attributes, the first marginalized first."""
+Hidden = Mapping[int, Mask]
+"""Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
 
 
 class SlotRange(NamedTuple):
@@ -53,19 +79,10 @@ class SlotRange(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True)
-class CellRange:
-    """Entries `first` to `last` of the program's cells, in the order of the slot."""
-
-    to: SlotRange
-    first: int
-    last: int
-
-
 class ProductOperand(NamedTuple):
     """Configurations ids[u] of a slot; `axes` are the axes of the product that it has, 1 for the first attribute.
 
-    `single`: all ids are equal. `run`: they are so many consecutive ones, or None.
+    `single`: all ids are equal. `run`: the slice of the ids if they are consecutive, or None.
     """
 
     slot: int
@@ -73,6 +90,15 @@ class ProductOperand(NamedTuple):
     axes: tuple[int, ...]
     single: bool
     run: slice | None = None
+
+
+@dataclass(frozen=True)
+class CellRange:
+    """Entries `first` to `last` of the program's cells, in the order of the slot."""
+
+    to: SlotRange
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -88,9 +114,9 @@ class Join:
 
 @dataclass(frozen=True)
 class Contract:
-    """The product of two tables (one table where right is None), its first attribute marginalized.
+    """The product of two tables (one table if right is None), its first attribute marginalized.
 
-    The logarithm of that if it is the `last`, for a score slot.
+    If it is the `last` operation for a score slot, the result is its logarithm.
     """
 
     to: SlotRange
@@ -110,7 +136,12 @@ class ScoreSlot(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """shapes[s] of slot s, the class's axis left out; cells (entries that are looked up,), numbers of table cells."""
+    """The operations of some rows.
+
+    shapes[s] is the shape of slot s without the class's axis; `cells` are the numbers of the table cells that are
+    looked up. `work` is the number of entries in all slots and products, for one class; `widest` are the attributes of
+    the scope with the most joint values.
+    """
 
     n_rows: int
     shapes: Sequence[tuple[int, ...]]
@@ -118,24 +149,11 @@ class Program:
     cells: Index
     score_slots: Sequence[ScoreSlot]
     work: int
-    """Numbers in all slots and products, for one class."""
-    widest: tuple[int, ...]
-    """The attributes of the largest scope, by the number of their joint values."""
-
-
-Scope = tuple[int, ...]
-"""Hidden attributes, first marginalized first."""
-MAX_DEPTH = 32
-"""A product of more CPT entries than this is rescaled: it might get too small for a number."""
-PRODUCTS = 4
-"""Products that are never built may have so many times the entries of all tables: in logarithms they would be built."""
-MARKED_PER_NUMBER = 16
-"""Presence is marked in an array while there are at most so many possible numbers for each one given."""
-MARKED_ANYWAY = 1 << 14
+    widest: Scope
 
 
 class TooWideError(Exception):
-    """Attributes whose joint table is larger than allowed."""
+    """The joint table of some attributes is larger than allowed."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -143,7 +161,7 @@ class TooWideError(Exception):
 
 
 class TooManyError(Exception):
-    """All tables together are larger than allowed; fewer rows would need fewer."""
+    """All tables together are larger than allowed; fewer rows would need fewer entries."""
 
 
 class Limits(NamedTuple):
@@ -151,243 +169,6 @@ class Limits(NamedTuple):
 
     table: int
     program: int
-
-
-class StoredTable(NamedTuple):
-    """Rows that hold a table of this scope in a slot, and the configuration of each."""
-
-    scope: Scope
-    slot: int
-    rows: Index
-    ids: Index
-
-
-class TablePair(NamedTuple):
-    """A product: configurations of two stored tables that rows show together (`right` None: of one alone)."""
-
-    scope: Scope
-    left: ProductOperand
-    right: ProductOperand | None
-    depth: int
-
-
-class BucketTable(NamedTuple):
-    """A table on its way to a slot: entries to look up, or a product with its first attribute marginalized."""
-
-    scope: Scope
-    size: int
-    rows: Index
-    ids: Index
-    content: Index | TablePair
-
-
-Source = list[StoredTable]
-
-
-@dataclass
-class Builder:
-    """A program in the making."""
-
-    n_rows: int
-    cardinalities: Mapping[int, int]
-    place: Mapping[int, int]
-    limits: Limits
-    shapes: list[tuple[int, ...]] = field(default_factory=lambda: [(1,)])
-    depths: list[int] = field(default_factory=lambda: [0])
-    operations: list[CellRange | Join | Contract] = field(default_factory=list)
-    cells: list[Index] = field(default_factory=list)
-    n_cells: int = 0
-    entries: int = 1
-    work: int = 0
-    score_slots: list[ScoreSlot] = field(default_factory=list)
-    widest: Scope = ()
-
-    def program(self) -> Program:
-        cells = np.concatenate(self.cells) if self.cells else np.zeros(0, np.intp)
-        return Program(self.n_rows, self.shapes, self.operations, cells, self.score_slots, self.work, self.widest)
-
-    def source(self, tables: Sequence[BucketTable]) -> Source:
-        """Return tables side by side: of different rows, those of one scope in one slot."""
-        by_scope: dict[Scope, list[BucketTable]] = {}
-        for table in tables:
-            by_scope.setdefault(table.scope, []).append(table)
-        stored = []
-        for scope, alike in by_scope.items():
-            slot = self._slot(scope, sum(table.size for table in alike))
-            starts = self._fill(slot, alike, 0)
-            rows = np.concatenate([table.rows for table in alike])
-            ids = np.concatenate([table.ids + start for table, start in zip(alike, starts, strict=True)])
-            stored.append(StoredTable(scope, slot, rows, ids))
-        return stored
-
-    def score_slot(self, tables: Sequence[BucketTable]) -> None:
-        """Tables without hidden attributes; configuration 0 is for rows that have none."""
-        slot = self._slot((), 1 + sum(table.size for table in tables))
-        codes = np.zeros(self.n_rows, np.intp)
-        for table, start in zip(tables, self._fill(slot, tables, 1, last=True), strict=True):
-            codes[table.rows] = table.ids + start
-        self.score_slots.append(ScoreSlot(slot, codes))
-
-    def _slot(self, scope: Scope, size: int) -> int:
-        self._check(scope)
-        self._allot(self._n_entries(scope) * size)
-        self.work += self._n_entries(scope) * size
-        self.shapes.append((*(self.cardinalities[attribute] for attribute in scope), size))
-        self.depths.append(0)
-        return len(self.shapes) - 1
-
-    def _fill(self, slot: int, tables: Sequence[BucketTable], start: int, *, last: bool = False) -> list[int]:
-        """Operations that fill the slot table after table; where each starts."""
-        starts = []
-        for table in tables:
-            to = SlotRange(slot, start, start + table.size)
-            starts.append(start)
-            start = to.last
-            if isinstance(table.content, TablePair):
-                scope, left, right, depth = table.content
-                deep = depth > MAX_DEPTH and not last
-                self.operations.append(Contract(to, left, right, len(scope), deep, last))
-                self._deepen(slot, 1 if deep else depth)
-            else:
-                self.operations.append(CellRange(to, self.n_cells, self.n_cells + len(table.content)))
-                self.cells.append(table.content)
-                self.n_cells += len(table.content)
-                self._deepen(slot, 1)
-        return starts
-
-    def _deepen(self, slot: int, depth: int) -> None:
-        self.depths[slot] = max(self.depths[slot], depth)
-
-    def marginalized(self, sources: Sequence[Source]) -> list[BucketTable]:
-        """Return all sources of a bucket joined, its attribute marginalized.
-
-        The narrowest two first, the last two at once.
-        """
-        heap = [(*self._weight(source), number, source) for number, source in enumerate(sources)]
-        heapq.heapify(heap)
-        for number in range(len(sources), 2 * len(sources) - 2):
-            both = self._join(heapq.heappop(heap)[-1], heapq.heappop(heap)[-1])
-            heapq.heappush(heap, (*self._weight(both), number, both))
-        left, right = (heapq.heappop(heap)[-1] if heap else [] for _ in range(2))
-        tables = self._pairs(left, right)
-        for table in tables:
-            assert isinstance(table.content, TablePair)
-            # Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers.
-            pair = table.content
-            self._check(pair.scope)
-            self.work += self._n_entries(pair.scope) * table.size
-            sides = [
-                side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None
-            ]
-            self._allot(table.size * sum(math.prod(self.shapes[side.slot][:-1]) for side in sides))
-        return tables
-
-    def _n_entries(self, scope: Scope) -> int:
-        return math.prod(self.cardinalities[attribute] for attribute in scope)
-
-    def _check(self, scope: Scope) -> None:
-        """Refuse a table that is too large."""
-        entries = self._n_entries(scope)
-        if entries > self.limits.table:
-            raise TooWideError(scope)
-        if entries > self._n_entries(self.widest):
-            self.widest = scope
-
-    def _allot(self, entries: int) -> None:
-        self.entries += entries
-        # a single row cannot be split: it has to fit as it is
-        if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
-            raise TooManyError
-
-    def _weight(self, source: Source) -> tuple[int, int]:
-        """Return attributes in the widest table, and entries of all."""
-        return max(len(stored.scope) for stored in source), sum(
-            math.prod(self.shapes[stored.slot]) for stored in source
-        )
-
-    def _join(self, left: Source, right: Source) -> Source:
-        """Return the products in slots, one for each scope."""
-        by_scope: dict[Scope, list[BucketTable]] = {}
-        for table in self._pairs(left, right):
-            assert isinstance(table.content, TablePair)
-            by_scope.setdefault(table.content.scope, []).append(table)
-        return [self._joined(scope, tables) for scope, tables in by_scope.items()]
-
-    def _joined(self, scope: Scope, tables: Sequence[BucketTable]) -> StoredTable:
-        slot = self._slot(scope, sum(table.size for table in tables))
-        start, ids = 0, []
-        for table in tables:
-            assert isinstance(table.content, TablePair)
-            _, left, right, depth = table.content
-            to = SlotRange(slot, start, start + table.size)
-            deep = depth > MAX_DEPTH
-            unit = ProductOperand(UNIT, np.zeros(table.size, np.intp), (), single=True)
-            self.operations.append(Join(to, left, right or unit, len(scope), deep))
-            self._deepen(slot, 1 if deep else depth)
-            ids.append(table.ids + start)
-            start = to.last
-        return StoredTable(scope, slot, np.concatenate([table.rows for table in tables]), np.concatenate(ids))
-
-    def _pairs(self, left: Source, right: Source) -> list[BucketTable]:
-        """Rows side by side: where both have a table the pair of configurations counts, else that of one alone."""
-        (left_at, left_ids), (right_at, right_ids) = self._spread(left), self._spread(right)
-        pairs = left_at * (len(right) + 1) + right_at
-        tables = []
-        for pair in np.flatnonzero(np.bincount(pairs, minlength=1)[1:]) + 1:
-            a_at, b_at = divmod(int(pair), len(right) + 1)
-            a, b = left[a_at - 1] if a_at else None, right[b_at - 1] if b_at else None
-            rows = np.flatnonzero(pairs == pair)
-            if a is None or b is None:
-                a, ids = (a, left_ids[rows]) if b is None else (b, right_ids[rows])
-                assert a is not None
-                tables.append(self._alone(a, rows, ids))
-            else:
-                tables.append(self._together(a, b, rows, left_ids[rows], right_ids[rows]))
-        return tables
-
-    def _spread(self, source: Source) -> tuple[Index, Index]:
-        """By row: which table of the source it has (counted from 1; 0: none), and its configuration there."""
-        at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
-        for number, stored in enumerate(source, 1):
-            at[stored.rows] = number
-            ids[stored.rows] = stored.ids
-        return at, ids
-
-    def _alone(self, stored: StoredTable, rows: Index, ids: Index) -> BucketTable:
-        found, ids = distinct(ids, self.shapes[stored.slot][-1])
-        pair = TablePair(stored.scope, _side(stored, found, stored.scope), None, self.depths[stored.slot])
-        return BucketTable(stored.scope[1:], len(found), rows, ids, pair)
-
-    def _together(self, a: StoredTable, b: StoredTable, rows: Index, a_ids: Index, b_ids: Index) -> BucketTable:
-        # configurations of b: a pair is numbered like a cell, a the slower digit
-        radix = self.shapes[b.slot][-1]
-        found, ids = distinct(a_ids * radix + b_ids, self.shapes[a.slot][-1] * radix)
-        scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
-        a_found, b_found = np.divmod(found, radix)
-        depth = self.depths[a.slot] + self.depths[b.slot]
-        left, right = _side(a, a_found, scope), _side(b, b_found, scope)
-        pair = TablePair(scope, right, left, depth) if left.single else TablePair(scope, left, right, depth)
-        return BucketTable(scope[1:], len(found), rows, ids, pair)
-
-
-_Inbox = dict[int | None, dict[int | None, list[BucketTable]]]
-"""By bucket (None: the rows' scores) and node of origin."""
-
-
-def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
-    """Return the numbers that occur, ascending, and the place of each given number among them.
-
-    All are below `bound`.
-    """
-    # a mark for every possible number costs more than sorting where few of them occur
-    if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
-        return np.unique(numbers, return_inverse=True)
-    present = np.zeros(bound, bool)
-    present[numbers] = True
-    found = np.flatnonzero(present)
-    rank = np.zeros(bound, np.intp)
-    rank[found] = np.arange(len(found))
-    return found, rank[numbers]
 
 
 def compile_rows(
@@ -398,31 +179,63 @@ def compile_rows(
     order: Sequence[int],
     limits: Limits,
 ) -> Program:
-    """Return the program of rows given by their codes.
+    """Return the program of rows given by their codes; family f counts in the rows needed[f] that hide some of it.
 
-    Family f counts in the rows needed[f], if it hides something there.
-
-    Raises TooWideError for a table beyond the limit, TooManyError where all tables together go beyond it and there is
+    Raises TooWideError for a table beyond the limit, and TooManyError if all tables together exceed it and there is
     more than one row.
     """
     n_rows = len(needed[0]) if needed else 0
     place = {attribute: p for p, attribute in enumerate(order)}
     cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
-    builder = Builder(n_rows, cardinalities, place, limits)
-    inbox: _Inbox = {}
+    builder = _Builder(n_rows, cardinalities, place, limits)
+    # tables by bucket (None: the rows' scores) and by node of origin
+    inbox: dict[int | None, dict[int | None, list[_BucketTable]]] = {}
     offset = 1
     for family, rows in zip(families, needed, strict=True):
         for table in _family_tables(family, offset, rows, codes, hidden, place):
             inbox.setdefault(table.scope[0], {}).setdefault(family.child, []).append(table)
         offset += family.n_cells
     for attribute in order:
-        sources = [builder.source(tables) for tables in inbox.pop(attribute, {}).values()]
-        for message in builder.marginalized(sources) if sources else []:
+        sources = [builder.store(tables) for tables in inbox.pop(attribute, {}).values()]
+        for message in builder.marginalize(sources) if sources else []:
             bucket = message.scope[0] if message.scope else None
             inbox.setdefault(bucket, {}).setdefault(attribute, []).append(message)
     for tables in inbox.pop(None, {}).values():
-        builder.score_slot(tables)
-    return builder.program()
+        builder.add_score_slot(tables)
+    cells = np.concatenate(builder.cells) if builder.cells else np.zeros(0, np.intp)
+    operations, score_slots = builder.operations, builder.score_slots
+    return Program(n_rows, builder.shapes, operations, cells, score_slots, builder.work, builder.widest)
+
+
+class _StoredTable(NamedTuple):
+    """Rows that have a table of this scope in a slot, and the configuration of each."""
+
+    scope: Scope
+    slot: int
+    rows: Index
+    ids: Index
+
+
+_Source = list[_StoredTable]
+
+
+class _TablePair(NamedTuple):
+    """A product: configurations of two stored tables that occur together (`right` None: of one table alone)."""
+
+    scope: Scope
+    left: ProductOperand
+    right: ProductOperand | None
+    depth: int
+
+
+class _BucketTable(NamedTuple):
+    """A table on its way to a slot: entries to look up, or a product with its first attribute marginalized."""
+
+    scope: Scope
+    size: int
+    rows: Index
+    ids: Index
+    content: Index | _TablePair
 
 
 def _family_tables(
@@ -432,11 +245,8 @@ def _family_tables(
     codes: Mapping[int, Integers],
     hidden: Hidden,
     place: Mapping[int, int],
-) -> list[BucketTable]:
-    """Return one table for every set of the family's attributes that some row hides.
-
-    Its cells are numbered from `offset`.
-    """
+) -> list[_BucketTable]:
+    """Return one table for every set of the family's attributes that some row hides; its first cell is `offset`."""
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     masks = np.zeros(len(needed), np.int64)
     for axis, attribute in enumerate(family.attributes):
@@ -453,17 +263,300 @@ def _family_tables(
                 inside.append((place[attribute], axis))
             else:
                 base += codes[attribute][rows].astype(np.intp) * strides[axis]
-        found, ids = distinct(base, family.n_cells)
+        occurring, ids = distinct(base, family.n_cells)
         cells = np.full(1, offset)
         for _, axis in sorted(inside):
             cells = np.add.outer(cells, np.arange(family.shape[axis]) * strides[axis])
         scope = tuple(family.attributes[axis] for _, axis in sorted(inside))
-        tables.append(BucketTable(scope, len(found), rows, ids, np.add.outer(cells, found).ravel()))
+        entries = np.add.outer(cells, occurring).ravel()
+        tables.append(_BucketTable(scope, len(occurring), rows, ids, entries))
     return tables
 
 
-def _side(stored: StoredTable, ids: Index, scope: Scope) -> ProductOperand:
+@dataclass
+class _Builder:
+    """A program under construction: slots are laid out, and operations that fill them are appended in order."""
+
+    n_rows: int
+    cardinalities: Mapping[int, int]
+    place: Mapping[int, int]
+    limits: Limits
+    shapes: list[tuple[int, ...]] = field(default_factory=lambda: [(1,)])
+    depths: list[int] = field(default_factory=lambda: [0])
+    operations: list[CellRange | Join | Contract] = field(default_factory=list)
+    cells: list[Index] = field(default_factory=list)
+    n_cells: int = 0
+    entries: int = 1
+    work: int = 0
+    score_slots: list[ScoreSlot] = field(default_factory=list)
+    widest: Scope = ()
+
+    def store(self, tables: Sequence[_BucketTable]) -> _Source:
+        """Put tables of different rows into slots, those of one scope into one slot."""
+        by_scope: dict[Scope, list[_BucketTable]] = {}
+        for table in tables:
+            by_scope.setdefault(table.scope, []).append(table)
+        stored = []
+        for scope, alike in by_scope.items():
+            slot = self._slot(scope, sum(table.size for table in alike))
+            starts = self._fill(slot, alike, 0)
+            rows = np.concatenate([table.rows for table in alike])
+            ids = np.concatenate([table.ids + start for table, start in zip(alike, starts, strict=True)])
+            stored.append(_StoredTable(scope, slot, rows, ids))
+        return stored
+
+    def add_score_slot(self, tables: Sequence[_BucketTable]) -> None:
+        """Put tables without hidden attributes into a slot; configuration 0 is for rows that have none."""
+        slot = self._slot((), 1 + sum(table.size for table in tables))
+        codes = np.zeros(self.n_rows, np.intp)
+        for table, start in zip(tables, self._fill(slot, tables, 1, last=True), strict=True):
+            codes[table.rows] = table.ids + start
+        self.score_slots.append(ScoreSlot(slot, codes))
+
+    def marginalize(self, sources: Sequence[_Source]) -> list[_BucketTable]:
+        """Join all sources of a bucket, the narrowest two first and the last two at once, and sum out its attribute."""
+        heap = [(*self._width(source), number, source) for number, source in enumerate(sources)]
+        heapq.heapify(heap)
+        for number in range(len(sources), 2 * len(sources) - 2):
+            both = self._join(heapq.heappop(heap)[-1], heapq.heappop(heap)[-1])
+            heapq.heappush(heap, (*self._width(both), number, both))
+        left, right = (heapq.heappop(heap)[-1] if heap else [] for _ in range(2))
+        tables = self._pairs(left, right)
+        for table in tables:
+            assert isinstance(table.content, _TablePair)
+            # contracting a product takes its numbers, and copies of its sides
+            pair = table.content
+            self._check(pair.scope)
+            self.work += self._n_entries(pair.scope) * table.size
+            copied = [
+                side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None
+            ]
+            self._allot(table.size * sum(math.prod(self.shapes[side.slot][:-1]) for side in copied))
+        return tables
+
+    def _slot(self, scope: Scope, size: int) -> int:
+        """Return a new slot for `size` configurations."""
+        self._check(scope)
+        self._allot(self._n_entries(scope) * size)
+        self.work += self._n_entries(scope) * size
+        self.shapes.append((*(self.cardinalities[attribute] for attribute in scope), size))
+        self.depths.append(0)
+        return len(self.shapes) - 1
+
+    def _fill(self, slot: int, tables: Sequence[_BucketTable], start: int, *, last: bool = False) -> list[int]:
+        """Append the operations that fill a slot table after table; return where each table starts."""
+        starts = []
+        for table in tables:
+            to = SlotRange(slot, start, start + table.size)
+            starts.append(start)
+            start, depth = to.last, 1
+            if isinstance(table.content, _TablePair):
+                scope, left, right, depth = table.content
+                rescales = depth > MAX_DEPTH and not last
+                self.operations.append(Contract(to, left, right, len(scope), rescales, last))
+                depth = 1 if rescales else depth
+            else:
+                self.operations.append(CellRange(to, self.n_cells, self.n_cells + len(table.content)))
+                self.cells.append(table.content)
+                self.n_cells += len(table.content)
+            self.depths[slot] = max(self.depths[slot], depth)
+        return starts
+
+    def _n_entries(self, scope: Scope) -> int:
+        return math.prod(self.cardinalities[attribute] for attribute in scope)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise TooWideError for a table that is too large."""
+        entries = self._n_entries(scope)
+        if entries > self.limits.table:
+            raise TooWideError(scope)
+        if entries > self._n_entries(self.widest):
+            self.widest = scope
+
+    def _allot(self, entries: int) -> None:
+        self.entries += entries
+        # a single row cannot be split: it has to fit as it is
+        if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
+            raise TooManyError
+
+    def _width(self, source: _Source) -> tuple[int, int]:
+        """Return the attributes in the widest table, and the entries of all."""
+        entries = sum(math.prod(self.shapes[stored.slot]) for stored in source)
+        return max(len(stored.scope) for stored in source), entries
+
+    def _join(self, left: _Source, right: _Source) -> _Source:
+        """Put the products of two sources into slots, one for each scope."""
+        by_scope: dict[Scope, list[tuple[_BucketTable, _TablePair]]] = {}
+        for table in self._pairs(left, right):
+            assert isinstance(table.content, _TablePair)
+            by_scope.setdefault(table.content.scope, []).append((table, table.content))
+        stored = []
+        for scope, tables in by_scope.items():
+            slot = self._slot(scope, sum(table.size for table, _ in tables))
+            start, ids = 0, []
+            for table, pair in tables:
+                to = SlotRange(slot, start, start + table.size)
+                rescales = pair.depth > MAX_DEPTH
+                unit = ProductOperand(UNIT, np.zeros(table.size, np.intp), (), single=True)
+                self.operations.append(Join(to, pair.left, pair.right or unit, len(scope), rescales))
+                self.depths[slot] = max(self.depths[slot], 1 if rescales else pair.depth)
+                ids.append(table.ids + start)
+                start = to.last
+            rows = np.concatenate([table.rows for table, _ in tables])
+            stored.append(_StoredTable(scope, slot, rows, np.concatenate(ids)))
+        return stored
+
+    def _pairs(self, left: _Source, right: _Source) -> list[_BucketTable]:
+        """Return the products of two sources by pairs of configurations, or of one table in rows without the other."""
+        (left_at, left_ids), (right_at, right_ids) = self._by_row(left), self._by_row(right)
+        pairs = left_at * (len(right) + 1) + right_at
+        tables = []
+        for pair in np.flatnonzero(np.bincount(pairs, minlength=1)[1:]) + 1:
+            a_at, b_at = divmod(int(pair), len(right) + 1)
+            rows = np.flatnonzero(pairs == pair)
+            if not (a_at and b_at):
+                stored, ids = (left[a_at - 1], left_ids[rows]) if a_at else (right[b_at - 1], right_ids[rows])
+                occurring, ids = distinct(ids, self.shapes[stored.slot][-1])
+                operand = _operand(stored, occurring, stored.scope)
+                product = _TablePair(stored.scope, operand, None, self.depths[stored.slot])
+            else:
+                a, b = left[a_at - 1], right[b_at - 1]
+                # a pair is numbered like a cell, a the slower digit
+                radix = self.shapes[b.slot][-1]
+                occurring, ids = distinct(left_ids[rows] * radix + right_ids[rows], self.shapes[a.slot][-1] * radix)
+                scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
+                a_ids, b_ids = np.divmod(occurring, radix)
+                first, second = _operand(a, a_ids, scope), _operand(b, b_ids, scope)
+                if first.single:
+                    first, second = second, first
+                product = _TablePair(scope, first, second, self.depths[a.slot] + self.depths[b.slot])
+            tables.append(_BucketTable(product.scope[1:], len(occurring), rows, ids, product))
+        return tables
+
+    def _by_row(self, source: _Source) -> tuple[Index, Index]:
+        """Return for each row the number of its table in the source (from 1; 0: none), and its configuration there."""
+        at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
+        for number, stored in enumerate(source, 1):
+            at[stored.rows] = number
+            ids[stored.rows] = stored.ids
+        return at, ids
+
+
+def _operand(stored: _StoredTable, ids: Index, scope: Scope) -> ProductOperand:
     axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in stored.scope)
     first, last = int(ids[0]), int(ids[-1])
     run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
     return ProductOperand(stored.slot, ids, axes, bool((ids == first).all()), run)
+
+
+def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
+    """Return the numbers that occur, ascending, and the position of each given number among them; all < `bound`."""
+    # a mark for every possible number costs more than sorting if few of them occur
+    if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(bound, bool)
+    present[numbers] = True
+    occurring = np.flatnonzero(present)
+    rank = np.zeros(bound, np.intp)
+    rank[occurring] = np.arange(len(occurring))
+    return occurring, rank[numbers]
+
+
+def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
+    """Return the attributes of `cardinalities` in the order of marginalization; those of a clique share a table."""
+    graph: dict[int, set[int]] = {node: set() for node in cardinalities}
+    for clique in cliques:
+        for node in clique:
+            graph[node].update(other for other in clique if other != node)
+    order: list[int] = []
+    costs: dict[int, tuple[int, int]] = {}
+    while graph:
+        # if some node needs no fill, the outdated costs of others can wait: none can be cheaper
+        for node in graph:
+            if node not in costs and len(graph[node]) <= 1:
+                costs[node] = _elimination_cost(graph, node, cardinalities)
+        if all(fill for fill, _ in costs.values()):
+            missing = [node for node in graph if node not in costs]
+            costs.update((node, _elimination_cost(graph, node, cardinalities)) for node in missing)
+        chosen = min(costs, key=lambda node: (*costs[node], node))
+        order.append(chosen)
+        # join the neighbours, and forget the costs that this changes
+        neighbours = graph.pop(chosen)
+        costs.pop(chosen)
+        changed = set(neighbours)
+        for a in neighbours:
+            if neighbours - graph[a] - {a}:
+                changed |= graph[a] - {chosen}
+            graph[a] |= neighbours
+            graph[a] -= {a, chosen}
+        for node in changed:
+            costs.pop(node, None)
+    return order
+
+
+def _elimination_cost(graph: dict[int, set[int]], node: int, cardinalities: Mapping[int, int]) -> tuple[int, int]:
+    """Return the weight of the edges that eliminating `node` adds, and the size of its table."""
+    fill = sum(
+        cardinalities[a] * cardinalities[b] for a, b in itertools.combinations(graph[node], 2) if b not in graph[a]
+    )
+    return fill, cardinalities[node] * math.prod(cardinalities[other] for other in graph[node])
+
+
+def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
+    """Return for each family the rows in which P(class, evidence) depends on it; in the others its child is barren."""
+    parents = _parents(families)
+    needed = {node: np.ones(n_rows, bool) for node in parents}
+    for attribute, rows in hidden.items():
+        needed[attribute] = ~rows
+    for node in reversed(list(TopologicalSorter(parents).static_order())):
+        for parent in parents[node]:
+            if parent in hidden:
+                needed[parent] |= needed[node]
+    return [needed[family.child] for family in families]
+
+
+def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
+    """Return for each family the rows in which P(class | evidence) depends on it."""
+    parents = _parents(families)
+    order = list(TopologicalSorter(parents).static_order())
+    children: dict[int | None, list[int | None]] = {node: [] for node in order}
+    for node in order:
+        for parent in parents[node]:
+            children[parent].append(node)
+    up, down = ({node: np.zeros(n_rows, bool) for node in order} for _ in range(2))
+    up[CLASS][:] = down[CLASS][:] = True
+    attributes = [node for node in order if node is not CLASS]
+    before, now = -1, 0
+    while now != before:
+        before = now
+        for node in (*reversed(attributes), *attributes):
+            below = _any_of(up, children[node], n_rows)
+            above = _any_of(down, parents[node], n_rows)
+            if node in hidden:
+                up[node] |= below & hidden[node]
+                up[node] |= above & ~hidden[node]
+                down[node] |= (below | above) & hidden[node]
+            else:
+                up[node] |= above
+        now = sum(int(np.count_nonzero(rows)) for balls in (up, down) for rows in balls.values())
+    return [up[family.child] for family in families]
+
+
+def _parents(families: Sequence[Family]) -> dict[int | None, tuple[int | None, ...]]:
+    """Return the parents of every node of the network, including the class."""
+    parents: dict[int | None, tuple[int | None, ...]] = {CLASS: ()}
+    for family in families:
+        parents.update((attribute, ()) for attribute in family.attributes)
+    for family in families:
+        if family.child is None:
+            parents[CLASS] = family.attributes
+        else:
+            parents[family.child] = (CLASS,) * family.by_class + family.attributes[1:]
+    return parents
+
+
+def _any_of(balls: Mapping[int | None, Mask], nodes: Sequence[int | None], n_rows: int) -> Mask:
+    reached = np.zeros(n_rows, bool)
+    for node in nodes:
+        reached |= balls[node]
+    return reached

@@ -1,6 +1,12 @@
-"""Parameter learners, one module per word typed after --param.
+"""Parameter learners: the methods typed after `--param`.
 
-Contract: `learn(counts, structure, *, <options>, watch) -> Parameters`, with the options that the catalogue names. A
-discriminative learner supplies only `space(counts, structure, *, <options>) -> ParameterSpace`; the optimization is
-shared.
+closed_form      map, acll and acll-uniform: tables made from counts alone
+kikuchi_bayes    kmap and kbma, for regions
+conditional      weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
+missing_values   em and apn, and the space of `extended` for rows with missing values
+
+A method is a function `learn_WORD(counts, structure, *, <options>, watch) -> Parameters` with the options that the
+catalogue lists. Methods that maximise the conditional likelihood also have `build_space_WORD(counts, structure, *,
+<options>) -> Space`, which cross-validation uses. In a module of its own, a method's functions are called `learn` and
+`build_space`.
 """

@@ -1,25 +1,28 @@
-"""Effects of few rows as one matrix: what a fit needs of the rows are two products of arrays, whatever the tables.
+"""Effects of few rows as one matrix: a pass over the rows becomes two products of arrays, whatever the tables.
 
 With Z the cells of the rows as indicators and W = T p, the scores of the rows are S = p M', M = Z T (N, E). A pass by
-look-ups costs some twenty calls of numpy, of few rows more than all that they do; here it is
+look-ups takes some twenty calls of numpy, which for few rows cost more than the arithmetic. Here a pass is
 
     CLL(S),    dCLL / dp = R M,    R[y, t] = w_t (1[y_t = y] - P(y | x_t))
 
-Where there are more effects than rows, the optimum under a penalty on |p|^2 lies in the span of the rows of M: of two
-points with the same scores the one in the span is the shorter. So the search is in that span. With the pivoted Cholesky
+If there are more effects than rows, the optimum under a penalty on |p|^2 lies in the span of the rows of M: of two
+points with the same scores the one in the span is shorter. So the search is in that span. With the pivoted Cholesky
 factor of the rows' scalar products, M M' = L L' (N, r), L_1 its r pivotal rows and M_1 theirs,
 
     p = q L_1^-1 M_1,    S = q L',    |p| = |q|
 
-an orthonormal basis of the span: the penalty keeps its form, and the parameters of a class are as many as rows, r <= N.
+which is an orthonormal basis of the span: the penalty keeps its form, and a class has as many parameters as the span
+has dimensions, r <= N.
 
-Preconditioners are those of `bncli.engine.parameters.preconditioner`, of all rows.
+The preconditioners are those of `bncli.engine.parameters.preconditioner`, made from all rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -28,11 +31,9 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.passes import class_major, residuals
 from bncli.engine.kernels.preconditioning import Precondition, Sample, dense_work, scaled
-from bncli.engine.model import Tables
-from bncli.engine.parameters.effect_coding import Effects
-from bncli.engine.parameters.flops import Costs
+from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
-from bncli.engine.parameters.optimization import ParameterSpace, Product
+from bncli.engine.parameters.optimization import ParameterSpace, Space
 from bncli.engine.parameters.preconditioner import (
     LEAST_SIZE,
     MAX_ENTRIES,
@@ -42,194 +43,50 @@ from bncli.engine.parameters.preconditioner import (
     top_only,
     weighted_products,
 )
+from bncli.engine.structures.structure import Family
 
 MOST_ROWS = 1_000
 """Rows that are few."""
 MOST_NUMBERS = 1 << 18
-"""Of the matrix: about a second-level cache, from which a product takes less than the look-ups that it replaces."""
+"""Numbers of the matrix: about a second-level cache, in which a product takes less than the look-ups it replaces."""
 MOST_WORK = 1 << 30
 """Multiplications for the rows' scalar products."""
 MOST_CELLS = 1 << 22
-"""Of Z, and numbers of M."""
+"""Numbers of Z, and of M."""
 RANK = 1e-10
-"""Rows that differ from the span of others by no more than such a share of the longest, squared, are in it."""
+"""Rows whose squared distance from the span of others is at most this share of the largest squared length are in it."""
 CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
-"""Nanoseconds, roughly, of an evaluation: in any case, for each score, and for each number of the matrix and class."""
-
-
-@dataclass(frozen=True)
-class _Span:
-    """The span of the rows of M: `pivots` (r,) of the rows, and L_1 (r, r)."""
-
-    pivots: Index
-    factor: Array
-
-
-@dataclass(frozen=True)
-class FewRows:
-    """A space of optimization: the effects of `whole`, or where `span` is not None what of them the rows tell.
-
-    matrix (N, r) is M or L: the scores of a class are its product with the parameters of that class.
-    """
-
-    whole: ParameterSpace
-    matrix: Array
-    span: _Span | None = None
-
-    can_separate = True
-    costs: Costs | None = None
-
-    @property
-    def likelihood(self) -> _Scores:
-        return _Scores(self.whole.likelihood)
-
-    @property
-    def coordinates(self) -> FewRows:
-        return self
-
-    @property
-    def n_labels(self) -> int:
-        return self.whole.likelihood.data.n_labels
-
-    @property
-    def n_parameters(self) -> int:
-        return int(self.n_labels * self.matrix.shape[1])
-
-    @property
-    def generative(self) -> Array:
-        """Parameters of 0: what the effects of `whole` take for it, too."""
-        return np.zeros(self.n_parameters)
-
-    def tables(self, p: Array) -> Array:
-        """Return scores of the rows, their differences from the first class, (K - 1, N).
-
-        What takes the place of tables.
-        """
-        of_classes = p.reshape(self.n_labels, -1)
-        return np.asarray((of_classes[1:] - of_classes[0]) @ self.matrix.T)
-
-    def pull_back(self, p: Array, d_tables: Array) -> Array:
-        """dCLL/dp (P,) from the residuals (K - 1, N)."""
-        out = np.empty((self.n_labels, self.matrix.shape[1]))
-        np.matmul(d_tables, self.matrix, out=out[1:])
-        np.negative(np.add.reduce(out[1:], axis=0), out=out[0])
-        return out.ravel()
-
-    @cached_property
-    def masses(self) -> Array:
-        """Weighted sums over the rows of the squares of `matrix`, (r,)."""
-        weights = self.whole.likelihood.data.weights
-        squares = np.square(self.matrix)
-        return np.asarray(squares.sum(axis=0) if weights is None else weights @ squares)
-
-    def curvature(self, penalty: float) -> _Curvature:
-        return _Curvature(self, penalty)
-
-    def effects(self, p: Array) -> Array:
-        """Return the parameters of `whole`, flat."""
-        if self.span is None:
-            return p
-        likelihood = self.whole.likelihood
-        shares = np.zeros((self.n_labels, likelihood.data.n_rows))
-        of_pivots = solve_triangular(self.span.factor, p.reshape(self.n_labels, -1).T, lower=True, trans=1)
-        shares[:, self.span.pivots] = of_pivots.T
-        return self.whole.coordinates.pull_back(p, likelihood.sums(shares))
-
-    def cells(self, p: Array) -> Array:
-        return self.whole.cells(self.effects(p))
-
-    def on(self, data: Dataset) -> ConditionalLikelihood:
-        return self.whole.on(data)
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """The log-likelihood as a function of what the rows score."""
-
-    of: ConditionalLikelihood
-
-    @property
-    def data(self) -> Dataset:
-        return self.of.data
-
-    def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
-        scores = class_major(cells.T)
-        cll = residuals(scores, self.data.labels, self.data.weights)
-        return cll, scores[1:]
-
-    def tables(self, cells: Array) -> Tables:
-        return self.of.tables(cells)
-
-
-@dataclass(frozen=True)
-class _Curvature:
-    """The Hessian and its preconditioners under a penalty."""
-
-    of: FewRows
-    penalty: float
-
-    def start(self, p: Array) -> Precondition:
-        return self._build(np.full((1, self._n_rows), 1.0 / self.of.n_labels), START_PASSES)
-
-    def refresh(self, p: Array, passes: float) -> Precondition:
-        return self._build(row_factors(class_major(self.of.tables(p).T)), passes)
-
-    def hessian(self, p: Array) -> Product:
-        """H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, P at p."""
-        of, weights = self.of, self.of.likelihood.data.weights
-        probabilities = class_major(of.tables(p).T)
-        probabilities -= np.maximum.reduce(probabilities, axis=0)
-        np.exp(probabilities, out=probabilities)
-        probabilities /= np.add.reduce(probabilities, axis=0)
-
-        def product(v: Array) -> Array:
-            moved = probabilities * class_major(of.tables(v).T)
-            moved -= probabilities * np.add.reduce(moved, axis=0)
-            if weights is not None:
-                moved *= weights
-            return self.penalty * v + of.pull_back(v, moved[1:])
-
-        return product
-
-    @property
-    def _n_rows(self) -> int:
-        return len(self.of.matrix)
-
-    def _build(self, factors: Array, passes: float) -> Precondition:
-        """From q (1 or K, N)."""
-        of, weights = self.of, self.of.likelihood.data.weights
-        if weights is not None:
-            factors = factors * weights
-        columns = top_only(of.masses, self._size(len(factors), passes))
-        grams = weighted_products(of.matrix[:, columns.top], factors)
-        # the share of all weight that is in doubt, the same for every parameter
-        mass = np.multiply.outer(np.add.reduce(factors, axis=1) / of.likelihood.data.total_weight, of.masses)
-        return scaled(Sample(grams, columns, mass), np.ones((1, mass.shape[1])), self.penalty, of.n_labels)
-
-    def _size(self, n_inverses: int, passes: float) -> int:
-        """Of the dense block, which may cost half of so many evaluations, but has LEAST_SIZE columns in any case."""
-        n_rows, whole = self.of.matrix.shape
-        work = CALL + n_rows * (self.of.n_labels - 1) * (EXPONENTIAL + PRODUCT * whole)
-        affordable = max(LEAST_SIZE, int((passes * work / 2 / dense_work(n_inverses)) ** (1 / 3)))
-        largest = int((MAX_ENTRIES / self.of.n_labels) ** 0.5)
-        return min(largest, whole if whole <= STRETCH * affordable else affordable)
+"""Approximate nanoseconds of an evaluation: in any case, per score, and per number of the matrix and class."""
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """Return the same space, of effects on few rows; None where rows are not few, or directions are to be kept."""
-    effects, likelihood = space.coordinates.sharing, space.likelihood
-    if not isinstance(effects, Effects) or space.monotone is not None:
+    """Return the same space of effects for few rows; None if rows are not few, or there are directions to keep."""
+    coordinates, likelihood = space.coordinates, space.likelihood
+    if not isinstance(coordinates, EffectCoordinates) or space.monotone is not None:
         return None
+    effects, data = coordinates.effects, likelihood.data
     if not _are_few(likelihood, effects.n_effects):
         return None
-    # Z (N, n_cells).
-    out = np.zeros((likelihood.data.n_rows, likelihood.n_cells))
-    fusion = likelihood.fusion
-    of_blocks = likelihood.data.map(_codes, states=fusion.codes)
-    for members, of_group in zip(fusion.members, zip(*of_blocks, strict=True), strict=True):
-        np.put_along_axis(out, members[np.concatenate(of_group)], 1.0, axis=1)
-    matrix = effects.sums(out)
-    return _in_span(space, matrix @ matrix.T) if effects.n_effects > len(matrix) else FewRows(space, matrix)
+    z = np.zeros((data.n_rows, likelihood.n_cells))
+    codes = data.map(_codes, states=likelihood.fusion.codes)
+    for members, group_codes in zip(likelihood.fusion.members, zip(*codes, strict=True), strict=True):
+        np.put_along_axis(z, members[np.concatenate(group_codes)], 1.0, axis=1)
+    matrix, span = effects.sums(z), None
+    if effects.n_effects > len(matrix):
+        products = matrix @ matrix.T
+        factor, order, rank, _ = lapack.dpstrf(products, lower=1, tol=RANK * products.diagonal().max())
+        matrix = np.empty((len(order), rank))
+        matrix[order - 1] = np.tril(factor)[:, :rank]
+        pivots = order[:rank].astype(np.intp) - 1
+        span = _Span(pivots, matrix[pivots])
+    scores = _RowScores(data, likelihood.families)
+    return FewRows(scores, _MatrixCoordinates(data.n_labels, matrix), whole=space, span=span)
+
+
+def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
+    """Return whether `few_rows` searches only the span of the rows, which a rotation of the effects does not change."""
+    data = likelihood.data
+    return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
 
 
 def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
@@ -244,16 +101,122 @@ def _codes(block: RowBlock) -> list[Integers]:
     return list(block.state)
 
 
-def _in_span(space: ParameterSpace, products: Array) -> FewRows:
-    """From M M'."""
-    factor, order, rank, _ = lapack.dpstrf(products, lower=1, tol=RANK * products.diagonal().max())
-    matrix = np.empty((len(order), rank))
-    matrix[order - 1] = np.tril(factor)[:, :rank]
-    pivots = order[:rank].astype(np.intp) - 1
-    return FewRows(space, matrix, _Span(pivots, matrix[pivots]))
+class _Span(NamedTuple):
+    """The span of the rows of M: `pivots` (r,) of the rows, and L_1 (r, r)."""
+
+    pivots: Index
+    factor: Array
 
 
-def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
-    """Whether `few_rows` knows of so many effects no more than the span of the rows, which no turn of them changes."""
-    data = likelihood.data
-    return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
+@dataclass(frozen=True)
+class _RowScores:
+    """The log-likelihood as a function of the rows' scores, their differences from the first class, (K - 1, N)."""
+
+    data: Dataset
+    families: tuple[Family, ...]
+
+    def value_and_gradient(self, scores: Array) -> tuple[float, Array]:
+        of_classes = class_major(scores.T)
+        cll = residuals(of_classes, self.data.labels, self.data.weights)
+        return cll, of_classes[1:]
+
+
+@dataclass(frozen=True)
+class _MatrixCoordinates:
+    """The map from parameters to the scores of the rows, which replace tables; matrix (N, r) is M or L."""
+
+    n_labels: int
+    matrix: Array
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.n_labels * self.matrix.shape[1])
+
+    @property
+    def generative(self) -> Array:
+        """Parameters of 0: the effects start from 0 too."""
+        return np.zeros(self.n_parameters)
+
+    def tables(self, p: Array) -> Array:
+        """Return the scores of the rows, their differences from the first class, (K - 1, N)."""
+        of_classes = p.reshape(self.n_labels, -1)
+        return np.asarray((of_classes[1:] - of_classes[0]) @ self.matrix.T)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        """Return dCLL/dp (P,) from the residuals (K - 1, N)."""
+        out = np.empty((self.n_labels, self.matrix.shape[1]))
+        np.matmul(d_tables, self.matrix, out=out[1:])
+        np.negative(np.add.reduce(out[1:], axis=0), out=out[0])
+        return out.ravel()
+
+
+@dataclass(frozen=True)
+class FewRows(Space):
+    """The effects of `whole`, or if `span` is not None their part in the span of the rows."""
+
+    likelihood: _RowScores
+    coordinates: _MatrixCoordinates
+    whole: ParameterSpace = field(kw_only=True)
+    span: _Span | None = field(kw_only=True, default=None)
+
+    def effects(self, p: Array) -> Array:
+        """Return the parameters of `whole`, flat."""
+        if self.span is None:
+            return p
+        likelihood, n_labels = self.whole.likelihood, self.coordinates.n_labels
+        shares = np.zeros((n_labels, likelihood.data.n_rows))
+        of_pivots = solve_triangular(self.span.factor, p.reshape(n_labels, -1).T, lower=True, trans=1)
+        shares[:, self.span.pivots] = of_pivots.T
+        return self.whole.coordinates.pull_back(p, likelihood.sums(shares))
+
+    def cells(self, p: Array) -> Array:
+        return self.whole.cells(self.effects(p))
+
+    def on(self, data: Dataset) -> ConditionalLikelihood:
+        return self.whole.on(data)
+
+    def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
+        n_labels, n_rows = self.coordinates.n_labels, len(self.coordinates.matrix)
+        return self._precondition(np.full((1, n_rows), 1.0 / n_labels), START_PASSES, penalty)
+
+    def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
+        return self._precondition(row_factors(class_major(self.coordinates.tables(p).T)), cost, penalty)
+
+    def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
+        """Return H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, P at p."""
+        coordinates, weights = self.coordinates, self.likelihood.data.weights
+        probabilities = class_major(coordinates.tables(p).T)
+        probabilities -= np.maximum.reduce(probabilities, axis=0)
+        np.exp(probabilities, out=probabilities)
+        probabilities /= np.add.reduce(probabilities, axis=0)
+
+        def product(v: Array) -> Array:
+            moved = probabilities * class_major(coordinates.tables(v).T)
+            moved -= probabilities * np.add.reduce(moved, axis=0)
+            if weights is not None:
+                moved *= weights
+            return penalty * v + coordinates.pull_back(p, moved[1:])
+
+        return product
+
+    @cached_property
+    def _masses(self) -> Array:
+        """Weighted sums over the rows of the squares of the matrix, (r,)."""
+        weights, squares = self.likelihood.data.weights, np.square(self.coordinates.matrix)
+        return np.asarray(squares.sum(axis=0) if weights is None else weights @ squares)
+
+    def _precondition(self, factors: Array, passes: float, penalty: float) -> Precondition:
+        """Return the preconditioner from q (1 or K, N), at the cost of about `passes` evaluations."""
+        data, matrix, n_labels = self.likelihood.data, self.coordinates.matrix, self.coordinates.n_labels
+        if data.weights is not None:
+            factors = factors * data.weights
+        # the dense block may take half of the cost, but has LEAST_SIZE columns in any case
+        n_rows, whole = matrix.shape
+        work = CALL + n_rows * (n_labels - 1) * (EXPONENTIAL + PRODUCT * whole)
+        affordable = max(LEAST_SIZE, int((passes * work / 2 / dense_work(len(factors))) ** (1 / 3)))
+        largest = int((MAX_ENTRIES / n_labels) ** 0.5)
+        columns = top_only(self._masses, min(largest, whole if whole <= STRETCH * affordable else affordable))
+        grams = weighted_products(matrix[:, columns.top], factors)
+        # the share of all weight that is uncertain, the same for every parameter
+        mass = np.multiply.outer(np.add.reduce(factors, axis=1) / data.total_weight, self._masses)
+        return scaled(Sample(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels)

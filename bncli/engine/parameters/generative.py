@@ -2,15 +2,10 @@
 
     S[t, y] = ln P(y | pi(y)) + sum over children i of the class of ln theta_i(x_i | pi(i), y)
 
-The factors of all other nodes do not contain the class and cancel in P(y | x), unless missing values are to be
-marginalized: then these nodes have tables too, the counts summed over the class, with a column alike for every class.
-Where the class has attribute parents, its distribution is a table over them and the bias is 0.
-
-Each table is made from the rows that have its whole family (available cases).
-
-The tables of a network whose parameters maximise the approximate conditional log-likelihood, in closed form.
-
-theta of each family is as in `acll_approximation`: the contrasts of its counts, at least N', made to sum to 1.
+The factors of all other nodes do not contain the class and cancel in P(y | x), unless missing values are marginalized.
+In that case these nodes have tables too: the counts summed over the class, with the same column for every class. If the
+class has attribute parents, its distribution is a table over them and the bias is 0. Each table is made from the rows
+that have its whole family (available cases).
 """
 
 from __future__ import annotations
@@ -33,11 +28,11 @@ from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.errors import BncliError
 
 ROWS_PER_SLICE = 1 << 13
-"""Rows whose log-likelihood is taken at a time: their scores, and the numbers looked up, stay in the cache."""
+"""Rows per slice of the log-likelihood: their scores, and the numbers looked up, stay in the cache."""
 LogTheta = Callable[[Array, int], Array]
 """From counts (..., K) and the child's axis to ln theta, the same shape, normalised over that axis."""
 THETA = 1.0
-"""Rows spread over the cells of a region, unless told."""
+"""Rows spread over the cells of a region by default."""
 
 
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
@@ -45,27 +40,35 @@ def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables
     return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
 
 
+def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
+    """Return the tables of highest approximate conditional log-likelihood.
+
+    theta of each family follows from the class contrasts of its counts, at least `pseudo_counts`, which are made to sum
+    to 1 (`bncli.engine.structures.acll_approximation`).
+    """
+    return family_tables(
+        counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
+    )
+
+
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
-    """Return ln theta of every family that scoring needs; one counting pass for what is not known yet."""
+    """Return ln theta of every family that scoring needs; at most one counting pass."""
     schema = counts.schema
     structure = only_network(structure)
     families = structure.families(schema.cardinalities, whole=schema.marginalizes)
-    tables = counts.tables([family.attributes for family in families])
-    weights = tuple(_weights(family, table, log_theta) for family, table in zip(families, tables, strict=True))
+    weights = []
+    for family, table in zip(families, counts.tables([family.attributes for family in families]), strict=True):
+        if family.by_class:
+            weights.append(log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1))
+        else:
+            shared = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
+            weights.append(np.repeat(shared, table.shape[-1], axis=1))
     prior = log_theta(counts.class_counts(), 0)
-    return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, weights)
-
-
-def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
-    """Return ln theta of one family, (cells, K)."""
-    if family.by_class:
-        return log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1)
-    alike = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
-    return np.repeat(alike, table.shape[-1], axis=1)
+    return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, tuple(weights))
 
 
 def only_network(structure: Structure) -> Dag:
-    """Raise BncliError for regions, which are no Bayesian network."""
+    """Return the structure, or raise BncliError for regions, which are no Bayesian network."""
     if isinstance(structure, Regions):
         what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
@@ -84,35 +87,29 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
 
 
 def is_regrouped(structure: Structure) -> bool:
-    """Return whether regions have some attribute in a coarser binning than it is cut."""
+    """Return whether regions have some attribute in a coarser binning than its cuts."""
     return isinstance(structure, Regions) and structure.is_regrouped
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """Return what is told of tables that need no optimization.
+    """Return tables that need no optimization as parameters, with their conditional log-likelihood.
 
-    One pass over the rows for their conditional log-likelihood.
-
-    That is not a number (NaN) where the rows are not there.
+    It takes one pass over the rows, and is NaN if there are only counts and no rows.
     """
-    cll = _conditional_log_likelihood(counts, tables)
+    if not counts.has_rows:
+        cll = math.nan
+    elif counts.any_missing:
+        from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood  # complete rows do not need it
+
+        cll = IncompleteLikelihood(counts.data, tables.families).value_and_gradient(tables.cells)[0]
+    else:
+        parts = [wide(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
+        cll = float(counts.data.reduce(_log_likelihood, tables.families, parts))
     return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 
 
-def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
-    if not counts.has_rows:
-        return math.nan
-    if counts.any_missing:
-        from bncli.engine.inference.row_blocks import incomplete_likelihood  # rows without missing values do without
-
-        incomplete = incomplete_likelihood(counts.data, tables.families)
-        return incomplete.value_and_gradient(incomplete.flatten(tables))[0]
-    parts = [wide(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
-    return float(counts.data.reduce(_of_block, tables.families, parts))
-
-
-def _of_block(block: RowBlock, families: Sequence[Family], parts: Sequence[Sequence[Array]]) -> float:
-    """Of the rows of one block. Fusing them, as for repeated passes, costs several times as much as one pass."""
+def _log_likelihood(block: RowBlock, families: Sequence[Family], parts: Sequence[Sequence[Array]]) -> float:
+    """Return CLL of the rows of one block; fusing them, as for repeated passes, would cost several passes."""
     cll = 0.0
     for rows in block.slices(ROWS_PER_SLICE):
         labels = block.labels[rows]
@@ -120,10 +117,3 @@ def _of_block(block: RowBlock, families: Sequence[Family], parts: Sequence[Seque
         cells += [cell_numbers([block.codes[a][rows] for a in family.attributes], family.shape) for family in families]
         cll += log_likelihood(cells, labels, None if block.weights is None else block.weights[rows], parts)
     return cll
-
-
-def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
-    """Return ln theta of every family that contains the class; one counting pass for what is not known yet."""
-    return family_tables(
-        counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
-    )

@@ -1,10 +1,10 @@
-"""The conditional log-likelihood of tables, and its gradient: one pass over the rows.
+"""The conditional log-likelihood of tables, its gradient, and products with its Hessian: passes over complete rows.
 
     CLL = sum over rows t of w_t ln P(y_t | x_t)
     dCLL / dW_f[c, y] = sum over rows t with cell_f(t) = c of w_t (1[y_t = y] - P(y | x_t))
 
-All tables are held as one array W of shape (K, n_cells), class-major: cell 0 is the bias, then family after family.
-Kernels are for two classes or more, by look-ups for few rows and classes or by sparse products for many.
+All tables are one array W of shape (K, n_cells): cell 0 is the bias, then family after family. There are kernels for
+two classes and for more, each with look-ups for few rows and classes and with sparse products for many.
 """
 
 from __future__ import annotations
@@ -15,30 +15,49 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.counting.fused_codes import FusedCodes, Fusion, fuse
+from bncli.engine.counting.fused_codes import Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes
-from bncli.engine.kernels import passes as products
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.passes import SOME_CLASSES, Indicators
-from bncli.engine.model import Tables
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
 FEW_ROWS = 1 << 14
 """Rows up to which a fit by look-ups takes no longer than importing scipy.sparse."""
 KEPT_BYTES = 200 << 20
-"""Sparse matrices are kept up to this size in all, and made anew in every pass beyond it."""
+"""Sparse matrices are stored up to this size in all, and made anew in every pass beyond it."""
+
+
+class _Kernels(NamedTuple):
+    """Functions of `kernels.passes` for one kind of rows.
+
+    `value_and_gradient(codes, labels, weights, tables)`; `point(codes, [weights,] tables)` stores what the Hessian
+    needs at a point; `product(codes, point, [weights,] tables)` multiplies by the Hessian. Weights are arguments of
+    `point` for two classes, else of `product`.
+    """
+
+    value_and_gradient: Callable[..., tuple[float, Any]]
+    point: Callable[..., Any]
+    product: Callable[..., Any]
+    two_classes: bool
+    sparse: bool
+
+
+_TWO = _Kernels(passes.two_classes, passes.spread_of_two, passes.of_two, two_classes=True, sparse=False)
+_SOME = _Kernels(passes.some_classes, passes.probabilities_of_some, passes.of_some, two_classes=False, sparse=False)
+_SPARSE_TWO = _Kernels(
+    passes.sparse_two_classes, passes.sparse_spread_of_two, passes.sparse_of_two, two_classes=True, sparse=True
+)
+_SPARSE = _Kernels(passes.sparse_classes, passes.sparse_probabilities, passes.sparse_of, two_classes=False, sparse=True)
 
 
 @dataclass(frozen=True)
 class ConditionalLikelihood:
-    """Rows fused for repeated passes; `states` holds what the kernel needs of each block beside its weights.
+    """Rows fused for repeated passes; `states` holds the codes and labels of each block as the kernels need them.
 
-    `data` and `families` are those that were asked for, with groupings; the codes of regrouped ones live in `fusion`
-    alone.
+    `data` and `families` are the original ones, with groupings. The codes of regrouped attributes are in `fusion` only.
     """
 
     data: Dataset
@@ -52,36 +71,34 @@ class ConditionalLikelihood:
 
     @property
     def pass_work(self) -> float:
-        """Nanoseconds, roughly, of one `value_and_gradient`."""
+        """The approximate nanoseconds of one `value_and_gradient`."""
         per_class = 8.0 + 2.0 * len(self.fusion.members)
-        # products of many classes take about half as long a class as look-ups
+        # sparse products of many classes take about half as long per class as look-ups
         if self.data.n_labels > SOME_CLASSES:
             per_class /= 2
         return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
 
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """Return CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
-        cll, totals = self.data.reduce(self._kernels.value_and_gradient, self._operand(cells), states=self.states)
-        return cll, self._result(totals)
+        kernels, operand = _kernels(self.data), self._operand(cells)
+        cll, totals = self.data.reduce(_value_and_gradient, kernels, operand, states=self.states)
+        return cll, self._gathered(totals)
 
     def hessian(self, cells: Array) -> Callable[[Array], Array]:
-        """V -> HV, both (K, n_cells), with H the Hessian of -CLL at `cells`. Keeps K numbers a row (K > 2)."""
-        points = self.data.keep(self._kernels.point, self._operand(cells), states=self.states)
+        """Return V -> HV, both (K, n_cells), H the Hessian of -CLL at `cells`; it stores K numbers per row if K > 2."""
+        points = self.data.keep(_point, _kernels(self.data), self._operand(cells), states=self.states)
         return partial(self._product, list(zip(self.states, points, strict=True)))
 
     def _product(self, states: Sequence[Any], cells: Array) -> Array:
-        return self._result(self.data.reduce(self._kernels.product, self._operand(cells), states=states))
-
-    @property
-    def _kernels(self) -> _Kernels:
-        return _kernels(self.data)
+        return self._gathered(self.data.reduce(_product, _kernels(self.data), self._operand(cells), states=states))
 
     def _operand(self, cells: Array) -> Any:
-        """Return the tables that the kernels read: one per group or one for all; differences except for `_SOME`.
+        """Return the tables that the kernels read: one per group, or one of all groups for sparse products.
 
-        P(y | x) depends on differences of scores alone.
+        P(y | x) depends on differences of scores alone. So the tables hold differences from the first class, except for
+        look-ups of more than two classes.
         """
-        kernels = self._kernels
+        kernels = _kernels(self.data)
         if kernels is _SOME:
             return self.fusion.expand(cells)
         if kernels is _TWO:
@@ -89,66 +106,45 @@ class ConditionalLikelihood:
         differences = cells[1] - cells[0] if kernels is _SPARSE_TWO else np.ascontiguousarray((cells[1:] - cells[0]).T)
         return self.fusion.activations @ differences
 
-    def _result(self, totals: Any) -> Array:
-        """Return what the kernels summed, as cells (K, n_cells)."""
-        if self._kernels is _SOME:
+    def _gathered(self, totals: Any) -> Array:
+        """Return the sums of the kernels as cells (K, n_cells)."""
+        kernels = _kernels(self.data)
+        if kernels is _SOME:
             return self.fusion.gather(totals)
-        if self._kernels is _TWO:
+        if kernels is _TWO:
             differences = self.fusion.gather([total[np.newaxis] for total in totals])
         else:
             differences = np.atleast_2d((self.fusion.activations.T @ totals).T)
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
-    def sums(self, of_rows: Array) -> Array:
-        """Return sums over the rows in each cell of numbers (any, N), (any, n_cells)."""
-        states = [(codes, of_rows[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, self.data.bounds(), strict=True)]
+    def sums(self, row_values: Array) -> Array:
+        """Return the sums (any, n_cells) of numbers (any, N) over the rows in each cell."""
+        bounds = self.data.bounds()
+        states = [(codes, row_values[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, bounds, strict=True)]
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
 
     def cell_weights(self) -> Array:
-        """Return weight of the rows in each cell, shape (n_cells,)."""
+        """Return the weight of the rows in each cell, shape (n_cells,)."""
         totals = self.data.reduce(_configuration_weights, self.fusion.members, states=self.fusion.codes)
         return np.asarray(self.fusion.gather([total[np.newaxis] for total in totals])[0])
 
-    def flatten(self, tables: Tables) -> Array:
-        """Return tables as one array of shape (K, n_cells)."""
-        return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
-
-    def tables(self, cells: Array) -> Tables:
-        """Return the inverse of `flatten`."""
-        edges = np.cumsum([1, *(family.n_cells for family in self.families)])[:-1]
-        bias, *weights = np.split(cells, edges, axis=1)
-        return Tables(bias[:, 0].copy(), self.families, tuple(np.ascontiguousarray(w.T) for w in weights))
-
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
-    """Fuse the rows of `data` for passes over `families`. Memory: one code per row and group; never an N x M matrix."""
+    """Fuse the rows of `data` for passes over `families`. Memory: one code per row and group of families."""
     kernels = _kernels(data)
-    sparse = kernels in (_SPARSE_TWO, _SPARSE)
     regrouped, fused = with_regrouped_columns(data, families)
-    fusion = fuse(regrouped, fused, _max_configurations(data.n_labels, data.n_rows), interleaved=sparse)
+    fusion = fuse(regrouped, fused, _max_configurations(data.n_labels, data.n_rows), interleaved=kernels.sparse)
     sizes = [len(members) for members in fusion.members]
     keep = data.n_rows * len(sizes) * np.dtype(np.int32).itemsize <= KEPT_BYTES
     at_a_time = passes.SPARSE_BLOCK if data.n_labels <= SOME_CLASSES else passes.MANY_CLASSES_BLOCK
-    states = data.keep(kernels.state, *((sizes, at_a_time, keep) if sparse else ()), states=fusion.codes)
+    states = data.keep(_state, kernels, sizes, at_a_time, keep, states=fusion.codes)
     return ConditionalLikelihood(data, tuple(families), fusion, states)
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:
-    """So many that the K tables of a group stay in a second-level cache of 1 MiB, and cost less to fill than to use."""
+    """Return a limit by which the K tables of a group stay in a cache of 1 MiB, and cost less to fill than to use."""
     in_cache = 8192 if n_labels == 2 else 2048 if n_labels <= SOME_CLASSES else 512
     return min(in_cache, max(256, n_rows // 8))
-
-
-class _Kernels(NamedTuple):
-    """Functions of a row block: its state; CLL and gradient; the point of a Hessian; the product with that.
-
-    The three last take what numbers are looked up in, too; the state is made of the block's fused codes.
-    """
-
-    state: Callable[..., Any]
-    value_and_gradient: Callable[..., tuple[float, Any]]
-    point: Callable[..., Any]
-    product: Callable[..., Any]
 
 
 def _kernels(data: Dataset) -> _Kernels:
@@ -157,87 +153,36 @@ def _kernels(data: Dataset) -> _Kernels:
     return _TWO if data.n_labels == 2 else _SOME
 
 
-def _signs(block: RowBlock) -> tuple[FusedCodes, Array]:
-    return block.state, np.where(block.labels == 1, 1.0, -1.0)
-
-
-def _labels(block: RowBlock) -> tuple[FusedCodes, Index]:
+def _state(block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: int, keep: bool) -> tuple[Any, Any]:
+    """Return the codes of a block, an indicator matrix for sparse products, and its labels, as signs of two classes."""
+    if kernels.sparse:
+        codes = Indicators(block.state.T, sizes, at_a_time, keep)
+        return codes, np.where(block.labels == 1, 1, -1).astype(np.int8) if kernels.two_classes else block.labels
+    if kernels.two_classes:
+        return block.state, np.where(block.labels == 1, 1.0, -1.0)
     return block.state, block.labels.astype(np.intp)
 
 
-def _sparse_signs(block: RowBlock, *shape: Any) -> tuple[Indicators, NDArray[np.integer]]:
-    return Indicators(block.state.T, *shape), np.where(block.labels == 1, 1, -1).astype(np.int8)
-
-
-def _sparse_labels(block: RowBlock, *shape: Any) -> tuple[Indicators, Codes]:
-    return Indicators(block.state.T, *shape), block.labels
-
-
-def _pass_of_two(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list[Array]]:
-    codes, signs = block.state
-    return passes.two_classes(codes, signs, block.weights, tables)
-
-
-def _pass_of_some(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+def _value_and_gradient(block: RowBlock, kernels: _Kernels, operand: Any) -> tuple[float, Any]:
     codes, labels = block.state
-    return passes.some_classes(codes, labels, block.weights, tables)
+    return kernels.value_and_gradient(codes, labels, block.weights, operand)
 
 
-def _sparse_pass_of_two(block: RowBlock, table: Array) -> tuple[float, Array]:
-    z, signs = block.state
-    return passes.sparse_two_classes(z, signs, block.weights, table)
+def _point(block: RowBlock, kernels: _Kernels, operand: Any) -> Any:
+    codes, _labels = block.state
+    return kernels.point(codes, block.weights, operand) if kernels.two_classes else kernels.point(codes, operand)
 
 
-def _sparse_pass(block: RowBlock, table: Array) -> tuple[float, Array]:
-    z, labels = block.state
-    return passes.sparse_classes(z, labels, block.weights, table)
-
-
-def _point_of_two(block: RowBlock, tables: Sequence[Array]) -> Array:
-    return products.spread_of_two(block.state[0], block.weights, tables)
-
-
-def _point_of_some(block: RowBlock, tables: Sequence[Array]) -> Array:
-    return products.probabilities_of_some(block.state[0], tables)
-
-
-def _sparse_point_of_two(block: RowBlock, table: Array) -> Array:
-    return products.sparse_spread_of_two(block.state[0], block.weights, table)
-
-
-def _sparse_point(block: RowBlock, table: Array) -> list[Array]:
-    return products.sparse_probabilities(block.state[0], table)
-
-
-def _product_of_two(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
-    (codes, _signs), spread = block.state
-    return products.of_two(codes, spread, tables)
-
-
-def _product_of_some(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
-    (codes, _labels), p = block.state
-    return products.of_some(codes, p, block.weights, tables)
-
-
-def _sparse_product_of_two(block: RowBlock, table: Array) -> Array:
-    (z, _signs), spread = block.state
-    return products.sparse_of_two(z, spread, table)
-
-
-def _sparse_product(block: RowBlock, table: Array) -> Array:
-    (z, _labels), p = block.state
-    return products.sparse_of(z, p, block.weights, table)
-
-
-_TWO = _Kernels(_signs, _pass_of_two, _point_of_two, _product_of_two)
-_SOME = _Kernels(_labels, _pass_of_some, _point_of_some, _product_of_some)
-_SPARSE_TWO = _Kernels(_sparse_signs, _sparse_pass_of_two, _sparse_point_of_two, _sparse_product_of_two)
-_SPARSE = _Kernels(_sparse_labels, _sparse_pass, _sparse_point, _sparse_product)
+def _product(block: RowBlock, kernels: _Kernels, operand: Any) -> Any:
+    (codes, _labels), point = block.state
+    if kernels.two_classes:
+        return kernels.product(codes, point, operand)
+    return kernels.product(codes, point, block.weights, operand)
 
 
 def _configuration_sums(block: RowBlock, members: Sequence[Index]) -> list[Array]:
-    codes, of_rows = block.state
-    return [np.stack([np.bincount(c, row, len(m)) for row in of_rows]) for c, m in zip(codes, members, strict=True)]
+    codes, values = block.state
+    return [np.stack([np.bincount(c, row, len(m)) for row in values]) for c, m in zip(codes, members, strict=True)]
 
 
 def _configuration_weights(block: RowBlock, members: Sequence[Index]) -> list[Array]:

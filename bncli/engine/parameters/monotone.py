@@ -1,54 +1,52 @@
-"""Monotone parameters: the penalised conditional likelihood maximised under the directions of attributes.
+"""Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
 
-What directions ask of tables (`bncli.engine.parameters.monotone`) is linear in them, and tables are linear in
-the parameters p of every space that takes directions. So with the free slopes t beside p,
-
-    C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t),
-
-k being the class that the directions are about, and the problem is concave: what is found
-(`bncli.engine.optimizers.augmented_lagrangian`) is the optimum. The preconditioner is that of the free problem, and a
-diagonal for the slopes. Where the optimum without directions keeps them already, it is the answer.
-
-Conventions: the stiffness of a row is about the curvature of the likelihood along it, 1 / (1 / h_c + 1 / h_c') with
-h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c, and of the penalty, lambda / |C_r|^2, as
-far as that is no more than the largest of the likelihood. What rounding leaves of a fall is taken off the tables in the
-end (`Directions.repaired`).
-
-Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
-
-With d_f[c] = W_f[c, k] - W_f[c, j], the *contrast* of the label k with another j, and +1 or -1 as s_i, the direction of
-attribute i, the log-odds of k against j may not fall where the interval of i goes up by one, from u to u + 1, whatever
-the other attributes o_f of each table are:
+Let d_f[c] = W_f[c, k] - W_f[c, j] be the *contrast* of the label k with another label j, and s_i = +1 or -1 the
+direction of attribute i. The log-odds of k against j may not fall (times s_i) where the interval of i goes up by one,
+from u to u + 1, whatever the other attributes o_f of each table are:
 
     sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
 
-Where tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
+If tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
 
     s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
 
-with *slopes* t, one a table and step: what one table takes away another must give. There it is exact; where tables
-share further attributes with each other it is sufficient. One table with i, the *carrier* (its own where i has one),
-has for its slope what the others leave, so theirs alone are free.
+with *slopes* t, one per table and step: the slope of one table may be negative if another one makes up for it. In this
+case the conditions are exact; if tables share further attributes they are sufficient. One table with i, the *carrier*
+(the attribute's own table if it has one), has the slope that makes the sum 0, so only the slopes of the others are
+free.
 
-Each label j has a contrast, and slopes, of its own. Of two labels there is one: the log-odds of k. Of more the log-odds
-of k against all others follow,
+Each label j has a contrast, and slopes, of its own. For two labels there is one: the log-odds of k. For more, the
+log-odds of k against all others follow,
 
     ln P(k | x) - ln (1 - P(k | x)) = -ln sum over j of exp -(S_k - S_j),
 
-which rises with every S_k - S_j. The contrary does not hold: they may rise while k loses to a label that is next to
-impossible. So with three labels or more what is asked is sufficient and more than is needed; in return it is linear.
+which rise with every S_k - S_j. The converse does not hold: they may rise while k loses against a label that is next to
+impossible. So with three labels or more the conditions are sufficient and stronger than needed; in return they are
+linear.
 
-A row that lacks something keeps the order. The missing level of another attribute is one more of its values. The level
-of i itself lies outside of the order. An attribute that is unknown is averaged over, and a mean of rising tables rises;
-but the table of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with
-another child than i is at most 0.
+Rows with missing values keep the order. The missing level of another attribute is one more of its values. The level of
+i itself lies outside the order. An unknown attribute is averaged over, and a mean of rising tables rises; but the table
+of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with another child
+than i is at most 0.
 
-Whether a model keeps the directions of its attributes: every cell of its tables is looked at.
+**Optimization.** The conditions are linear in the tables, and the tables are linear in the parameters p of every space
+that accepts directions. So with the free slopes t beside p,
+
+    C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t)
+
+and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds its optimum. The preconditioner is that
+of the free problem, and a diagonal for the slopes. If the optimum without directions keeps them already, it is the
+answer.
+
+Conventions: the stiffness of a row is about the curvature along it. That of the likelihood is 1 / (1 / h_c + 1 / h_c')
+with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c. That of the penalty is lambda /
+|C_r|^2, up to the largest of the likelihood. Falls that remain from rounding are removed from the tables in the end
+(`Directions.repaired`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -61,222 +59,28 @@ from bncli.engine.model import Ensemble, Model, Optimum, Tables
 from bncli.engine.optimizers import augmented_lagrangian
 from bncli.engine.optimizers.augmented_lagrangian import Inequalities
 from bncli.engine.optimizers.objective import Objective, Precondition, Report
-from bncli.engine.parameters.coordinates import Linear
+from bncli.engine.parameters.coordinates import LinearCoordinates
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 TOLERANCE = 1e-9
-"""Of a fall that is rounding, in log-odds."""
-
-
-class _Member(NamedTuple):
-    """A family that has the attribute: its index, the axis, which steps of the codes it sees, whose child it is.
-
-    steps: the steps u of the attribute's own codes (from u to u + 1) at which the family goes to its next code.
-    """
-
-    family: int
-    axis: int
-    steps: Index
-    foreign: bool
-
-
-@dataclass(frozen=True)
-class _Directed:
-    """An attribute with a direction and the families that have it, the carrier first."""
-
-    sign: int
-    members: tuple[_Member, ...]
-
-    @property
-    def n_steps(self) -> int:
-        return 1 + max((int(member.steps[-1]) for member in self.members if len(member.steps)), default=-1)
-
-    def shared(self, member: _Member) -> Mask:
-        """At which of its steps a table may take what the carrier gives."""
-        carrier = self.members[0]
-        return np.isin(member.steps, carrier.steps) & (not carrier.foreign)
-
-
-@dataclass(frozen=True)
-class Directions:
-    """What the directions of attributes ask of tables (K, n_cells), the bias first, whose class k is `raised`.
-
-    G d + S t >= 0 for every other class, d (n_cells,) its contrast, t (n_slopes,) its free slopes.
-    """
-
-    families: tuple[Family, ...]
-    directed: tuple[_Directed, ...]
-    raised: int = 1
-
-    @cached_property
-    def offsets(self) -> Index:
-        """The first cell of every family, and the number of all."""
-        return np.cumsum([1, *(family.n_cells for family in self.families)])
-
-    @cached_property
-    def rows(self) -> _Rows:
-        """G and S."""
-        built = _Builder(self)
-        for one in self.directed:
-            built.add(one)
-        return built.rows()
-
-    @property
-    def n_slopes(self) -> int:
-        return int(self.rows.slopes.shape[1])
-
-    def contrasts(self, cells: Array) -> Array:
-        """Return d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
-        return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
-
-    def table(self, d: Array, member: _Member) -> Array:
-        """Return the family's part of d (n_cells,) with the axis of the attribute first; a view."""
-        begin = self.offsets[member.family]
-        family = self.families[member.family]
-        return np.moveaxis(d[begin : begin + family.n_cells].reshape(family.shape), member.axis, 0)
-
-    def lowest(self, cells: Array) -> float:
-        """Return the smallest sum of the lowest differences over all tables of an attribute, steps and contrasts.
-
-        Above or next to 0 no row's log-odds fall (or rise, along a decreasing one).
-        """
-        sums = [self._sums(d, one) for d in self.contrasts(cells) for one in self.directed]
-        return min((float(one.min()) for one in sums if len(one)), default=0.0)
-
-    def _sums(self, d: Array, one: _Directed) -> Array:
-        lowest = np.zeros(one.n_steps)
-        for member in one.members:
-            lowest[member.steps] += self._lowest(d, one, member)
-        return lowest
-
-    def _lowest(self, d: Array, one: _Directed, member: _Member) -> Array:
-        """Return the lowest difference at each of a table's steps, at most 0 where a sum may omit the table."""
-        table = self.table(d, member)[: len(member.steps) + 1]
-        low = (
-            one.sign * np.diff(table, axis=0).reshape(len(member.steps), -1) if len(member.steps) else np.zeros((0, 1))
-        )
-        least: Array = low.min(axis=1)
-        return np.minimum(least, 0.0) if member.foreign else least
-
-    def repaired(self, cells: Array) -> Array:
-        """Tables (K, n_cells) whose contrasts are raised no more than it takes that nothing falls, by the others."""
-        contrasts = self.contrasts(cells)
-        kept = contrasts.copy()
-        for d in contrasts:
-            for one in self.directed:
-                self._repair(d, one)
-        change = contrasts - kept
-        return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
-
-    def _repair(self, d: Array, one: _Directed) -> None:
-        """Raise the carrier by what the others need, then each table to the highest value below, slope by slope."""
-        slopes = self.slopes(d, one)
-        for member, slope in zip(one.members, slopes, strict=True):
-            line = np.concatenate([[0.0], np.cumsum(slope)])
-            table = self.table(d, member)[: len(line)]
-            level = one.sign * table - line.reshape(-1, *(1,) * (table.ndim - 1))
-            table += one.sign * (np.maximum.accumulate(level, axis=0) - level)
-
-    def slopes(self, d: Array, one: _Directed) -> list[Array]:
-        """Return t of every table of an attribute, at its steps, for the differences d: the lowest.
-
-        What the carrier gives.
-
-        They are 0 where the carrier has no step, or may itself be left out of a sum.
-        """
-        carrier, *others = one.members
-        free = np.zeros(one.n_steps)
-        given = []
-        for member in others:
-            given.append(np.where(one.shared(member), self._lowest(d, one, member), 0.0))
-            free[member.steps] -= given[-1]
-        return [free[carrier.steps], *given]
-
-    def start(self, cells: Array) -> Array:
-        """Return the free slopes of tables (K, n_cells), those of each contrast after the other."""
-        found = [self.slopes(d, one)[1:] for d in self.contrasts(cells) for one in self.directed]
-        flat = [slope for of_one in found for slope in of_one]
-        return np.concatenate(flat) if flat else np.zeros(0)
-
-
-class _Rows(NamedTuple):
-    """Sparse matrices: differences (R, n_cells), slopes (R, n_slopes)."""
-
-    differences: Any
-    slopes: Any
-
-
-class _Builder:
-    """The entries of G and S, attribute by attribute."""
-
-    def __init__(self, directions: Directions) -> None:
-        self._of = directions
-        self._n_rows = self._n_slopes = 0
-        self._differences: list[_Entries] = []
-        self._slopes: list[_Entries] = []
-
-    def rows(self) -> _Rows:
-        """Return the matrices."""
-        n_cells = int(self._of.offsets[-1])
-        return _Rows(
-            _matrix(self._differences, (self._n_rows, n_cells)), _matrix(self._slopes, (self._n_rows, self._n_slopes))
-        )
-
-    def add(self, one: _Directed) -> None:
-        """Add the rows of an attribute's tables: a cell above minus the one below, minus the slope there."""
-        carrier, *others = one.members
-        carried = self._differ(one, carrier)
-        for member in others:
-            slopes = self._n_slopes + np.arange(len(member.steps))
-            self._n_slopes += len(slopes)
-            rows = self._differ(one, member)
-            shared = one.shared(member)
-            self._slope(rows[shared], slopes[shared], -1.0)
-            self._slope(carried[np.searchsorted(carrier.steps, member.steps[shared])], slopes[shared], 1.0)
-            if member.foreign:
-                self._slope(self._numbered(int(shared.sum()), 1), slopes[shared], -1.0)
-
-    def _numbered(self, n_steps: int, n_others: int) -> Index:
-        """Return new row numbers (steps, others)."""
-        numbers = self._n_rows + np.arange(n_steps * n_others).reshape(n_steps, n_others)
-        self._n_rows += numbers.size
-        return numbers
-
-    def _differ(self, one: _Directed, member: _Member) -> Index:
-        """Return rows (steps, others), one for each two cells that lie beside each other along the attribute."""
-        n_steps = len(member.steps)
-        cells = np.arange(self._of.offsets[-1], dtype=np.float64)
-        numbers = self._of.table(cells, member)[: n_steps + 1].astype(np.intp).reshape(n_steps + 1, -1)
-        rows = self._numbered(n_steps, numbers.shape[1])
-        for part, value in ((numbers[1:], one.sign), (numbers[:-1], -one.sign)):
-            self._differences.append(_Entries(rows.ravel(), part.ravel(), np.full(rows.size, float(value))))
-        return rows
-
-    def _slope(self, rows: Index, slopes: Index, value: float) -> None:
-        columns = np.broadcast_to(slopes[:, np.newaxis], rows.shape).ravel()
-        self._slopes.append(_Entries(rows.ravel(), columns, np.full(rows.size, value)))
-
-
-class _Entries(NamedTuple):
-    rows: Index
-    columns: Index
-    values: Array
-
-
-_NOTHING = _Entries(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))
+"""A fall in log-odds up to this size is rounding."""
 ENTRIES = 1 << 23
-"""Of a sparse matrix that is multiplied out: differences have far fewer effects than tables have."""
+"""Sparse matrices are multiplied out up to this many numbers; differences have far fewer effects than tables have."""
 
 
 @dataclass(frozen=True)
 class Monotone:
-    """The directions in the coordinates x = (p, t) of a parameter space whose tables are linear in p."""
+    """The directions as constraints on x = (p, t) in a parameter space whose tables are linear in p."""
 
     directions: Directions
     likelihood: ConditionalLikelihood
-    coordinates: Linear
+    coordinates: LinearCoordinates
+
+    def keeps(self, p: Array) -> bool:
+        """Return whether the tables of these parameters keep all directions."""
+        return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def optimum(
         self,
@@ -286,80 +90,44 @@ class Monotone:
         *,
         method: Callable[..., Optimum],
         report: Report,
-        **stop: Any,
+        tolerance: float,
+        max_iterations: int,
     ) -> Optimum:
-        """Return the optimum of an objective of p under the directions, from `point`; `method` takes the rounds.
+        """Return the optimum of an objective of p under the directions, from `point`.
 
-        `penalty` is the lambda in the objective; `stop` are the tolerance and the most iterations of all rounds.
+        `method` is the optimizer of the rounds, `penalty` the lambda in the objective; the limits are those of all
+        rounds together.
         """
         n = len(point)
-        found = augmented_lagrangian.descend(
-            self.widened(objective),
+        optimum = augmented_lagrangian.descend(
+            self._widened(objective),
             self.inequalities(penalty),
-            self.start(point),
+            np.concatenate([point, self.directions.slopes(self.coordinates.tables(point))]),
             method=method,
             report=lambda step, x: report(step, x[:n]),
-            **stop,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
         )
-        return replace(found, point=found.point[:n])
-
-    def keeps(self, p: Array) -> bool:
-        """Return whether tables of these parameters keep all directions."""
-        return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
-
-    def start(self, p: Array) -> Array:
-        """Return (p, t) with the slopes that tables of p have."""
-        return np.concatenate([p, self.directions.start(self.coordinates.tables(p))])
+        return replace(optimum, point=optimum.point[:n])
 
     def inequalities(self, penalty: float) -> Inequalities:
-        """Return C x >= 0, stiff by the likelihood and by the penalty lambda."""
-        of_rows = self._stiffness.ravel()
-        of_penalty = np.minimum(penalty / self._squares, of_rows.max(initial=0.0))
-        return Inequalities(self._factors, of_rows + of_penalty)
+        """Return C x >= 0, with the stiffness of its rows by the likelihood and by the penalty lambda."""
+        matrices = self._matrices
+        # |C_r|^2 without the slopes; infinite for rows of slopes alone, or if C is not multiplied out
+        squares = np.full(matrices[0].shape[0], np.inf)
+        if len(matrices) == 1:
+            is_parameter = np.arange(matrices[0].shape[1]) < self.coordinates.n_parameters
+            squares = matrices[0].power(2) @ is_parameter.astype(np.float64)
+            squares = np.where(squares > 0, squares, np.inf)
+        stiffness = self._stiffness.ravel()
+        return Inequalities(matrices, stiffness + np.minimum(penalty / squares, stiffness.max(initial=0.0)))
 
-    @cached_property
-    def _factors(self) -> tuple[Any, ...]:
-        """C as a product of sparse matrices: of differences of contrasts of tables, and of what makes tables."""
-        from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
-
-        n_others, n_labels, of = len(self._stiffness), self.likelihood.data.n_labels, self.directions
-        against = np.delete(-np.eye(n_labels), of.raised, axis=0)
-        against[:, of.raised] = 1.0
-        slopes = kron(eye_array(n_others), of.rows.slopes)
-        beside = eye_array(slopes.shape[1])
-        first = csr_array(hstack([kron(against, of.rows.differences), slopes]))
-        return _multiplied([first, *(csr_array(block_diag([factor, beside])) for factor in self.coordinates.factors)])
-
-    @cached_property
-    def _squares(self) -> Array:
-        """|C_r|^2 without the slopes, (R,); infinite for rows of slopes alone, or where C is not multiplied out."""
-        if len(self._factors) > 1:
-            return np.full(self._factors[0].shape[0], np.inf)
-        n_slopes = len(self._stiffness) * self.directions.n_slopes
-        found = self._factors[0].power(2) @ np.repeat([1.0, 0.0], [self.coordinates.n_parameters, n_slopes])
-        return np.where(found > 0, found, np.inf)
-
-    @cached_property
-    def _stiffness(self) -> Array:
-        """Of the rows of every contrast (K - 1, R)."""
-        counts = self.likelihood.data.class_counts
-        shares = counts / max(float(counts.sum()), 1.0)
-        own, others = shares[self.directions.raised], np.delete(shares, self.directions.raised)
-        both = own * others / np.maximum(own + others, 1e-300)
-        return np.stack([self._stiffness_of(self.likelihood.cell_weights() * float(share) + 1.0) for share in both])
-
-    def _stiffness_of(self, h: Array) -> Array:
-        along = abs(self.directions.rows.differences) @ (1.0 / h)
-        found = 1.0 / np.maximum(along, 1e-300)
-        # rows of slopes alone
-        return np.where(along > 0, found, float(np.median(found[along > 0])) if (along > 0).any() else 1.0)
-
-    def widened(self, objective: Objective) -> Objective:
-        """Return an objective of p as one of x: the slopes are free of cost."""
-        n, of_slopes = self.coordinates.n_parameters, abs(self.directions.rows.slopes).T.tocsr()
-        stiff = np.concatenate([of_slopes @ one for one in self._stiffness])
-        n_slopes = len(stiff)
-        softness = 1.0 / np.where(stiff > 0, stiff, 1.0)
+    def _widened(self, objective: Objective) -> Objective:
+        """Return an objective of p as one of x, which does not depend on the slopes."""
+        n, of_slopes = self.coordinates.n_parameters, abs(self.directions.constraints[1]).T.tocsr()
+        stiffness = np.concatenate([of_slopes @ row for row in self._stiffness])
+        n_slopes = len(stiffness)
+        softness = 1.0 / np.where(stiffness > 0, stiffness, 1.0)
 
         def value_and_gradient(x: Array) -> tuple[float, Array]:
             value, gradient = objective.value_and_gradient(x[:n])
@@ -369,51 +137,241 @@ class Monotone:
             product = objective.hessian(x[:n])
             return lambda v: np.concatenate([product(v[:n]), np.zeros(n_slopes)])
 
-        def beside(precondition: Precondition) -> Precondition:
+        def widened(precondition: Precondition) -> Precondition:
             return lambda g: np.concatenate([precondition(g[:n]), softness * g[n:]])
 
         return replace(
             objective,
             value_and_gradient=value_and_gradient,
             hessian=hessian,
-            precondition=beside(objective.precondition),
-            refreshed=lambda x, cost: beside(objective.refreshed(x[:n], cost)),
+            precondition=widened(objective.precondition),
+            refreshed=lambda x, cost: widened(objective.refreshed(x[:n], cost)),
         )
 
+    @cached_property
+    def _matrices(self) -> tuple[Any, ...]:
+        """C as a product of sparse matrices: the differences of contrasts of tables, and the map from p to tables."""
+        from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
 
-def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
-    """Return what the schema asks of tables over these families; None where no attribute in them has a direction."""
-    directed = []
-    for i in schema.informative:
-        sign = direction_of(schema, i)
-        members = list(_members(schema, families, i)) if sign else []
-        if members:
-            # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
-            members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
-            directed.append(_Directed(sign, tuple(members)))
-    return Directions(tuple(families), tuple(directed), schema.direction_label) if directed else None
+        differences, slopes = self.directions.constraints
+        n_labels, raised = self.likelihood.data.n_labels, self.directions.raised
+        against = np.delete(-np.eye(n_labels), raised, axis=0)
+        against[:, raised] = 1.0
+        slopes = kron(eye_array(n_labels - 1), slopes)
+        unchanged = eye_array(slopes.shape[1])
+        product = csr_array(hstack([kron(against, differences), slopes]))
+        rest = [csr_array(block_diag([matrix, unchanged])) for matrix in self.coordinates.matrices]
+        while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
+            product = csr_array(product @ rest.pop(0))
+            product.eliminate_zeros()
+        return (product, *rest)
+
+    @cached_property
+    def _stiffness(self) -> Array:
+        """The stiffness by the likelihood of the rows of every contrast, (K - 1, R)."""
+        counts = self.likelihood.data.class_counts
+        shares = counts / max(float(counts.sum()), 1.0)
+        own, others = shares[self.directions.raised], np.delete(shares, self.directions.raised)
+        differences, cell_weights = abs(self.directions.constraints[0]), self.likelihood.cell_weights()
+        rows = []
+        for share in own * others / np.maximum(own + others, 1e-300):
+            softness = differences @ (1.0 / (cell_weights * float(share) + 1.0))
+            stiffness = 1.0 / np.maximum(softness, 1e-300)
+            # rows of slopes alone have the median of the others
+            typical = float(np.median(stiffness[softness > 0])) if (softness > 0).any() else 1.0
+            rows.append(np.where(softness > 0, stiffness, typical))
+        return np.stack(rows)
 
 
-def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:
-    n_values = schema.attributes[i].n_values
-    for f, family in enumerate(families):
-        if i in family.attributes and family.by_class:
-            axis = family.attributes.index(i)
-            grouping = family.binned_attributes[axis][1]
-            codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
-            yield _Member(f, axis, np.flatnonzero(np.diff(codes)), family.child not in (None, i))
+class _DirectedTable(NamedTuple):
+    """A table that contains the directed attribute: its family, and the attribute's axis there.
+
+    `steps` are the steps u of the attribute's own codes (from u to u + 1) at which the family goes to its next code.
+    `is_foreign`: the family's child is another attribute. `is_shared` marks the steps at which the slope of the carrier
+    can make up for that of this table.
+    """
+
+    family: int
+    axis: int
+    steps: Index
+    is_foreign: bool
+    is_shared: Mask
 
 
-def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monotone | None:
-    """Return what the directions of the rows' schema ask of parameters; None where they ask for nothing."""
+class _DirectedAttribute(NamedTuple):
+    """An attribute with a direction, the number of its steps, and the tables that contain it, the carrier first."""
+
+    sign: int
+    n_steps: int
+    tables: tuple[_DirectedTable, ...]
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The conditions on tables (K, n_cells) whose class k is `raised`.
+
+    G d + S t >= 0 for every other class, d (n_cells,) its contrast, t (n_slopes,) its free slopes.
+    """
+
+    families: tuple[Family, ...]
+    directed: tuple[_DirectedAttribute, ...]
+    raised: int = 1
+
+    def lowest(self, cells: Array) -> float:
+        """Return the smallest sum of lowest differences over the tables of an attribute, for all steps and contrasts.
+
+        If it is not negative, the log-odds of no row fall (or rise, for a decreasing attribute).
+        """
+        sums = []
+        for d in self._contrasts(cells):
+            for attribute in self.directed:
+                lowest = np.zeros(attribute.n_steps)
+                for table in attribute.tables:
+                    lowest[table.steps] += self._lowest(d, attribute, table)
+                sums.append(lowest)
+        return min((float(lowest.min()) for lowest in sums if len(lowest)), default=0.0)
+
+    def repaired(self, cells: Array) -> Array:
+        """Return tables (K, n_cells) with contrasts raised just enough that no log-odds fall."""
+        contrasts = self._contrasts(cells)
+        before = contrasts.copy()
+        for d in contrasts:
+            for attribute in self.directed:
+                # the carrier is raised by what the others need, then each table to the highest value below it
+                for table, slopes in zip(attribute.tables, self._slopes(d, attribute), strict=True):
+                    line = np.concatenate([[0.0], np.cumsum(slopes)])
+                    entries = self._entries(d, table)[: len(line)]
+                    level = attribute.sign * entries - line.reshape(-1, *(1,) * (entries.ndim - 1))
+                    entries += attribute.sign * (np.maximum.accumulate(level, axis=0) - level)
+        change = contrasts - before
+        return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
+
+    def slopes(self, cells: Array) -> Array:
+        """Return the free slopes of tables (K, n_cells), those of one contrast after the other."""
+        free = []
+        for d in self._contrasts(cells):
+            for attribute in self.directed:
+                free += self._slopes(d, attribute)[1:]
+        return np.concatenate(free) if free else np.zeros(0)
+
+    @cached_property
+    def constraints(self) -> tuple[Any, Any]:
+        """G (R, n_cells) and S (R, n_slopes), sparse."""
+        from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
+
+        n_cells = int(self._offsets[-1])
+        n_rows = n_slopes = 0
+        nothing = _entries_of(np.zeros(0, np.intp), np.zeros(0, np.intp), 0.0)
+        differences, slopes = [nothing], [nothing]
+        for attribute in self.directed:
+            for table in attribute.tables:
+                # one row for each two neighbours along the attribute: the cell above minus the cell below
+                cells = self._entries(np.arange(n_cells, dtype=np.float64), table)[: len(table.steps) + 1]
+                numbers = cells.astype(np.intp).reshape(len(table.steps) + 1, -1)
+                rows = n_rows + np.arange(numbers[1:].size).reshape(numbers[1:].shape)
+                n_rows += rows.size
+                differences.append(_entries_of(rows, numbers[1:], float(attribute.sign)))
+                differences.append(_entries_of(rows, numbers[:-1], float(-attribute.sign)))
+                if table is attribute.tables[0]:
+                    carrier, carrier_rows = table, rows
+                    continue
+                # minus the slope of the table in its own rows, plus the slope in those of the carrier
+                columns = n_slopes + np.flatnonzero(table.is_shared)[:, np.newaxis]
+                n_slopes += len(table.steps)
+                slopes.append(_entries_of(rows[table.is_shared], columns, -1.0))
+                places = np.searchsorted(carrier.steps, table.steps[table.is_shared])
+                slopes.append(_entries_of(carrier_rows[places], columns, 1.0))
+                if table.is_foreign:
+                    slopes.append(_entries_of(n_rows + np.arange(len(columns))[:, np.newaxis], columns, -1.0))
+                    n_rows += len(columns)
+        matrices = []
+        for parts, n_columns in ((differences, n_cells), (slopes, n_slopes)):
+            positions = tuple(np.concatenate([part[i] for part in parts]) for i in (0, 1))
+            values = np.concatenate([part[2] for part in parts])
+            matrices.append(csr_array((values, positions), shape=(n_rows, n_columns)))
+        return matrices[0], matrices[1]
+
+    @cached_property
+    def _offsets(self) -> Index:
+        """The first cell of every family, and the number of all."""
+        return np.cumsum([1, *(family.n_cells for family in self.families)])
+
+    def _contrasts(self, cells: Array) -> Array:
+        """Return d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
+        return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
+
+    def _entries(self, d: Array, table: _DirectedTable) -> Array:
+        """Return a view of the table's part of d (n_cells,), the axis of the attribute first."""
+        first, family = self._offsets[table.family], self.families[table.family]
+        return np.moveaxis(d[first : first + family.n_cells].reshape(family.shape), table.axis, 0)
+
+    def _lowest(self, d: Array, attribute: _DirectedAttribute, table: _DirectedTable) -> Array:
+        """Return the lowest difference at each step of a table, at most 0 if a sum over tables may omit it."""
+        n_steps = len(table.steps)
+        differences = np.zeros((0, 1))
+        if n_steps:
+            entries = self._entries(d, table)[: n_steps + 1]
+            differences = attribute.sign * np.diff(entries, axis=0).reshape(n_steps, -1)
+        lowest: Array = differences.min(axis=1)
+        return np.minimum(lowest, 0.0) if table.is_foreign else lowest
+
+    def _slopes(self, d: Array, attribute: _DirectedAttribute) -> list[Array]:
+        """Return the slopes of every table of an attribute, at its steps: the lowest differences for d.
+
+        The carrier has what the others leave. If the carrier has no such step, or may itself be left out of a sum, the
+        slopes of the others are 0.
+        """
+        carrier, *others = attribute.tables
+        rest = np.zeros(attribute.n_steps)
+        slopes = []
+        for table in others:
+            slopes.append(np.where(table.is_shared, self._lowest(d, attribute, table), 0.0))
+            rest[table.steps] -= slopes[-1]
+        return [rest[carrier.steps], *slopes]
+
+
+def _entries_of(rows: Index, columns: Index, value: float) -> tuple[Index, Index, Array]:
+    """Return rows, columns and values of entries of a sparse matrix; columns are broadcast to the shape of rows."""
+    return rows.ravel(), np.broadcast_to(columns, rows.shape).ravel(), np.full(rows.size, value)
+
+
+def monotone_of(likelihood: ConditionalLikelihood, coordinates: LinearCoordinates) -> Monotone | None:
+    """Return the constraints on parameters from the directions of the rows' schema, or None without any."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
 
 
-def check_directions(model: Model) -> None:
-    """Raise BncliError where the log-odds of any row would fall along an increasing attribute, or rise along another.
+def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
+    """Return the conditions of the schema on tables over these families, None without a directed attribute in them."""
+    directed = []
+    for i in schema.informative:
+        sign = direction_of(schema, i)
+        if not sign:
+            continue
+        n_values = schema.attributes[i].n_values
+        tables = []
+        for f, family in enumerate(families):
+            if i in family.attributes and family.by_class:
+                axis = family.attributes.index(i)
+                grouping = family.binned_attributes[axis][1]
+                codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
+                steps = np.flatnonzero(np.diff(codes))
+                tables.append(_DirectedTable(f, axis, steps, family.child not in (None, i), np.zeros(0, np.bool_)))
+        if tables:
+            # the carrier has the attribute as its child, or no child, so that no sum omits it; among these the smallest
+            tables.sort(key=lambda table: (table.is_foreign, families[table.family].n_cells))
+            carrier = tables[0]
+            shared = [np.isin(table.steps, carrier.steps) & (not carrier.is_foreign) for table in tables]
+            tables = [table._replace(is_shared=mask) for table, mask in zip(tables, shared, strict=True)]
+            n_steps = 1 + max((int(table.steps[-1]) for table in tables if len(table.steps)), default=-1)
+            directed.append(_DirectedAttribute(sign, n_steps, tuple(tables)))
+    return Directions(tuple(families), tuple(directed), schema.direction_label) if directed else None
 
-    That would be a defect of learning: nothing a user says makes it.
+
+def check_directions(model: Model) -> None:
+    """Raise BncliError if the log-odds of any row fall along an increasing attribute, or rise along a decreasing one.
+
+    Every cell of the tables is checked. A failure is a defect of learning, which no input should cause.
     """
     if not model.schema.directed:
         return
@@ -425,30 +383,10 @@ def check_directions(model: Model) -> None:
 
 
 def lowest_difference(model: Model, tables: Tables) -> float:
-    """Return how much log-odds change, at the least, from one interval of an attribute with a direction to the next.
+    """Return the smallest change of log-odds from one interval of a directed attribute to the next, in its direction.
 
-    In the attribute's direction, over all its intervals and all values of the other attributes, unknown ones included:
-    the log-odds of the label that directions are about, against each other label.
+    The log-odds are those of the directed label against each other label; the minimum is over all intervals and all
+    values of the other attributes, unknown ones included.
     """
     directions = directions_of(model.schema, tables.families)
-    if directions is None:
-        return 0.0
-    return directions.lowest(np.concatenate([tables.bias[np.newaxis], *tables.weights]).T)
-
-
-def _matrix(parts: Sequence[_Entries], shape: tuple[int, int]) -> Any:
-    from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
-
-    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else _NOTHING
-    return csr_array((values, (rows, columns)), shape=shape)
-
-
-def _multiplied(factors: list[Any]) -> tuple[Any, ...]:
-    """Sparse matrices of the same product, the first ones multiplied out as far as that has at most ENTRIES numbers."""
-    from scipy.sparse import csr_array
-
-    product, *rest = factors
-    while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
-        product = csr_array(product @ rest.pop(0))
-        product.eliminate_zeros()
-    return (product, *rest)
+    return 0.0 if directions is None else directions.lowest(tables.cells)

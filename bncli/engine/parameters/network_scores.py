@@ -1,16 +1,16 @@
-"""What a network is worth by every score: sums over its nodes, nats, higher is better.
+"""Scores of a whole network: sums over its nodes, in nats, higher is better.
 
-`ll`, `bic`, `aic`, `k2` and `bdeu` are those of the joint distribution of class and attributes, the sum of
-`bncli.engine.structures.scores` over all nodes, the class among them: a node without the class as a parent counts with
-the rows of all classes together. `acll` is the approximate conditional log-likelihood at its best parameters,
+`ll`, `bic`, `aic`, `k2` and `bdeu` are scores of the joint distribution of class and attributes: the sum of the family
+scores (`bncli.engine.structures.scores`) over all nodes, including the class. A node without the class as a parent is
+scored on the rows of all classes together. `acll` is the approximate conditional log-likelihood at its best parameters,
 
     aCLL = sum over families with the class, k, j, c of M_kjc ln theta_kjc - N gamma,
 
-constants included (see `bncli.engine.structures.acll_approximation`), so that it stands for the conditional
+constants included (see `bncli.engine.structures.acll_approximation`), so that it approximates the conditional
 log-likelihood CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
 
-Conventions: where missing values are marginalized each node counts the rows that have its whole family, and there is no
-aCLL, which knows complete rows only. Cost: one counting pass for what is not known yet, and one pass for the CLL.
+Conventions: if missing values are marginalized, each node is scored on the rows that have its whole family, and there
+is no aCLL, which is defined for complete rows only. Cost: at most one counting pass, and one pass for the CLL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bncli.recipe import Recipe
 
 
 class NetworkScores(NamedTuple):
-    """The six, in nats; acll is None where missing values are marginalized."""
+    """The six scores, in nats; acll is None if missing values are marginalized."""
 
     ll: float
     bic: float
@@ -46,14 +46,14 @@ class NetworkScores(NamedTuple):
 
 
 class ScoredNetwork(NamedTuple):
-    """The scores, and the relative error of acll; None where there is no acll, or the CLL is 0."""
+    """The scores, and the relative error of acll, which is None without acll or if the CLL is 0."""
 
     scores: NetworkScores
     acll_relative_error: float | None
 
 
 class Strengths(NamedTuple):
-    """What scores take: rows spread by bdeu; for acll the least count of a cell and a distribution."""
+    """Parameters of scores: rows spread by bdeu; for acll the least count of a cell and a class pair prior."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0
@@ -61,32 +61,39 @@ class Strengths(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe) -> Strengths:
-        """Return those of a recipe that learns by such a score, or acll parameters.
-
-        The usual ones where it does not.
-        """
+        """Return the parameters of a recipe that learns by bdeu or acll, the defaults for those it does not set."""
         name, _, numbers = (recipe.structure_score or "").partition(":")
         number, _, prior = numbers.partition("/")
-        given = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
-        value = parse_decimal(number)  # a structure file may say anything
-        found: dict[str, Any] = {} if given is None or not value else {given: value}
-        found |= {"prior": _prior(prior)} if prior else {}
+        field = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
+        # a structure file may contain any text here
+        value = parse_decimal(number)
+        of_score: dict[str, Any] = {} if field is None or not value else {field: value}
+        if prior:
+            try:
+                of_score["prior"] = ClassPairPrior().parse(prior)
+            except ValueError:
+                of_score["prior"] = None
         typed = {"pseudo_counts": recipe.pseudo_counts, "prior": recipe.class_pair_prior}
-        return cls(**found)._replace(**{key: value for key, value in typed.items() if value})
+        return cls(**of_score)._replace(**{key: value for key, value in typed.items() if value})
 
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
     """Return all scores of a network on some rows."""
-    # The counts (r, q, K) of every node with its parents; K is 1 where the class is none of them, or the child.
+    # the counts (r, q, K) of every node with its parents; K is 1 if the class is the child or no parent
     children = set(network.class_children)
     families = [(i, *network.parents[i]) for i in network.nodes]
     of_class, *tables = counts.tables([network.class_parents, *families])
-    found = [of_class.reshape(-1, of_class.shape[-1]).T[..., None]]
+    nodes = [of_class.reshape(-1, of_class.shape[-1]).T[..., None]]
     for family, table in zip(families, tables, strict=True):
         by_class = table.reshape(len(table), -1, table.shape[-1])
-        found.append(by_class if family[0] in children else by_class.sum(axis=-1, keepdims=True))
-    nodes = found
-    acll, error = (None, None) if any(counts.data.n_missing) else _acll(counts, network, strengths)
+        nodes.append(by_class if family[0] in children else by_class.sum(axis=-1, keepdims=True))
+    acll = error = None
+    if not any(counts.data.n_missing):
+        k, n = counts.data.n_labels, float(counts.class_counts().sum())
+        line = dirichlet_approximation(k, n) if strengths.prior is None else prior_approximation(strengths.prior, k)
+        best = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
+        acll, cll = approximate_cll(counts, best, line), closed_form(counts, best).cll
+        error = abs(acll - cll) / abs(cll) if cll else None
     scores = NetworkScores(
         ll=sum(float(log_likelihood(n)) for n in nodes),
         bic=sum(float(bic(n)) for n in nodes),
@@ -98,17 +105,20 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
     return ScoredNetwork(scores, error)
 
 
-def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
-    """Return aCLL at its best parameters, and its relative error as an approximation of their CLL."""
-    k, n = counts.data.n_labels, float(counts.class_counts().sum())
-    line = dirichlet_approximation(k, n) if strengths.prior is None else prior_approximation(strengths.prior, k)
-    tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
-    approximate, exact = approximate_cll(counts, tables, line), closed_form(counts, tables).cll
-    return approximate, abs(approximate - exact) / abs(exact) if exact else None
+def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
+    """Return aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
+    # a bias of 0, if the class has parents, adds nothing
+    terms = [(counts.class_counts(), tables.bias)]
+    family_counts = counts.tables([family.attributes for family in tables.families])
+    for family, n, weights in zip(tables.families, family_counts, tables.weights, strict=True):
+        if family.by_class:
+            terms.append((n.reshape(weights.shape), weights))
+    total = sum(float((class_contrasts(n, line.beta) * weights).sum()) for n, weights in terms)
+    return total - float(counts.class_counts().sum()) * float(line.gamma)
 
 
 def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
-    """Return the mean of every figure over several networks; None where any of them has none."""
+    """Return the mean of every score over several networks, None for scores that any of them lacks."""
     scores = NetworkScores(*(_mean(values) for values in zip(*(one.scores for one in scored), strict=True)))  # type: ignore[arg-type]
     return ScoredNetwork(scores, _mean([one.acll_relative_error for one in scored]))
 
@@ -116,24 +126,3 @@ def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if len(known) == len(values) else None
-
-
-def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
-    """Return aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
-    found = counts.tables([family.attributes for family in tables.families])
-    # a bias of 0, where the class has parents, adds nothing
-    terms = [(counts.class_counts(), tables.bias)]
-    terms += [
-        (n.reshape(weights.shape), weights)
-        for family, n, weights in zip(tables.families, found, tables.weights, strict=True)
-        if family.by_class
-    ]
-    total = sum(float((class_contrasts(n, line.beta) * weights).sum()) for n, weights in terms)
-    return total - float(counts.class_counts().sum()) * float(line.gamma)
-
-
-def _prior(text: str) -> str | None:
-    try:
-        return ClassPairPrior().parse(text)
-    except ValueError:
-        return None

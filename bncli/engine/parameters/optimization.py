@@ -1,8 +1,19 @@
-"""Penalised conditional likelihood, maximised in any parameter space by any optimiser.
+"""Maximise a penalised likelihood in any parameter space with any optimizer, from one start or from several.
 
-    maximise  CLL(W(p)) - lambda/2 sum_q (p_q - centre)^2
+    maximise  CLL(W(p)) - lambda/2 sum_q (p_q - center)^2
 
-against the summed CLL, on all parameters, the class term included. The optimiser minimises the negative.
+The penalty stands against the summed CLL and applies to all parameters, the class term included. The optimizer
+minimises the negative.
+
+**Random starts.** Log probabilities of a network make the conditional likelihood, and missing values make every
+likelihood, a function with several local maxima (or with plateaus on which an optimizer gives up), and the start
+decides which one is found. A random start draws every distribution of the network uniformly, from Dirichlet(1, ..., 1):
+
+    beta_q = ln e_q,    e_q ~ Exp(1) independent for every free parameter q,    theta = softmax beta
+
+Start 0 is the usual one. Start s > 0 is drawn by a generator of its own, from (seed, s), so more starts never change
+those before them, nor does anything else that is random. The start whose optimum is best is kept; of equal optima,
+rounding aside, the first. Every start is an optimization of its own, one after the other.
 """
 
 from __future__ import annotations
@@ -11,132 +22,129 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bncli.catalogue import OPTIMIZERS
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Optimum, Parameters, Tables
-from bncli.engine.optimizers import growing_samples as growing
+from bncli.engine.model import Optimum, Parameters, Restarts, Tables
+from bncli.engine.optimizers import growing_samples
 from bncli.engine.optimizers.growing_samples import SampleObjective
-from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step, add_counts, continue_reports
-from bncli.engine.parameters.coordinates import Coordinates, Linear, Parameterisation
-from bncli.engine.parameters.flops import Costs
+from bncli.engine.optimizers.objective import (
+    Objective,
+    Precondition,
+    Report,
+    Step,
+    add_counts,
+    continue_reports,
+)
+from bncli.engine.parameters.coordinates import Coordinates, LinearCoordinates, Softmax
+from bncli.engine.parameters.costs import Flops
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.monotone import Monotone, monotone_of
 from bncli.engine.parameters.nested_samples import Growth, nested_samples
 from bncli.engine.parameters.preconditioner import Whitening, whitening
-from bncli.engine.parameters.restarts import best_start, random_point
-from bncli.watch import Iteration, Watch
+from bncli.engine.structures.structure import Family
+from bncli.watch import Iteration, Note, Progress, SelectedRun, Watch
 
-Product = Callable[[Array], Array]
 ROUNDS = 10
-"""Of iterations that are allowed, for an optimum under directions."""
+"""An optimum under directions may take this many times the iterations of another one."""
 NEAR_COST = 3.0
 """Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
-"""The same of the last fit under directions, where there are many times as many evaluations."""
+"""The same for the last fit under directions, which takes many times as many evaluations."""
+LEAST = float(np.finfo(np.float64).tiny)
+"""Replaces an exponential number of 0, whose logarithm is not finite."""
 
 
 class Likelihood(Protocol):
-    """A log-likelihood of rows as a function of tables, kept as one array (K, n_cells)."""
+    """A log-likelihood of rows as a function of tables, which are one array (K, n_cells)."""
 
     @property
     def data(self) -> Dataset: ...
 
+    @property
+    def families(self) -> tuple[Family, ...]: ...
+
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]: ...
-
-    def tables(self, cells: Array) -> Tables: ...
-
-
-class Curvature(Protocol):
-    """What is known of the Hessian of an objective, penalty included."""
-
-    def start(self, p: Array) -> Precondition:
-        """Return a guess of the inverse Hessian at p, the start."""
-        ...
-
-    def refresh(self, p: Array, passes: float) -> Precondition:
-        """Return the guess at another point, at the cost of about so many evaluations."""
-        ...
-
-    def hessian(self, p: Array) -> Product:
-        """Multiplies by the Hessian at p, or by a stand-in."""
-        ...
-
-
-class Space(Protocol):
-    """What is optimized: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
-
-    @property
-    def likelihood(self) -> Likelihood: ...
-
-    @property
-    def coordinates(self) -> Parameterisation: ...
-
-    @property
-    def costs(self) -> Costs | None: ...
-
-    @property
-    def can_separate(self) -> bool:
-        """Whether rows that are all classified right, by far enough, tell that there is no finite optimum."""
-        ...
-
-    def curvature(self, penalty: float) -> Curvature: ...
-
-    def cells(self, p: Array) -> Array:
-        """Return the tables (K, n_cells) of parameters that were found."""
-        ...
-
-    def on(self, data: Dataset) -> Likelihood:
-        """Return the likelihood of other rows."""
-        ...
 
 
 @dataclass(frozen=True)
-class ParameterSpace:
-    """The parameter space of complete rows; `monotone` is what the directions of attributes ask of the optimum."""
+class Space:
+    """What is optimized: a likelihood in some coordinates; `flops` is the cost model for the trace, if there is one.
+
+    `can_separate`: whether the likelihood has no finite optimum if all rows are classified correctly by a wide margin.
+    """
+
+    likelihood: Likelihood
+    coordinates: Coordinates
+    flops: Flops | None = None
+    can_separate: bool = True
+
+    def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
+        """Return an approximation of the inverse Hessian at p, the start."""
+        raise NotImplementedError
+
+    def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
+        """Return an approximation of the inverse Hessian at p, at the cost of about `cost` evaluations."""
+        raise NotImplementedError
+
+    def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
+        """Return a function that multiplies by the Hessian at p, or by an approximation."""
+        raise NotImplementedError
+
+    def cells(self, p: Array) -> Array:
+        """Return the tables (K, n_cells) of an optimum p."""
+        return self.coordinates.tables(p)
+
+    def on(self, data: Dataset) -> Likelihood:
+        """Return the likelihood of other rows."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ParameterSpace(Space):
+    """The parameter space of complete rows; `monotone` holds the constraints from the directions of attributes."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
-    costs: Costs | None = None
     monotone: Monotone | None = None
 
     @classmethod
     def directed(
-        cls, likelihood: ConditionalLikelihood, coordinates: Linear, costs: Costs | None = None
+        cls, likelihood: ConditionalLikelihood, coordinates: LinearCoordinates, flops: Flops | None = None
     ) -> ParameterSpace:
-        """Return the space whose optimum keeps the directions that the rows' schema has.
-
-        Tables have to be linear in it.
-        """
-        return cls(likelihood, coordinates, costs, monotone_of(likelihood, coordinates))
-
-    @property
-    def can_separate(self) -> bool:
-        return True
-
-    def curvature(self, penalty: float) -> Curvature:
-        return _Whitened(self, penalty)
+        """Return the space whose optimum keeps the directions of the rows' schema; tables must be linear in p."""
+        return cls(likelihood, coordinates, flops, monotone=monotone_of(likelihood, coordinates))
 
     @cached_property
     def whitening(self) -> Whitening:
-        """What the preconditioners for all penalties share."""
-        return whitening(self.likelihood, self.coordinates, 0.0)
+        return whitening(self.likelihood, self.coordinates)
 
-    @property
-    def free(self) -> ParameterSpace:
-        """The same without directions."""
-        return self if self.monotone is None else self._without_directions
+    def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
+        return self.whitening.start(p, penalty)
 
-    @cached_property
-    def _without_directions(self) -> ParameterSpace:
-        return replace(self, monotone=None)
+    def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
+        return self.whitening.refresh(p, cost, penalty)
+
+    def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
+        """Return products with J'HJ + lambda I, J the derivative of the tables; the curvature of the map is left out.
+
+        Only `Softmax` has such a curvature.
+        """
+        coordinates = self.coordinates
+        table_product = self.likelihood.hessian(coordinates.tables(p))
+
+        def product(v: Array) -> Array:
+            moved = coordinates.push(p, v) if isinstance(coordinates, Softmax) else coordinates.tables(v)
+            return penalty * v + coordinates.pull_back(p, table_product(moved))
+
+        return product
 
     def cells(self, p: Array) -> Array:
-        """Return the tables (K, n_cells) of parameters that were found, falls by rounding taken off."""
+        """Return the tables (K, n_cells) of an optimum p, without falls that rounding leaves along a direction."""
         tables = self.coordinates.tables(p)
         return tables if self.monotone is None else self.monotone.directions.repaired(tables)
 
@@ -145,42 +153,14 @@ class ParameterSpace:
 
 
 @dataclass(frozen=True)
-class _Whitened:
-    """The exact Hessian and the preconditioners of complete rows, made when first asked for: some never are."""
-
-    of: ParameterSpace
-    penalty: float
-
-    def start(self, p: Array) -> Precondition:
-        return self._whitening.start(p)
-
-    def refresh(self, p: Array, passes: float) -> Precondition:
-        return self._whitening.refresh(p, passes)
-
-    def hessian(self, p: Array) -> Product:
-        """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
-        space = self.of.coordinates
-        of_tables = self.of.likelihood.hessian(space.tables(p))
-
-        def product(v: Array) -> Array:
-            return self.penalty * v + space.pull_back(p, of_tables(space.push(p, v)))
-
-        return product
-
-    @cached_property
-    def _whitening(self) -> Whitening:
-        return self.of.whitening.under(self.penalty)
-
-
-@dataclass(frozen=True)
 class OptimizerSettings:
-    """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
+    """How to optimize: start (`zero` or `generative`), penalty lambda and its center, optimizer, stopping rules.
 
-    `seed` draws the folds by which early_stop `cv` chooses, and random starts (see `bncli.engine.parameters.restarts`):
-    so many `restarts` beside the usual start. Losses a unit of weight below `negligible` (nats) count as so much in the
-    stopping rules. `start` is the number of the one in hand. `options` are the optimiser's.
-    `growth`: how samples of many rows lead to the neighbourhood of the optimum; None: all rows from the first pass on.
-    `near_cost`: evaluations that the preconditioner of a known point may cost.
+    `seed` draws the folds for early_stop `cv` and the random starts, of which there are `restarts` beside the usual
+    one; `start` is the number of the present one. The stopping rules treat losses per unit of weight below `negligible`
+    (nats) as equal. `options` are those of the optimizer. `growth`: how samples of many rows lead to the neighbourhood
+    of the optimum; None takes all rows from the first pass on. `near_cost`: evaluations that the preconditioner of a
+    known point may cost.
     """
 
     init: str
@@ -200,22 +180,23 @@ class OptimizerSettings:
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
+class Problem:
+    """A space under the settings of an optimization, as an objective to be minimised."""
 
     space: Space
     settings: OptimizerSettings
 
     @property
     def objective(self) -> Objective:
-        curvature = self.curvature
+        space, penalty = self.space, self.settings.penalty
         return Objective(
             self.value_and_gradient,
-            self.precondition,
-            curvature.hessian,
-            curvature.refresh,
-            self.separable,
-            self.settings.negligible * self.space.likelihood.data.total_weight,
+            # made at its first use: some optimizers never use it
+            lambda g: self._first_preconditioner(g),
+            partial(space.hessian, penalty=penalty),
+            partial(space.preconditioner, penalty=penalty),
+            self.is_separable,
+            self.settings.negligible * space.likelihood.data.total_weight,
         )
 
     @property
@@ -231,8 +212,8 @@ class _Problem:
         gradient = self.settings.penalty * (p - self.settings.penalty_center) - coordinates.pull_back(p, d_tables)
         return _penalty(self.settings, p) - value, gradient
 
-    def separable(self, value: float) -> bool:
-        """Return whether every row's loss is below its weight times ln 2: then every row is classified correctly.
+    def is_separable(self, value: float) -> bool:
+        """Return whether every row's loss is below its weight times ln 2, so that every row is classified correctly.
 
         Multiplying the tables by a growing factor then drives the CLL to 0.
         """
@@ -240,24 +221,15 @@ class _Problem:
         lightest = 1.0 if weights is None else float(weights.min())
         return self.space.can_separate and self.settings.penalty == 0 and value < lightest * math.log(2)
 
-    def precondition(self, g: Array) -> Array:
-        return self._at_start(g)
-
     @cached_property
-    def curvature(self) -> Curvature:
-        return self.space.curvature(self.settings.penalty)
-
-    @cached_property
-    def _at_start(self) -> Precondition:
-        return self.curvature.start(self.start)
+    def _first_preconditioner(self) -> Precondition:
+        return self.space.first_preconditioner(self.start, self.settings.penalty)
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """Return the tables of the best parameters found from the start.
+    """Return the tables at the best parameters found, never worse than the start in the penalised objective.
 
-    Never worse than the start in the penalised objective.
-
-    With `restarts`, the best end of all starts.
+    With `restarts` these are the best of all starts.
     """
     if not settings.restarts:
         return _optimize(space, settings, watch)[1]
@@ -271,11 +243,15 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
     def report(step: Step, p: Array) -> None:
         penalty = _penalty(settings, p)
         cll_path.append(penalty - step.value)
-        watch(_report_optimum(step, cll_path[-1], penalty, settings.optimizer, space.costs))
+        flops = None
+        if space.flops is not None:
+            flops = space.flops.spent(settings.optimizer, step.iteration, step.evaluations)
+        spent = (step.evaluations, step.gradient_evaluations)
+        watch(Iteration(step.iteration, cll_path[-1], penalty, step.gradient_norm, step.step, *spent, flops))
 
     optimum = find_optimum(space, settings, report)
-    learnt = Parameters(
-        space.likelihood.tables(space.cells(optimum.point)),
+    parameters = Parameters(
+        Tables.of_cells(space.cells(optimum.point), space.likelihood.families),
         space.coordinates.n_parameters,
         cll_path[0],
         cll_path[-1],
@@ -284,116 +260,137 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
         optimum.stopped_by,
         products=optimum.products,
     )
-    return 0.0 - optimum.value, learnt
+    return 0.0 - optimum.value, parameters
 
 
 def _penalty(settings: OptimizerSettings, p: Array) -> float:
     return settings.penalty / 2 * float(np.add.reduce(np.square(p - settings.penalty_center)))
 
 
-def _report_optimum(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
-    flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
-    spent = (step.evaluations, step.gradient_evaluations)
-    return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, *spent, flops)
-
-
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Return the best parameters found from the start; `report` hears of every iteration, the start included."""
-    problem = _Problem(space, settings)
-    samples = _samples(space, settings)
-    if samples is None:
-        found = _minimise(problem.objective, problem.start, settings, report)
-    else:
-        found = _minimise_on_growing_samples(problem.objective, problem.start, samples, settings, report)
-    return _directed(_Problem(space, replace(settings, near_cost=DIRECTED_COST)), found, report)
-
-
-def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[SampleObjective] | None:
-    """Return the samples through which to grow; None where all rows are to be taken from the first pass on.
-
-    `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
-    no finite optimum; and what incomplete rows weigh is not told by their cells.
-    """
-    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
-        return None
-    data = space.likelihood.data
-    # what is added to all classes alike changes no probability
-    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
-    sizes = settings.growth.sizes(data.n_rows, n_free)
-    if not sizes:
-        return None
-    return _sampled(space, settings, sizes, None) if near is None else _sampled(space, settings, sizes[-1:], near)
-
-
-def _sampled(
-    space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
-) -> Iterator[SampleObjective]:
-    whole = space.likelihood.data
-    for rows in nested_samples(space.likelihood, sizes):
-        problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
-        objective = problem.objective if near is None else _near(problem, near)
-        # P / 2n nats a row, of as many as all rows stand for
-        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
-        yield SampleObjective(objective, rows.n_rows / whole.n_rows, error)
-
-
-def _near(problem: _Problem, point: Array) -> Objective:
-    return replace(problem.objective, precondition=problem.curvature.refresh(point, problem.settings.near_cost))
-
-
-def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
-    limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
-    found: Optimum = OPTIMIZERS.load(settings.optimizer, "minimise")(
-        objective, start, report=report, **limits, **settings.options
-    )
-    return found
-
-
-def _minimise_on_growing_samples(
-    objective: Objective, start: Array, samples: Iterator[SampleObjective], settings: OptimizerSettings, report: Report
-) -> Optimum:
-    return growing.descend(
-        objective,
-        start,
-        samples,
-        method=OPTIMIZERS.load(settings.optimizer, "minimise"),
-        tolerance=settings.tolerance,
-        max_iterations=settings.max_iterations,
-        report=report,
-    )
-
-
-def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
-    """Return the optimum under the directions of attributes, from the free one, which it is where that keeps them."""
-    monotone = problem.space.monotone if isinstance(problem.space, ParameterSpace) else None
-    if monotone is None or monotone.keeps(free.point):
-        return free
-
-    return add_counts(free, _constrained(problem, monotone, free.point, continue_reports(free, report)))
-
-
-def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
-    """Return the optimum under the directions, near `point`."""
-    settings = problem.settings
-    method = partial(OPTIMIZERS.load(settings.optimizer, "minimise"), **settings.options)
-    # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
-    stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
-    return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)
+    """Return the best parameters found from the start; `report` receives every iteration, the start included."""
+    problem = Problem(space, settings)
+    samples = _samples(problem, _sample_sizes(space, settings), None)
+    optimum = _minimise(problem.objective, problem.start, samples, settings, report)
+    return _keep_directions(Problem(space, replace(settings, near_cost=DIRECTED_COST)), optimum, report)
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
-    """Return the best parameters found from `point`, near which they are expected.
+    """Return the best parameters found from `point`, near which they are expected."""
+    problem = Problem(space, settings)
+    # from a point near the optimum the largest sample alone is enough
+    sizes = _sample_sizes(space, settings)[-1:]
+    objective = problem.objective if sizes else _near(problem, point)
+    optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
+    return _keep_directions(problem, optimum, lambda step, p: None)
 
-    `settings` tell all but the start.
+
+def _sample_sizes(space: Space, settings: OptimizerSettings) -> tuple[int, ...]:
+    """Return the sizes of the samples through which to grow, none to take all rows from the first pass on.
+
+    Without a penalty a sample may have no finite optimum, and the weights of incomplete rows do not follow from their
+    cells.
     """
-    problem = _Problem(space, settings)
-    samples = _samples(space, settings, near=point)
-    if samples is not None:
-        found = _minimise_on_growing_samples(problem.objective, point, samples, settings, _silent)
-    else:
-        found = _minimise(_near(problem, point), point, settings, _silent)
-    return _directed(problem, found, _silent)
+    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
+        return ()
+    data = space.likelihood.data
+    # adding the same to all classes changes no probability
+    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
+    return settings.growth.sizes(data.n_rows, n_free)
 
 
-def _silent(step: Step, p: Array) -> None:
-    pass
+def _samples(problem: Problem, sizes: Sequence[int], near: Array | None) -> Iterator[SampleObjective] | None:
+    if not sizes:
+        return None
+    space = problem.space
+    assert isinstance(space, ParameterSpace)
+    return (_sample(problem, space, rows, near) for rows in nested_samples(space.likelihood, sizes))
+
+
+def _sample(problem: Problem, space: ParameterSpace, rows: Dataset, near: Array | None) -> SampleObjective:
+    whole = space.likelihood.data
+    sampled = Problem(replace(space, likelihood=space.on(rows), flops=None), problem.settings)
+    objective = sampled.objective if near is None else _near(sampled, near)
+    # P / 2n nats per row, times the weight of all rows
+    error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
+    return SampleObjective(objective, rows.n_rows / whole.n_rows, error)
+
+
+def _near(problem: Problem, point: Array) -> Objective:
+    """Return the objective with the preconditioner of a point near the optimum."""
+    settings = problem.settings
+    precondition = problem.space.preconditioner(point, settings.near_cost, settings.penalty)
+    return replace(problem.objective, precondition=precondition)
+
+
+def _minimise(
+    objective: Objective,
+    start: Array,
+    samples: Iterator[SampleObjective] | None,
+    settings: OptimizerSettings,
+    report: Report,
+) -> Optimum:
+    minimise: Callable[..., Optimum] = OPTIMIZERS.load(settings.optimizer, "minimise")
+    stop: dict[str, Any] = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
+    if samples is None:
+        return minimise(objective, start, report=report, **stop, **settings.options)
+    return growing_samples.descend(objective, start, samples, method=minimise, report=report, **stop)
+
+
+def _keep_directions(problem: Problem, free: Optimum, report: Report) -> Optimum:
+    """Return the optimum under the directions of attributes; `free` is the optimum without them."""
+    space, settings = problem.space, problem.settings
+    monotone = space.monotone if isinstance(space, ParameterSpace) else None
+    if monotone is None or monotone.keeps(free.point):
+        return free
+    constrained = monotone.optimum(
+        _near(problem, free.point),
+        free.point,
+        settings.penalty,
+        method=partial(OPTIMIZERS.load(settings.optimizer, "minimise"), **settings.options),
+        report=continue_reports(free, report),
+        tolerance=settings.tolerance,
+        max_iterations=ROUNDS * settings.max_iterations,
+    )
+    return add_counts(free, constrained)
+
+
+class Starts(NamedTuple):
+    """The number of random starts beside the usual one, and the seed that draws them."""
+
+    random: int = 0
+    seed: int = 0
+
+
+def random_point(n_parameters: int, seed: int, start: int) -> Array:
+    """Return beta (P,) of a start: logarithms of independent exponential numbers."""
+    rng = np.random.default_rng([seed, start])
+    return np.log(np.maximum(rng.standard_exponential(n_parameters), LEAST))
+
+
+def best_start(
+    attempt: Callable[[int], tuple[float, Parameters]], restarts: int, watch: Watch, *, held_out: bool = False
+) -> Parameters:
+    """Return the parameters of the best of `restarts` random starts and the usual one, with the objectives of all.
+
+    `attempt` takes the number of a start and returns the objective at its end, to be maximised, and the parameters
+    there. `held_out`: the objectives are likelihoods of held-out rows. The watch receives the iterations of every
+    start, then which start is kept.
+    """
+    objective, best = attempt(0)
+    objectives = [objective]
+    for start in range(1, restarts + 1):
+        watch(Progress(start, restarts + 1, f"start {start + 1} of {restarts + 1}"))
+        objective, parameters = attempt(start)
+        objectives.append(objective)
+        best = parameters if Restarts(tuple(objectives)).best_start == start else best
+    restarted = Restarts(tuple(objectives), held_out)
+    number = restarted.best_start
+    watch(SelectedRun(number))
+    starts = f"the usual start and {restarts:,} random one{'' if restarts == 1 else 's'}"
+    what = "held-out likelihoods" if held_out else "objectives"
+    gain = objectives[number] - objectives[0]
+    which = f"random start {number}, {gain:.4g} above the usual one," if number else "the usual one"
+    spread = f"from {min(objectives):.7g} to {max(objectives):.7g} nats"
+    watch(Note(f"{starts} have {what} {spread}; {which} is kept"))
+    return replace(best, restarts=restarted)

@@ -108,12 +108,12 @@ def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
 
 
 def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    from bncli.engine.inference.row_blocks import incomplete_likelihood
+    from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
 
     nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(rows))
     columns = [codes[i][rows] if i in codes else nothing for i in range(len(network.schema.attributes))]
-    likelihood = incomplete_likelihood(Dataset(network.schema, tuple(columns), nothing), network.tables.families)
-    return likelihood.log_joint(likelihood.flatten(network.tables))
+    likelihood = IncompleteLikelihood(Dataset(network.schema, tuple(columns), nothing), network.tables.families)
+    return likelihood.log_joint(network.tables.cells)
 
 
 ROWS_PER_BLOCK = 1 << 14

@@ -31,7 +31,7 @@ from bncli.engine.optimizers.quasi_newton import (
     minimise_newton,
     newton_direction,
 )
-from bncli.engine.parameters.optimization import ParameterSpace, _Problem
+from bncli.engine.parameters.optimization import ParameterSpace, Problem
 from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
@@ -651,7 +651,7 @@ def test_nearly_separable_rows_with_a_small_penalty_reach_what_scipy_reaches(nam
     told: list[Any] = []
     fit(name, data, TAN, init="zero", optimizer="newton", penalty=penalty, tolerance=1e-10, watch=told.append)
     found = told[-1].penalty - told[-1].cll
-    problem = _Problem(ParameterSpace(caught.likelihood, caught.space), how(init="zero", penalty=penalty))
+    problem = Problem(ParameterSpace(caught.likelihood, caught.space), how(init="zero", penalty=penalty))
     peer = optimize.minimize(
         problem.value_and_gradient,
         problem.start,

@@ -65,30 +65,31 @@ def test_has_the_optimum_of_the_effects(size: str, n_labels: int, weighted: bool
 def test_scores_and_lengths_are_those_of_the_effects(size: str) -> None:
     whole = whole_space(SIZES[size])
     space, data = few(whole), whole.likelihood.data
-    p = np.random.default_rng(1).normal(size=space.n_parameters)
+    p = np.random.default_rng(1).normal(size=space.coordinates.n_parameters)
     t = dense(REGIONS.families(CARDINALITIES), data, "cells", lower_orders=True)
     effects = space.effects(p)
     assert effects @ effects == pytest.approx(p @ p)
     tables = effects.reshape(3, -1) @ t.T
     np.testing.assert_allclose(space.cells(p), tables, atol=1e-9)
     cll, _ = whole.likelihood.value_and_gradient(tables)
-    assert space.likelihood.value_and_gradient(space.tables(p))[0] == pytest.approx(cll)
+    assert space.likelihood.value_and_gradient(space.coordinates.tables(p))[0] == pytest.approx(cll)
 
 
 @every_size
 @every_class
 def test_derivatives_are_differences(size: str, n_labels: int) -> None:
     space = few(whole_space(SIZES[size], n_labels, weighted=True))
-    p, v = np.random.default_rng(2).normal(size=(2, space.n_parameters))
+    p, v = np.random.default_rng(2).normal(size=(2, space.coordinates.n_parameters))
 
     def gradient(point: Array) -> Array:
-        return space.pull_back(point, space.likelihood.value_and_gradient(space.tables(point))[1])
+        residuals = space.likelihood.value_and_gradient(space.coordinates.tables(point))[1]
+        return space.coordinates.pull_back(point, residuals)
 
     def value(point: Array) -> Array:
-        return np.array(space.likelihood.value_and_gradient(space.tables(point))[0])
+        return np.array(space.likelihood.value_and_gradient(space.coordinates.tables(point))[0])
 
     assert gradient(p) @ v == pytest.approx(float(oracles.slope(value, p, v, 1e-3)), rel=1e-6)
-    product = space.curvature(0.7).hessian(p)(v)
+    product = space.hessian(p, 0.7)(v)
     np.testing.assert_allclose(product, 0.7 * v - oracles.slope(gradient, p, v, 1e-3), rtol=1e-6, atol=1e-7)
 
 
@@ -98,7 +99,7 @@ def test_rows_that_are_alike_span_no_more_than_one_of_them() -> None:
     twice = data.take(np.repeat(np.arange(6), 2))
     families = REGIONS.families(CARDINALITIES)
     space = few(parameter_space(twice, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True)))
-    assert space.matrix.shape == (12, len(np.unique(np.stack(data.codes), axis=1).T))
+    assert space.coordinates.matrix.shape == (12, len(np.unique(np.stack(data.codes), axis=1).T))
 
 
 def test_leaves_alone_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -239,11 +239,11 @@ def test_tables_are_the_inverse_of_flatten() -> None:
     data = dense_dataset((2, 3), 3)
     like = conditional_likelihood(data, Dag(((), (0,)), (0, 1)).families((2, 3)))
     cells = random_cells(like)
-    tables = like.tables(cells)
+    tables = Tables.of_cells(cells, like.families)
     assert tables.bias.tolist() == cells[:, 0].tolist()
     assert [w.shape for w in tables.weights] == [(2, 3), (6, 3)]
     assert tables.weights[1][4, 2] == cells[2, 1 + 2 + 4]
-    np.testing.assert_array_equal(like.flatten(tables), cells)
+    np.testing.assert_array_equal(tables.cells, cells)
 
 
 MERGED = (
@@ -272,8 +272,8 @@ def test_regrouped_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, la
     np.testing.assert_allclose(like.hessian(cells)(v), expected, rtol=1e-10, atol=1e-10)
     expected = oracles.indicators(MERGED, data).T @ np.array(oracles.weights_of(data))
     np.testing.assert_allclose(like.cell_weights(), expected, rtol=1e-12)
-    assert like.tables(cells).families == MERGED
-    np.testing.assert_array_equal(like.flatten(like.tables(cells)), cells)
+    assert Tables.of_cells(cells, like.families).families == MERGED
+    np.testing.assert_array_equal(Tables.of_cells(cells, like.families).cells, cells)
 
 
 @given(st.data(), st.integers(2, 4), st.integers(0, 99))
@@ -282,18 +282,20 @@ def test_regrouped_tables_are_tables_with_equal_cells(draw: st.DataObject, n_lab
     data = random_dataset(20, (4, 3, 5), n_labels, seed=seed)
     families = draw.draw(regrouped_families(data.schema.attributes))
     like = conditional_likelihood(data, families)
-    tables = like.tables(random_cells(like, seed=seed))
+    tables = Tables.of_cells(random_cells(like, seed=seed), like.families)
     written = [
         oracles.written_out(family, w, data.schema.cardinalities)
         for family, w in zip(families, tables.weights, strict=True)
     ]
     fine = conditional_likelihood(data, [family for family, _ in written])
-    cll, gradient = like.value_and_gradient(like.flatten(tables))
-    flat = fine.flatten(Tables(tables.bias, fine.families, tuple(w for _, w in written)))
+    cll, gradient = like.value_and_gradient(tables.cells)
+    flat = Tables(tables.bias, fine.families, tuple(w for _, w in written)).cells
     fine_cll, fine_gradient = fine.value_and_gradient(flat)
     assert cll == pytest.approx(fine_cll, rel=1e-12)
-    slopes = fine.tables(fine_gradient)
-    for family, found, spread in zip(families, like.tables(gradient).weights, slopes.weights, strict=True):
+    slopes = Tables.of_cells(fine_gradient, fine.families)
+    for family, found, spread in zip(
+        families, Tables.of_cells(gradient, like.families).weights, slopes.weights, strict=True
+    ):
         cells = np.arange(family.n_cells, dtype=np.float64)[:, np.newaxis]
         _, cell_of = oracles.written_out(family, cells, data.schema.cardinalities)
         summed = np.zeros(found.shape)

@@ -16,10 +16,15 @@ from scipy.optimize import LinearConstraint, minimize, nnls
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import direction_of
-from bncli.engine.model import Model, Optimum
-from bncli.engine.parameter_learners import discriminative, lr, lr_roos, weighted
+from bncli.engine.model import Model, Optimum, Tables
+from bncli.engine.parameter_learners.conditional import (
+    build_space_discriminative,
+    build_space_lr,
+    build_space_lr_roos,
+    build_space_weighted,
+)
+from bncli.engine.parameters.cross_validation import held_out_folds, penalty_path
 from bncli.engine.parameters.optimization import ParameterSpace, find_optimum, find_optimum_from
-from bncli.engine.parameters.penalty_cv import held_out_folds, penalty_path
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.recipe import Recipe
 from tests.directions import directed_dataset, worst_fall
@@ -38,11 +43,11 @@ def space_of(name: str, data: Dataset, structure: Structure) -> ParameterSpace:
         coding = "thermometer" if "thermometer" in name else "cells"
         smoothing = "m-estimate:1" if isinstance(structure, Dag) else None
         lower = "lower" in name
-        return discriminative.space(counts, structure, smoothing=smoothing, coding=coding, lower_orders=lower)
+        return build_space_discriminative(counts, structure, smoothing=smoothing, coding=coding, lower_orders=lower)
     if name.startswith("weighted"):
-        return weighted.space(counts, structure, smoothing="m-estimate:1", level=int(name[-1]))
-    module: Any = {"lr": lr, "lr-roos": lr_roos}[name]
-    found: ParameterSpace = module.space(counts, structure, smoothing="m-estimate:1")
+        return build_space_weighted(counts, structure, smoothing="m-estimate:1", level=int(name[-1]))
+    build: Any = {"lr": build_space_lr, "lr-roos": build_space_lr_roos}[name]
+    found: ParameterSpace = build(counts, structure, smoothing="m-estimate:1")
     return found
 
 
@@ -52,7 +57,8 @@ def optimum(space: ParameterSpace, **changes: Any) -> Optimum:
 
 def model_of(space: ParameterSpace, structure: Structure, point: NDArray[np.float64]) -> Model:
     data = space.likelihood.data
-    return Model(data.schema, structure, space.likelihood.tables(space.cells(point)), Recipe(), data.n_rows, "1.2.3")
+    tables = Tables.of_cells(space.cells(point), space.likelihood.families)
+    return Model(data.schema, structure, tables, Recipe(), data.n_rows, "1.2.3")
 
 
 def matrix_of(space: ParameterSpace) -> NDArray[np.float64]:
@@ -208,7 +214,7 @@ def test_the_conditions_of_an_optimum(case: tuple[str, Structure], labels: int) 
     gradient = 0.5 * p - space.coordinates.pull_back(p, d_tables)
     of = monotone.inequalities(0.5)
     rows = of.transposed(np.eye(len(of.stiffness))).T
-    x = monotone.start(p)
+    x = np.concatenate([p, monotone.directions.slopes(space.coordinates.tables(p))])
     slack = rows @ x
     assert slack.min() > -1e-4
     n = len(p)
@@ -239,10 +245,11 @@ def test_what_is_added_has_the_gradient_it_says() -> None:
     monotone = space.monotone
     assert monotone is not None
     rng = np.random.default_rng(0)
-    n = space.coordinates.n_parameters + monotone.directions.n_slopes
+    n_slopes = monotone.directions.constraints[1].shape[1]
+    n = space.coordinates.n_parameters + n_slopes
     x, v = rng.normal(size=n), rng.normal(size=n)
     rows = monotone.inequalities(0.5)
-    assert monotone.directions.n_slopes
+    assert n_slopes
     force = rng.normal(size=len(rows.stiffness))
     assert rows.product(x) @ force == pytest.approx(x @ rows.transposed(force), rel=1e-12)
     np.testing.assert_allclose(rows.product(x + v), rows.product(x) + rows.product(v), atol=1e-12)
@@ -254,7 +261,7 @@ def test_factors_make_the_tables(name: str, structure: Structure) -> None:
     coordinates: Any = space_of(name, data, structure).coordinates
     p = np.random.default_rng(0).normal(size=coordinates.n_parameters)
     found = p
-    for factor in reversed(coordinates.factors):
+    for factor in reversed(coordinates.matrices):
         found = factor @ found
     np.testing.assert_allclose(found, coordinates.tables(p).ravel(), atol=1e-12)
 
@@ -274,7 +281,7 @@ def test_matrices_that_are_not_multiplied_out_make_the_same_rows(monkeypatch: py
 
 
 def test_the_penalty_is_chosen_without_directions_and_its_loss_is_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bncli.engine.parameters.penalty_cv.GRID", (10.0, 1.0))
+    monkeypatch.setattr("bncli.engine.parameters.cross_validation.GRID", (10.0, 1.0))
     free, directed = (directed_dataset(60, (4, 3), (sign, 0), seed=4) for sign in (0, -1))
     paths = []
     for data in (free, directed):

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.parameter_learners import kbma, kmap
+from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma, learn_kmap
 from bncli.engine.prediction.factors import LEAST_WEIGHT, stages_of
 from tests.datasets import random_dataset
 from tests.paths import Case, learnt_on, learnt_paths, path_of, reweighed
@@ -42,7 +42,7 @@ def test_changes_add_up(case: Case, draw: st.DataObject) -> None:
 def test_a_single_model_has_one_table_for_each_largest_region() -> None:
     regions = ((0,), (1,), (2,), (0, 1), (1, 2), (3,))
     data = random_dataset(400, (2, 2, 2, 2), 2)
-    path = path_of(learnt_on(data, regions, kmap))
+    path = path_of(learnt_on(data, regions, learn_kmap))
     assert path is not None
     [stage] = stages_of(path)
     kept = {step.region for step in path.steps}
@@ -52,7 +52,7 @@ def test_a_single_model_has_one_table_for_each_largest_region() -> None:
 
 
 def test_the_class_alone_has_no_table() -> None:
-    path = path_of(learnt_on(random_dataset(9, (2,), 2), (), kbma))
+    path = path_of(learnt_on(random_dataset(9, (2,), 2), (), learn_kbma))
     assert path is not None
     [stage] = stages_of(path)
     assert (stage.class_change, stage.hosts) == (1, ())

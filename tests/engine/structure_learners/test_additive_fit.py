@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameter_learners.conditional import learn_discriminative
 from bncli.engine.parameters.optimization import OptimizerSettings
 from bncli.engine.structure_learners import additive_fit as module
 from bncli.engine.structure_learners.additive_fit import additive_fit
@@ -25,7 +25,7 @@ def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PENALTY", penalty)
         likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities))
-    best = discriminative.learn(
+    best = learn_discriminative(
         Counts(data),
         regions,
         coding="thermometer",
@@ -41,7 +41,7 @@ def test_the_penalty_is_10() -> None:
     regions = Regions(((0,), (1,), (2,)))
     likelihood, cells = additive_fit(data, regions.families((4, 5, 3)))
     best = {
-        penalty: discriminative.learn(
+        penalty: learn_discriminative(
             Counts(data),
             regions,
             coding="thermometer",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.network import Network, table_shapes
-from bncli.engine.parameter_learners import map as generative
+from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import gbn
 from bncli.engine.structure_learners.gbn import (
     CLASS_NODE,
@@ -187,7 +187,7 @@ def test_nothing_depends_on_anything_above_a_high_threshold() -> None:
     data = random_dataset(200, (3, 2, 4), 2)
     dag = learn(data, 10.0)
     assert edges_of(dag) == set()
-    learnt = generative.learn(Counts(data), dag, smoothing="mle")
+    learnt = learn_map(Counts(data), dag, smoothing="mle")
     np.testing.assert_allclose(np.exp(learnt.tables.bias), np.bincount(data.labels) / 200)
 
 

@@ -15,7 +15,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import rounded
-from bncli.engine.parameter_learners import map as generative
+from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import kdb, skdb
 from bncli.engine.structure_learners.skdb import errors, log_losses, nested_losses, squared_errors
 from bncli.engine.structures.structure import Dag
@@ -134,7 +134,7 @@ def test_a_network_is_the_one_that_map_learns() -> None:
     log_losses = []
     for t in range(data.n_rows):
         rest = data.take(np.delete(np.arange(data.n_rows), t))
-        tables = generative.learn(Counts(rest), Dag(parents, (0, 1, 2, 3)), smoothing="m-estimate:1").tables
+        tables = learn_map(Counts(rest), Dag(parents, (0, 1, 2, 3)), smoothing="m-estimate:1").tables
         scores = tables.bias.copy()
         for family, weights in zip(tables.families, tables.weights, strict=True):
             values = tuple(int(data.codes[i][t]) for i in family.attributes)

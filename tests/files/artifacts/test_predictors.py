@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Predictor, Tables, TriedCandidate
-from bncli.engine.parameter_learners import kmap
+from bncli.engine.parameter_learners.kikuchi_bayes import learn_kmap
 from bncli.engine.prediction.mixtures import mixture_of
 from bncli.engine.prediction.scoring import compile_predictor
 from bncli.engine.structures.structure import Dag, Family, Regions
@@ -63,7 +63,7 @@ def test_paths_come_back(tmp_path_factory: pytest.TempPathFactory, case: Case) -
 
 
 def test_a_single_step_with_all_the_weight(tmp_path: Path) -> None:
-    model = learnt_on(random_dataset(60, (2, 3, 2), 2), REGIONS, kmap)
+    model = learnt_on(random_dataset(60, (2, 3, 2), 2), REGIONS, learn_kmap)
     assert_same(read(tmp_path, dump_model(model)), model)
 
 

@@ -1,0 +1,390 @@
+"""Parameters of highest penalised conditional likelihood, found by an optimizer.
+
+The methods are `--param weighted`, `discriminative`, `extended`, `lr` and `lr-roos`. Each method is a parameter space
+(`build_space_...`), in which `bncli.engine.parameters.optimization` finds the optimum.
+
+**discriminative.** Every table entry is free (called d by Zaidi et al. 2017):
+
+    W_f[c, y] = beta_f,c,y
+
+This is multinomial logistic regression on the indicators of the families' cells; the penalised objective is strictly
+concave (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Families are those of a network, or
+regions looked up together with the class, one table for each that no other contains. On regions the generative start is
+the Kikuchi-Bayes model, and the optimum its maximum-entropy relative. Tables may also be sums of effects, which the
+penalty then weighs in place of the entries (`bncli.engine.parameters.effect_coding`): with the coding `thermometer` a
+numeric attribute has one step per cut, and with lower orders every subset of a family's attributes has a table of its
+own. The bias is penalised like the rest.
+
+**weighted.** The generative log probabilities, each multiplied by a weight that is learnt discriminatively:
+
+    W_f[c, y] = w_q(f, c, y) ln theta_f[c, y],    b[y] = w_y ln theta[y]
+
+with theta fixed. The level says which entries share a weight (Zaidi et al. 2017, Machine Learning 106):
+
+    1  all of a family                     one weight per attribute
+    2  cells with the same child value     one per attribute value
+    3  the same, per class                 one per attribute value and class
+    4  none                                one per cell and class: as rich as free tables
+
+The class's own term has one weight per class at every level; so has the table over the class's attribute parents at
+levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
+
+**extended.** Tables that remain log probabilities of a network:
+
+    W_f[k j, y] = beta_kjy - ln sum over k' of exp(beta_k'jy),    b[y] = beta_y - ln sum over y' of exp(beta_y')
+
+for child value k and parent configuration j (Greiner, Su, Shen & Zhou 2005, Machine Learning 59: ELR). The table over
+the class's attribute parents, if it has any, is normalised over the class. The generative start is beta = ln theta. On
+perfect graphs the optimum equals that of free tables; on others, networks may be unable to reach it. If missing values
+are marginalized, the nodes without the class as a parent have tables too, since they help to infer the missing values.
+The likelihood then has many local maxima, and the start decides which is found.
+
+**lr.** Logistic regression with as few parameters as the network's graph allows; the graph must be perfect.
+
+    ln P(y | x) / P(0 | x) = p[y, 0] + sum over complete sets C of p[y, x_C],    y = 1, ..., K - 1
+
+The complete sets are the non-empty sets of attributes that are joined two by two in the canonical form of the graph: in
+a perfect graph, the subsets of the families. Each attribute's most frequent value is its reference (ties: the first);
+if x_C contains a reference there is no term (Feelders & Ivanovs 2006, "Discriminative scoring of Bayesian network
+classifiers: a comparative study", Third European Workshop on Probabilistic Graphical Models). On perfect graphs these
+are the distributions of free tables; the likelihood is strictly concave except for values that no row has.
+
+**lr-roos.** Logistic regression on the cells with the first class as reference: its column of every table is fixed at
+0.
+
+    ln P(y | x) / P(0 | x) = p[y, 0] + sum over families f of p[y, cell_f(x)],    y = 1, ..., K - 1
+
+The mapping of Roos et al. 2005 as Feelders & Ivanovs 2006 count it: LR_Roos. It has the distributions of the K free
+columns of `discriminative`, on any structure, with K - 1 of them; if the class has parents, the table over these
+replaces p[y, 0].
+
+The penalties of `lr` and `lr-roos` are on these parameters, not on free tables: it matters which value and which class
+are references.
+
+**Early stopping** (only `extended`): the number of iterations is tuned inside the training rows. They are drawn into
+FOLDS stratified folds. On the rows outside each fold the optimizer runs as it would on all rows, from a start of its
+own, and after every iteration i the rows of the fold are scored:
+
+    H_i = sum over folds f of CLL(rows of f; parameters after i iterations outside f)
+
+The i of highest H_i wins, the lowest of those within a share TIE; then the optimizer runs on all rows for that number
+of iterations (Greiner et al. 2005, section 4). A fold whose optimizer has stopped keeps its last score. Random starts
+are tuned one by one, each from the same point in all folds, and the start with the highest H_i runs on all rows.
+Conventions: runs are at first cut off after FIRST iterations, and repeated with twice as many while the best i lies in
+the last third of them and some fold has not converged. So a held-out likelihood that has been falling for half as long
+as it rose is not followed further, and all rounds together cost no more than twice the last. Structure, cuts and levels
+are those of all rows. A single row cannot be held out: then the optimizer runs to its end. If the winner is the cap on
+iterations, the run is reported as stopped by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.splits import stratified_folds
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.optimizers.objective import Step
+from bncli.engine.parameters.coordinates import (
+    CellPredictors,
+    Contrasts,
+    EntryCoordinates,
+    SharedWeights,
+    Softmax,
+    predictors_of,
+)
+from bncli.engine.parameters.costs import free_table_flops, logistic_flops, network_flops
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
+from bncli.engine.parameters.generative import generative_start, generative_tables, is_regrouped
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import (
+    Likelihood,
+    OptimizerSettings,
+    ParameterSpace,
+    Space,
+    best_start,
+    find_optimum,
+    optimize,
+)
+from bncli.engine.structures.structure import Regions, Structure
+from bncli.errors import BncliError
+from bncli.watch import Progress, Watch, silent
+
+FOLDS = 5
+FIRST = 8
+TIE = 1e-12
+
+
+def learn_weighted(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str,
+    level: int,
+    settings: OptimizerSettings,
+    watch: Watch = silent,
+) -> Parameters:
+    """Return the tables of highest penalised conditional likelihood among the weightings of the generative ones."""
+    return optimize(build_space_weighted(counts, structure, smoothing=smoothing, level=level), settings, watch)
+
+
+def build_space_weighted(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:
+    """Return the weightings of the generative tables by `smoothing`; entries share weights by `level`."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = conditional_likelihood(counts.data, tables.families)
+    log_theta = tables.cells
+    if level == 4:
+        return ParameterSpace.directed(likelihood, EntryCoordinates(np.ones(log_theta.shape), log_theta))
+    n_labels = len(log_theta)
+    classes = np.arange(n_labels)[:, np.newaxis]
+    # the number of each entry's weight, table after table
+    index, used = [classes], n_labels
+    for family in tables.families:
+        if family.child is None:
+            index.append(used + np.broadcast_to(classes, (n_labels, family.n_cells)))
+            used += n_labels
+            continue
+        n_values = family.shape[0] if level > 1 else 1
+        values = np.arange(family.n_cells) // (family.n_cells // n_values)
+        if level == 3:
+            index.append(used + values + n_values * classes)
+        else:
+            index.append(used + np.broadcast_to(values, (n_labels, family.n_cells)))
+        used += n_values * (n_labels if level == 3 else 1)
+    return ParameterSpace.directed(likelihood, SharedWeights(log_theta, np.concatenate(index, axis=1), used))
+
+
+def learn_discriminative(
+    counts: Counts,
+    structure: Structure,
+    *,
+    settings: OptimizerSettings,
+    smoothing: str | None = None,
+    theta: float | None = None,
+    coding: str = "cells",
+    lower_orders: bool = False,
+    watch: Watch = silent,
+) -> Parameters:
+    """Return the tables of highest penalised conditional likelihood."""
+    space = build_space_discriminative(
+        counts, structure, smoothing=smoothing, theta=theta, coding=coding, lower_orders=lower_orders
+    )
+    return optimize(space, settings, watch)
+
+
+def build_space_discriminative(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str | None = None,
+    theta: float | None = None,
+    coding: str = "cells",
+    lower_orders: bool = False,
+) -> ParameterSpace:
+    """Return free tables, or sums of effects if the coding, lower orders or coarse regions require them.
+
+    For the generative start a network needs `smoothing`; regions may have a `theta`.
+    """
+    data = counts.data
+    if coding == "cells" and not lower_orders and not is_regrouped(structure):
+        tables = generative_start(counts, structure, smoothing, theta)
+        likelihood = conditional_likelihood(data, tables.families)
+        flops = free_table_flops(tables.families, data.n_rows, data.n_labels)
+        return ParameterSpace.directed(likelihood, EntryCoordinates(tables.cells), flops)
+    likelihood = conditional_likelihood(data, structure.families(data.schema.cardinalities))
+    weights = likelihood.cell_weights()
+    effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+    generative_cells = partial(_generative_cells, counts, structure, smoothing, theta)
+    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, generative_cells))
+
+
+def _generative_cells(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Array:
+    return generative_start(counts, structure, smoothing, theta).cells
+
+
+def learn_lr(
+    counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
+) -> Parameters:
+    """Return the tables of highest penalised conditional likelihood; BncliError if the graph is not perfect."""
+    return optimize(build_space_lr(counts, structure, smoothing=smoothing), settings, watch)
+
+
+def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
+    """Return the contrasts with the references; BncliError if the graph is not perfect."""
+    data = counts.data
+    if isinstance(structure, Regions):
+        raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
+    unmarried = structure.unmarried
+    if unmarried is not None:
+        names = [data.schema.class_name if i is None else data.schema.attributes[i].name for i in unmarried]
+        child, one, other = (repr(name) for name in names)
+        raise BncliError(
+            f"--param lr needs a perfect graph, but no arc joins {one} and {other}, both parents of {child}",
+            hint="join them, or use --param discriminative, which takes any graph",
+        )
+    tables = generative_tables(counts, structure, smoothing)
+    references = [0] * len(data.codes)
+    for i, table in zip(structure.attributes, counts.tables([(i,) for i in structure.attributes]), strict=True):
+        references[i] = int(table.sum(axis=1).argmax())
+    likelihood = conditional_likelihood(data, tables.families)
+    contrasts = Contrasts(tables.cells, predictors_of(tables.families, references))
+    # |Z| counts rows, whatever they weigh
+    rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()
+    n_ones = int(contrasts.predictors.sums(rows[np.newaxis]).sum())
+    flops = logistic_flops(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)
+    return ParameterSpace.directed(likelihood, contrasts, flops)
+
+
+def learn_lr_roos(
+    counts: Counts,
+    structure: Structure,
+    *,
+    settings: OptimizerSettings,
+    smoothing: str | None = None,
+    theta: float | None = None,
+    watch: Watch = silent,
+) -> Parameters:
+    """Return the tables of highest penalised conditional likelihood."""
+    return optimize(build_space_lr_roos(counts, structure, smoothing=smoothing, theta=theta), settings, watch)
+
+
+def build_space_lr_roos(
+    counts: Counts, structure: Structure, *, smoothing: str | None = None, theta: float | None = None
+) -> ParameterSpace:
+    """Return the contrasts with the first class.
+
+    For the generative start a network needs `smoothing`; regions may have a `theta`.
+    """
+    tables, data = generative_start(counts, structure, smoothing, theta), counts.data
+    likelihood = conditional_likelihood(data, tables.families)
+    of_class = None
+    if not isinstance(structure, Regions) and structure.class_parents:
+        # the table over the class's parents is the last of a network
+        of_class = (likelihood.n_cells - tables.families[-1].n_cells, likelihood.n_cells)
+    contrasts = Contrasts(tables.cells, CellPredictors(likelihood.n_cells, of_class))
+    # one 1 per row for each table, and for the bias if it is free
+    n_ones = (len(tables.families) + (of_class is None)) * data.n_rows
+    flops = logistic_flops(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)
+    return ParameterSpace.directed(likelihood, contrasts, flops)
+
+
+def learn_extended(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str,
+    settings: OptimizerSettings,
+    watch: Watch = silent,
+) -> Parameters:
+    """Return network tables of highest penalised conditional likelihood; `early_stop` cv tunes the iterations."""
+    if counts.data.schema.marginalizes:
+        # complete rows do not need these
+        from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
+        from bncli.engine.parameter_learners.missing_values import report_work
+
+        families = structure.families(counts.data.schema.cardinalities, whole=True)
+        report_work(IncompleteLikelihood(counts.data, families).work, counts.data.schema, watch)
+    space_of = partial(build_space_extended, structure=structure, smoothing=smoothing)
+    # a single row cannot be held out
+    if settings.early_stop == "cv" and counts.data.n_rows > 1:
+        return optimize_with_early_stopping(counts, space_of, settings, watch)
+    return optimize(space_of(counts), settings, watch)
+
+
+def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str) -> Space:
+    """Return tables of log probabilities, for rows with missing values if these are marginalized."""
+    if counts.data.schema.marginalizes:
+        from bncli.engine.parameter_learners.missing_values import incomplete_space  # complete rows do not need it
+
+        return incomplete_space(counts, structure, smoothing)
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = conditional_likelihood(counts.data, tables.families)
+    flops = network_flops(tables.families, counts.data.n_rows, counts.data.n_labels)
+    return ParameterSpace(likelihood, Softmax(tables.cells, tables.families), flops)
+
+
+class Peak(NamedTuple):
+    """A number of iterations, and the likelihood of all held-out rows after these, in nats."""
+
+    iterations: int
+    held_out: float
+
+
+@dataclass(frozen=True)
+class TuningFold:
+    """The space of the rows to learn from, and the likelihood of the rows held out."""
+
+    space: Space
+    held_out: Likelihood
+
+    def follow(self, settings: OptimizerSettings) -> tuple[list[float], bool]:
+        """Return the held-out log-likelihood at the start and after each iteration, and whether the run converged."""
+        path: list[float] = []
+
+        def score(step: Step, p: Array) -> None:
+            path.append(self.held_out.value_and_gradient(self.space.coordinates.tables(p))[0])
+
+        optimum = find_optimum(self.space, settings, score)
+        return path, optimum.stopped_by is not StoppedBy.MAX_ITERATIONS
+
+
+def optimize_with_early_stopping(
+    counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
+) -> Parameters:
+    """Return the parameters after the number of iterations that is best for held-out rows, of at least two rows."""
+    folds, space = tuning_folds(counts.data, space_of, settings.seed), space_of(counts)
+
+    def attempt(start: int) -> tuple[float, Parameters]:
+        of_start = replace(settings, start=start, restarts=0)
+        n, held_out = best_iterations(folds, of_start, watch)
+        parameters = optimize(space, replace(of_start, max_iterations=n), watch)
+        if parameters.stopped_by is StoppedBy.MAX_ITERATIONS and n < settings.max_iterations:
+            parameters = replace(parameters, stopped_by=StoppedBy.CROSS_TUNING)
+        return held_out, parameters
+
+    if not settings.restarts:
+        return attempt(0)[1]
+    return best_start(attempt, settings.restarts, watch, held_out=True)
+
+
+def tuning_folds(data: Dataset, space_of: Callable[[Counts], Space], seed: int) -> list[TuningFold]:
+    """Return the folds of at least two rows."""
+    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    folds = []
+    for f in range(int(fold_of.max()) + 1):
+        space = space_of(Counts(data.take(np.flatnonzero(fold_of != f))))
+        folds.append(TuningFold(space, space.on(data.take(np.flatnonzero(fold_of == f)))))
+    return folds
+
+
+def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> Peak:
+    """Return the number of iterations of highest held-out likelihood, from the start that the settings name."""
+    cap = min(FIRST, settings.max_iterations)
+    while True:
+        paths, converged = [], []
+        for f, fold in enumerate(folds):
+            watch(Progress(f, len(folds), f"up to {cap} iterations, fold {f + 1} of {len(folds)}"))
+            path, is_converged = fold.follow(replace(settings, max_iterations=cap))
+            paths.append(path)
+            converged.append(is_converged)
+        best = highest_sum(paths)
+        # a peak in the first two thirds has been followed for half as long again as it took to rise
+        if cap == settings.max_iterations or 3 * best.iterations <= 2 * cap or all(converged):
+            return best
+        cap = min(2 * cap, settings.max_iterations)
+
+
+def highest_sum(paths: Sequence[Sequence[float]]) -> Peak:
+    """Return the first place where the sum of the paths is highest; a path that ends early keeps its last value."""
+    longest = max(map(len, paths))
+    total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
+    highest = float(total.max())
+    # the first of those that tie: fewer iterations
+    return Peak(int(np.argmax(total >= highest - TIE * abs(highest))), highest)

@@ -1,0 +1,276 @@
+"""Network parameters from rows with missing values, by exact inference.
+
+The methods are `--param em` and `apn`; `extended` uses the parameter space. Both methods raise the likelihood of class
+and row, with e_t the known values of row t,
+
+    LL = sum over rows t of w_t ln P(y_t, e_t),    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
+
+where E are the expected counts of child value k and parent configuration j, the class in j if it is a parent. The start
+is the smoothed relative frequencies of the rows that have a node and all its parents; it decides which local maximum is
+reached. Without missing values the maximum is the relative frequencies.
+
+**em.** Expectation maximisation:
+
+    theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
+
+The expected counts are those at the theta of the iteration before; a are the pseudo-counts of the smoothing rule. Then
+
+    ln posterior = LL + sum over families, k and j of a_kj ln theta_kj
+
+never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
+Statistics & Data Analysis 19). Conventions: a row adds no counts to a family if it has neither the child nor anything
+below it (such counts would only repeat the theta that they come from); rules whose pseudo-counts follow from the data
+(`fgg`, `hdp`) keep those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An
+iteration that does not raise the posterior, because of rounding or the floor, is not made. Each iteration is reported
+with LL, and with the negative of the second sum as penalty. It stops when an iteration adds no more to ln posterior
+than the tolerance as a share of it, or at the cap. Cost: a pass of exact inference per iteration.
+
+**apn.** Adaptive probabilistic networks: gradients in softmax coordinates, theta = softmax beta,
+
+    dLL/dbeta_kj = E_kj - theta_kj sum over k' of E_k'j
+
+(Binder, Koller, Russell & Kanazawa 1997, Machine Learning 29; in these coordinates Greiner, Su, Shen & Zhou 2005). It
+maximises what `em` maximises in another way, and does not always end in the same local maximum. Nothing is smoothed
+after the start. Each iteration is reported with LL. Cost: a pass of exact inference per evaluation.
+
+**The preconditioner** of gradient methods is the diagonal of a Hessian. If all rows were complete, the joint likelihood
+would have
+
+    D_q = sum over classes y and cells c of m[y, c] (dW[y, c] / dbeta_q)^2,    m[y, c] = weight of class y in cell c
+
+and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely. Rows
+without the whole family are spread evenly over its cells. Missing values make both likelihoods flat, or even concave
+the wrong way, so no much better approximation is cheap, and it is never refreshed. Products with the Hessian are
+differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a product takes a
+pass of exact inference, the preconditioner none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Schema
+from bncli.engine.inference.incomplete_likelihood import NANOSECONDS, IncompleteLikelihood, PassSize
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Parameters, StoppedBy, Tables
+from bncli.engine.optimizers.objective import Precondition, norm
+from bncli.engine.parameters.coordinates import Softmax
+from bncli.engine.parameters.generative import family_tables, generative_tables
+from bncli.engine.parameters.optimization import (
+    OptimizerSettings,
+    Space,
+    Starts,
+    best_start,
+    optimize,
+    random_point,
+)
+from bncli.engine.parameters.smoothing import FLOOR, pseudo_counts
+from bncli.engine.structures.structure import Structure
+from bncli.watch import Iteration, Note, Watch, silent
+
+TINY = float(np.finfo(np.float64).tiny)
+"""Replaces a count of 0 in a logarithm; if all counts of a distribution are 0, it is uniform."""
+LEAST_CURVATURE = 1e-2
+"""As a share of the mean: entries with next to no curvature would otherwise take huge steps."""
+MUCH = 1 << 24
+"""Entries per pass from which a note is worthwhile: a tenth of a second."""
+DIFFERENCE = 1e-5
+"""The largest change of a parameter between two gradients whose difference is taken."""
+
+
+def learn_em(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str,
+    tolerance: float,
+    max_iterations: int,
+    starts: Starts = Starts(),
+    watch: Watch = silent,
+) -> Parameters:
+    """Return the probabilities of highest posterior near the start, or with random starts the best of all ends."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = IncompleteLikelihood(counts.data, tables.families, joint=True)
+    report_work(likelihood.work, counts.data.schema, watch)
+    pseudo = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis)).cells
+    coordinates = Softmax(tables.cells, tables.families)
+    em = _ExpectationMaximisation(likelihood, coordinates, pseudo, starts.seed, tolerance, max_iterations, watch)
+    return best_start(em.run, starts.random, watch) if starts.random else em.run(0)[1]
+
+
+@dataclass(frozen=True)
+class _ExpectationMaximisation:
+    """The iterations from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
+
+    likelihood: IncompleteLikelihood
+    coordinates: Softmax
+    pseudo: Array
+    seed: int
+    tolerance: float
+    max_iterations: int
+    watch: Watch
+
+    def run(self, start: int) -> tuple[float, Parameters]:
+        """Return the log posterior at the end of the iterations from a start, and the parameters there."""
+        coordinates = self.coordinates
+        cells = coordinates.log_theta
+        if start:
+            cells = coordinates.tables(random_point(coordinates.n_parameters, self.seed, start))
+        here, iteration, passes, gain = self._expect(cells), 0, 1, math.inf
+        while True:
+            step, penalty = 1.0 if iteration else 0.0, 0.0 - here.log_prior
+            self.watch(Iteration(iteration, None, penalty, here.gradient_norm, step, passes, passes, None, here.ll))
+            stopped_by = StoppedBy.TOLERANCE
+            if gain <= self.tolerance * abs(here.log_posterior):
+                break
+            if iteration >= self.max_iterations:
+                stopped_by = StoppedBy.MAX_ITERATIONS
+                break
+            maximised = coordinates.tables(np.log(np.maximum(coordinates.gather(here.counts), TINY)))
+            floored = np.maximum(maximised, math.log(FLOOR))
+            there = self._expect(np.where(self.pseudo > 0, maximised, floored))
+            passes, gain = passes + 1, there.log_posterior - here.log_posterior
+            if not gain > 0:  # only rounding is left
+                break
+            here, iteration = there, iteration + 1
+        cll_start, cll = (conditional_value(self.likelihood, each) for each in (cells, here.cells))
+        tables, counts = Tables.of_cells(here.cells, coordinates.families), (iteration, passes)
+        return here.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
+
+    def _expect(self, cells: Array) -> _Expectation:
+        """Return the expected counts at tables `cells` (K, n_cells)."""
+        ll, expected = self.likelihood.value_and_gradient(cells)
+        counts = np.maximum(expected, 0.0) + self._prior
+        beta = np.log(np.maximum(self.coordinates.gather(np.exp(cells)), TINY))
+        gradient = self.coordinates.pull_back(beta, counts)
+        return _Expectation(cells, ll, float((self._prior * cells).sum()), counts, norm(gradient))
+
+    @cached_property
+    def _prior(self) -> Array:
+        """The pseudo-counts, with those of a table that all classes share only once."""
+        prior = self.pseudo.copy()
+        prior[1:, ~self.coordinates.by_class] = 0.0
+        return prior
+
+
+@dataclass(frozen=True)
+class _Expectation:
+    """Tables `cells` (K, n_cells), LL and the log prior there, and the expected counts with pseudo-counts added."""
+
+    cells: Array
+    ll: float
+    log_prior: float
+    counts: Array
+    gradient_norm: float
+
+    @property
+    def log_posterior(self) -> float:
+        return self.ll + self.log_prior
+
+
+def learn_apn(
+    counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
+) -> Parameters:
+    """Return the probabilities of highest joint likelihood near the start.
+
+    Of the settings, the optimizer, its limits and the random starts are used.
+    """
+    space = incomplete_space(counts, structure, smoothing, joint=True)
+    report_work(space.likelihood.work, counts.data.schema, watch)
+    unpenalised = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)
+    parameters = optimize(
+        space,
+        unpenalised,
+        lambda event: watch(event._replace(cll=None, ll=event.cll) if isinstance(event, Iteration) else event),
+    )
+    ends = (space.coordinates.log_theta, parameters.tables.cells)
+    cll_start, cll = (conditional_value(space.likelihood, cells) for cells in ends)
+    return replace(parameters, cll_start=cll_start, cll=cll)
+
+
+def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
+    """Return the space of rows with missing values, for the conditional likelihood or, if `joint`, LL."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = IncompleteLikelihood(counts.data, tables.families, joint)
+    coordinates = Softmax(tables.cells, tables.families)
+    total = counts.data.total_weight
+    # the weight of rows that lack a family is spread evenly over its cells
+    completed = family_tables(
+        counts, structure, lambda table, _: np.asarray(table + (total - table.sum()) / table.size)
+    )
+    mass = completed.cells
+    n_labels = len(mass)
+    mass[:, ~coordinates.by_class] /= n_labels  # counts of all classes together
+    if not joint:
+        mass[:] = mass.sum(axis=0) * ((n_labels - 1) / n_labels**2)
+    return IncompleteSpace(likelihood, coordinates, can_separate=False, mass=mass)
+
+
+@dataclass(frozen=True)
+class IncompleteSpace(Space):
+    """Softmax tables, and a likelihood of incomplete rows; `mass` is m of the module's formula, (K, n_cells).
+
+    It cannot separate the classes: a growing factor on the tables need not keep every sum of products on its side.
+    """
+
+    likelihood: IncompleteLikelihood
+    coordinates: Softmax
+    mass: Array = field(kw_only=True)
+
+    def on(self, data: Dataset) -> IncompleteLikelihood:
+        return replace(self.likelihood, data=data)
+
+    def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
+        # entries with next to no expected counts would otherwise take huge steps
+        least = max(LEAST_CURVATURE * float(self._curvature.mean()), TINY)
+        diagonal = np.asarray(np.maximum(self._curvature, least) + penalty)
+        return lambda g: np.asarray(g / diagonal)
+
+    def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
+        return self.first_preconditioner(p, penalty)
+
+    def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
+        """Return products with the Hessian at p, as differences of gradients."""
+        here = self._gradient(p)
+
+        def product(v: Array) -> Array:
+            # the largest entry of v changes by DIFFERENCE; for v = 0 any step gives 0
+            step = DIFFERENCE / max(float(np.abs(v).max(initial=0.0)), TINY)
+            return np.asarray((here - self._gradient(p + step * v)) / step + penalty * v)
+
+        return product
+
+    @cached_property
+    def _curvature(self) -> Array:
+        """D of the module's formula, at the generative tables, wherever the optimization starts."""
+        coordinates = self.coordinates
+        return coordinates.gather(coordinates.curvature(coordinates.generative, self.mass))
+
+    def _gradient(self, p: Array) -> Array:
+        return self.coordinates.pull_back(p, self.likelihood.value_and_gradient(self.coordinates.tables(p))[1])
+
+
+def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
+    """Write a note before a long computation: the size of every pass over the rows with missing values."""
+    if work.entries >= MUCH:
+        names = [repr(schema.attributes[i].name) for i in work.widest]
+        what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
+        watch(
+            Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
+        )
+
+
+def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
+    """Return CLL from the joint probabilities, which are faster than its gradient."""
+    log_joint, data = likelihood.log_joint(cells), likelihood.data
+    top = log_joint.max(axis=0)
+    log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))
+    losses = log_evidence - log_joint[data.labels, np.arange(data.n_rows)]
+    return 0.0 - float(losses.sum() if data.weights is None else data.weights @ losses)

@@ -1,0 +1,168 @@
+"""What a fit costs: memory, which is checked before anything is allocated, and floating-point operations for the trace.
+
+**Memory.** The tables of a network have n_labels * (1 + sum over families f of the cells of f) entries. Learning holds
+several vectors of that length at once. Their numbers per entry were measured on large tables, in float64 numbers:
+closed forms 8, conjugate gradients 16, limited-memory BFGS and Newton 45 (differences of the last steps, and the
+preconditioner); BFGS also holds two matrices of parameters squared. Structure learners that compare pairs of attributes
+hold a few matrices of attributes squared.
+
+**Flops.** The cost model of Feelders & Ivanovs (2006) counts floating-point operations per iteration, not seconds. With
+N rows, K classes, r free parameters, |Z| the number of ones in the indicator matrix of the predictors (the intercept
+included), n attributes with d_i values and D = r network parameters:
+
+    logistic regression:  cost_CLL = |Z|(K - 1) + N(K + 2),        cost_grad = |Z|K + 2NK
+    Bayesian network:     cost_CLL = 3D + N(nK + 2K + 2),          cost_grad = 3D + N(2nK + n + (2K + 1)(3 + sum_i d_i))
+
+    iteration of BFGS:         12 r^2 + 8r + (4r + cost_CLL) count_CLL + cost_grad
+    iteration of CG and CGB:           10r + (4r + cost_CLL) count_CLL + cost_grad
+
+count_CLL is the number of evaluations of the conditional log-likelihood in the iteration.
+
+Conventions: the evaluation at the start belongs to no iteration, so it costs nothing. N counts rows whatever they
+weigh. Free tables have K columns where a logistic regression has K - 1, which makes cost_CLL = |Z|K + N(K + 2), and one
+1 per row for each table and for the bias. In a network, an intercept that is replaced by a table over the class's
+parents does not count. The penalty does not count either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bncli.catalogue import STRUCTURES
+from bncli.engine.data.schema import Schema
+from bncli.engine.structures.structure import Dag, Family, Structure
+from bncli.errors import BncliError
+from bncli.recipe import Recipe
+
+CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
+"""Float64 numbers per entry of the tables."""
+MATRICES = 6
+"""Matrices of attributes squared in structure learners."""
+BYTES = 8
+
+
+@dataclass(frozen=True)
+class Flops:
+    """r, cost_CLL and cost_grad of a parameter space on a data set."""
+
+    n_parameters: int
+    cll: int
+    gradient: int
+
+    def spent(self, optimizer: str, iterations: int, cll_evaluations: int) -> int | None:
+        """Return the flops of the iterations, or None for an optimizer outside the model.
+
+        `cll_evaluations` includes the one at the start.
+        """
+        r = self.n_parameters
+        overhead = {"bfgs": 12 * r * r + 8 * r, "cg": 10 * r, "cgb": 10 * r}.get(optimizer)
+        if overhead is None:
+            return None
+        return iterations * (overhead + self.gradient) + (cll_evaluations - 1) * (4 * r + self.cll)
+
+
+def logistic_flops(n_parameters: int, n_ones: int, n_rows: int, n_labels: int) -> Flops:
+    """Return the costs of a logistic regression with class 0 as the reference; n_ones = |Z|."""
+    cll = n_ones * (n_labels - 1) + n_rows * (n_labels + 2)
+    return Flops(n_parameters, cll, n_ones * n_labels + 2 * n_rows * n_labels)
+
+
+def free_table_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flops:
+    """Return the costs of a free table entry per cell and class, including the bias."""
+    n_cells, n_ones = 1 + sum(family.n_cells for family in families), (1 + len(families)) * n_rows
+    flops = logistic_flops(n_cells * n_labels, n_ones, n_rows, n_labels)
+    return replace(flops, cll=flops.cll + n_ones)
+
+
+def network_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flops:
+    """Return the costs of a network parameter per cell and class."""
+    n_values = [family.shape[0] for family in families if family.child is not None]
+    # the class has a distribution of its own, or a table over its parents
+    n_cells = sum(family.n_cells for family in families) + all(family.child is not None for family in families)
+    n, n_parameters = len(n_values), n_cells * n_labels
+    cll = 3 * n_parameters + n_rows * (n * n_labels + 2 * n_labels + 2)
+    per_row = 2 * n * n_labels + n + (2 * n_labels + 1) * (3 + sum(n_values))
+    return Flops(n_parameters, cll, 3 * n_parameters + n_rows * per_row)
+
+
+def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
+    """Raise BncliError if the structure learner's matrices do not fit in `memory` bytes (None: not known)."""
+    n = len(schema.informative)
+    needed = MATRICES * BYTES * n * n
+    if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
+        what = f"--structure {recipe.structure} compares {n:,} attributes two by two: {needed_and_free(needed, memory)}"
+        raise BncliError(what, hint="leave columns out with --ignore, or use --structure nb")
+
+
+def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: int | None) -> None:
+    """Raise BncliError if the tables of the structure cannot be learnt in `memory` bytes (None: not known)."""
+    needed = table_memory(structure, schema, recipe)
+    if memory is None or needed <= memory:
+        return
+    families, n_labels = _families(structure, schema, recipe), len(schema.labels)
+    largest = max(families, key=lambda family: family.n_cells)
+    kind = "network" if isinstance(structure, Dag) else "regions"
+    size = f"{_n_entries(families, n_labels):,} entries: {needed_and_free(needed, memory)}"
+    over = ", ".join(f"{schema.attributes[i].name!r}" for i in largest.attributes) + " and the class"
+    what = f"the tables of the {kind} would have {size}; the largest is over {over}"
+    raise BncliError(what, hint=_advice(structure, schema, recipe, memory))
+
+
+def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
+    """Return what would fit: fewer parents, another optimizer or a closed form, otherwise a column to leave out.
+
+    The advice names the structure's method, since the structure may have come from a file.
+    """
+    if not isinstance(structure, Dag):
+        return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
+    method = STRUCTURES.method(recipe.structure)
+    limit = method.single_attribute_limit[0] if method is not None and method.single_attribute_limit is not None else ""
+    for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
+        thinned = replace(structure, parents=tuple(parents[:k] for parents in structure.parents))
+        needed = table_memory(thinned, schema, recipe)
+        if limit and k >= 1 and needed <= memory:
+            return f"use --structure {recipe.structure} {limit} {k} (about {_size(needed)})"
+    if recipe.structure == "gbn":
+        return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
+    n_entries = _n_entries(structure.families(schema.cardinalities), len(schema.labels))
+    needed = _memory(n_entries, recipe.replaced(optimizer=None))
+    if recipe.optimizer is not None and needed <= memory:
+        return f"use --param map (about {_size(needed)})"
+    widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
+    column = schema.attributes[widest]
+    return f"leave out columns with many levels, first {column.name!r} ({column.cardinality:,}) with --ignore"
+
+
+def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
+    """Return the bytes that learning the parameters of this structure takes, besides the rows."""
+    return _memory(_n_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
+
+
+def _memory(n_entries: int, recipe: Recipe) -> int:
+    per_entry = {None: CLOSED_FORM, "bfgs": FIRST_ORDER, "cg": FIRST_ORDER, "cgb": FIRST_ORDER}
+    numbers = n_entries * per_entry.get(recipe.optimizer, QUASI_NEWTON)
+    return BYTES * (numbers + (2 * n_entries * n_entries if recipe.optimizer == "bfgs" else 0))
+
+
+def _n_entries(families: tuple[Family, ...], n_labels: int) -> int:
+    return n_labels * (1 + sum(family.n_cells for family in families))
+
+
+def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
+    """Return the families that get tables: of all regions for closed forms, of those of the best step for an optimizer.
+
+    The tables of the regions' intersections are small beside theirs.
+    """
+    cardinalities = schema.cardinalities
+    if isinstance(structure, Dag) or recipe.optimizer is not None:
+        return structure.families(cardinalities, whole=schema.marginalizes)
+    return tuple(Family.over(region, cardinalities) for region in structure.regions)
+
+
+def needed_and_free(needed: int, memory: int) -> str:
+    return f"about {_size(needed)} of memory, and {_size(memory)} are free"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"

@@ -1,0 +1,467 @@
+"""The penalty, shrinkage and arcs, chosen by cross-validation inside the training rows.
+
+**Penalty.** With p_f(lambda) the parameters of highest penalised likelihood on the rows outside fold f,
+
+    loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
+
+is computed for the lambdas of GRID in turn, from large to small, for all FOLDS folds at one of them before any at the
+next. The lowest loss wins; a loss that is not lower by more than a share TIE is a tie, and the larger lambda wins. The
+path ends when the loss is WORSE above the lowest (and by more than SLACK nats, for losses near 0).
+
+A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty; the
+third and later optima are searched from where the last two point,
+
+    p(lambda_k+1) ~ 2 p(lambda_k) - p(lambda_k-1),
+
+since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
+then right to about 1 in 1,000, which is less than they differ by.
+
+Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
+parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
+are those of all training rows. Of more than ALL_ROWS rows a quarter is used, but at least ALL_ROWS and at most
+MAX_ROWS, drawn by class. lambda is the inverse variance of a prior and stands against the summed likelihood, so the
+choice is used for all rows as it is. (Measured: with forty times the rows the best lambda falls by up to a decade, and
+keeping it costs 2 % of the log-loss.) The search is the same whatever the optimizer of the final fit, and so is the
+choice. A single row cannot be held out: lambda is then UNTRIED. On few rows no lambda below (FLOOR_ROWS / N)^3 is
+tried: two dozen held-out rows may all be right by luck, and then the smaller the penalty, the better it looks.
+
+Directions of attributes (`bncli.engine.parameters.monotone`) do not enter the path: lambda is chosen by fits without
+them, and the reported loss at the chosen lambda is that of fits that keep them. (Measured on seven tables with three
+learners: the log-loss under directions is 0.07 % higher, and the same in two thirds of the cases, as with a path that
+keeps them.)
+
+**Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
+scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
+
+    S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
+
+so the log-odds of the class are drawn towards those of the frequencies, and the result is still one set of tables. The
+factor is the one of FACTORS with the highest
+
+    sum over folds of CLL(rows held out; S_a) - d a,    d = DOUBT up to DOUBT_ROWS rows, DOUBT DOUBT_ROWS / N beyond
+
+with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the log of a
+prior that prefers the frequencies. It counters the optimism of the chosen penalty, which is the best of many on the
+same rows; without it, factors are too large. If the tables separate the classes almost perfectly, the term would
+outweigh the possible gain, so no factor may raise the loss above the lowest by more than a share RISE. Conventions:
+with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are parameters that
+are probabilities of a network, which shrunk tables are not. Cost: a pass over the held-out rows for each factor and
+penalty.
+
+**Arcs.** A structure search always finds arcs. Whether they help to predict the class is another question: on few rows,
+or below an attribute of many values, they often hurt. So networks that differ in their arcs between attributes compete
+on the same folds, each with its own path of penalties:
+
+    class      the class alone: its frequencies
+    none       the class is the only parent of each attribute
+    supported  of each attribute's parents the first m, in their order, with the highest BIC,
+                   ll(i | class, first m parents) - (ln N) / 2 * (r_i - 1) q_m K,    m = 0, 1, ...
+    all        the arcs that the search found
+
+A network replaces one of fewer arcs if the held-out rows together are by more than EVIDENCE nats likelier under it:
+odds of 3 to 1. The search is repeated in every fold, on the rows outside it, because arcs found on the rows that judge
+them would have an advantage. Conventions: with MANY_ROWS rows or more the networks compete on the first FEW_FOLDS
+folds, and all folds choose the penalty of the winner. `supported` competes if it has arcs, but at most the share FEW of
+all: a network of nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was
+best with fewer arcs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, TriedArcs, TriedPenalty
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import Likelihood, OptimizerSettings, ParameterSpace, Space, find_optimum_from
+from bncli.engine.structures.scores import bic
+from bncli.engine.structures.structure import Dag
+from bncli.watch import Progress, Watch, silent
+
+GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+FOLDS = 5
+AHEAD = 2
+"""Steps of GRID before a penalty that was best for a similar space, at which a path begins."""
+ALL_ROWS, MAX_ROWS = 12_000, 50_000
+WORSE, SLACK = 0.08, 1e-3
+TIE = 1e-4
+UNTRIED = 1.0
+FLOOR_ROWS = 20
+TOLERANCE, MAX_ITERATIONS = 1e-3, 100
+FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""The smallest is above 0, so that the model still distinguishes rows."""
+FEW_ROWS = 300
+DOUBT, DOUBT_ROWS = 2.0, 50
+RISE = 0.25
+ARC_SETS = ("class", "none", "supported", "all")
+FEW = 0.75
+MANY_ROWS, FEW_FOLDS = 10_000, 2
+EVIDENCE = math.log(3.0)
+
+SpaceOf = Callable[[Counts], Space]
+
+
+@dataclass(frozen=True)
+class HeldOutFold:
+    """One fold: the counts of the rows to learn from, and the rows held out."""
+
+    counts: Counts
+    rows: Dataset
+
+
+def penalty_path(
+    folds: Sequence[HeldOutFold],
+    space_of: SpaceOf,
+    *,
+    center: float,
+    near: float | None = None,
+    shrink: bool = False,
+    grid: Sequence[float] = GRID,
+    watch: Watch = silent,
+    what: str = "",
+) -> ChosenPenalty:
+    """Return the lambda of `grid`, which falls, with the least held-out loss in the spaces that `space_of` makes.
+
+    The penalty shrinks towards `center`. `near` is a penalty that was best for a similar space: the path begins AHEAD
+    steps before it, and again at the top if nothing that follows is better than its first. `shrink`: whether the tables
+    may be shrunk if rows are few. `what` begins the progress messages to the watch.
+    """
+    if not folds:
+        return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
+    n_rows = sum(fold.rows.n_rows for fold in folds)
+    shrink = shrink and n_rows <= FEW_ROWS
+    first = 0 if near is None else max(grid.index(near) - AHEAD, 0)
+    grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_rows) ** 3) or grid[:1]
+    paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
+    tried = _follow(paths, grid[first:], watch, what)
+    if first and best_of(tried) == GRID[first]:
+        paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
+        tried = _follow(paths, grid, watch, what)
+    best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
+    if any(path.is_directed for path in paths):
+        loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
+        tried = [TriedPenalty(best, loss) if trial.penalty == best else trial for trial in tried]
+    shrinkage = None
+    if shrink:
+        totals = [sum(clls) for clls in zip(*(path.shrunk[best] for path in paths), strict=True)]
+        shrinkage = choose_factor(totals, sum(path.held_out.data.n_rows for path in paths), weight)
+    return ChosenPenalty(best, tuple(tried), shrinkage=shrinkage)
+
+
+def best_of(tried: list[TriedPenalty]) -> float:
+    """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
+    lowest = min(trial.log_loss for trial in tried)
+    # GRID falls, so the first that ties is the largest
+    return next(trial.penalty for trial in tried if trial.log_loss <= lowest * (1 + TIE))
+
+
+def _follow(paths: Sequence[_FoldPath], grid: Sequence[float], watch: Watch, what: str) -> list[TriedPenalty]:
+    """Return the losses along the grid, down to where the path ends."""
+    weight = sum(path.held_out.data.total_weight for path in paths)
+    tried: list[TriedPenalty] = []
+    for penalty in grid:
+        cll = 0.0
+        for f, path in enumerate(paths):
+            detail = f"{what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
+            watch(Progress(len(tried) + f / len(paths), len(grid), detail))
+            cll += path.advance(penalty)
+        # 0.0 - x in place of -x: a loss of 0 is never written -0
+        tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
+        lowest = min(trial.log_loss for trial in tried)
+        # SLACK: if classes are almost certain, 8 % of a loss is less than its own error
+        if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
+            break
+    return tried
+
+
+@dataclass
+class _FoldPath:
+    """The path of one fold: the parameter space of the rows to learn from, the likelihood of those held out.
+
+    `free` is the space without directions. `optima` are the last two. `shrunk` holds by penalty the CLL of the held-out
+    rows under tables shrunk by each of FACTORS, if `shrinks`.
+    """
+
+    space: Space
+    free: Space
+    held_out: Likelihood
+    center: float
+    shrinks: bool
+    optima: list[Array] = field(default_factory=list)
+    shrunk: dict[float, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, fold: HeldOutFold, space_of: SpaceOf, center: float, shrinks: bool) -> _FoldPath:
+        space = free = space_of(fold.counts)
+        if isinstance(space, ParameterSpace) and space.monotone is not None:
+            free = replace(space, monotone=None)
+        return cls(space, free, space.on(fold.rows), center, shrinks)
+
+    @property
+    def is_directed(self) -> bool:
+        return self.free is not self.space
+
+    def advance(self, penalty: float) -> float:
+        """Return the held-out conditional log-likelihood at the optimum for the next penalty, without directions."""
+        if not self.optima:
+            start = np.full(self.space.coordinates.n_parameters, self.center)
+        elif len(self.optima) == 1:
+            start = self.optima[0]
+        else:
+            # GRID is about even in ln lambda: the next optimum is about as far away as the last from the one before
+            before, last = self.optima
+            start = 2.0 * last - before
+        point, cll = self._fit(self.free, penalty, start)
+        self.optima = [*self.optima[-1:], point]
+        return cll
+
+    def keep_directions(self, penalty: float) -> float:
+        """Return the held-out conditional log-likelihood at the optimum under the directions of attributes."""
+        return self._fit(self.space, penalty, np.full(self.space.coordinates.n_parameters, self.center))[1]
+
+    def _fit(self, space: Space, penalty: float, start: Array) -> tuple[Array, float]:
+        """Return the optimum in a space, and the held-out conditional log-likelihood there, without shrinkage."""
+        settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        point = find_optimum_from(space, settings, start).point
+        cells = space.cells(point)
+        if not self.shrinks:
+            return point, self.held_out.value_and_gradient(cells)[0]
+        n = space.likelihood.data.class_counts
+        shrunk = [shrink_cells(cells, n, factor) for factor in FACTORS]
+        self.shrunk[penalty] = [self.held_out.value_and_gradient(each)[0] for each in shrunk]
+        return point, self.shrunk[penalty][-1]
+
+
+def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
+    """Return the shrinkage by the CLL of held-out rows under each of FACTORS; None for a factor of 1.
+
+    `n_rows` and `weight` are those of all held-out rows.
+    """
+    doubt = DOUBT * min(1.0, DOUBT_ROWS / n_rows)
+    least = (1.0 + RISE) * max(log_likelihoods)
+    worth = {factor: cll - doubt * factor for factor, cll in zip(FACTORS, log_likelihoods, strict=True) if cll >= least}
+    best = max(worth, key=lambda factor: (worth[factor], factor))
+    return None if best == 1.0 else Shrinkage(best, 0.0 - log_likelihoods[FACTORS.index(best)] / weight)
+
+
+def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
+    """Return tables (K, n_cells) shrunk by a factor; for a factor of 1 they are the same array."""
+    if factor == 1.0:
+        return cells
+    shrunk = factor * cells
+    shrunk[:, 0] += (1.0 - factor) * log_frequencies(class_counts)
+    return shrunk
+
+
+def log_frequencies(class_counts: Array) -> Array:
+    """Return ln f (K,) of class counts (K,); the 1 keeps it finite if a class has no row."""
+    return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
+
+
+def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
+    """Return parameters with their tables shrunk, and the CLL of the training rows under these."""
+    assert isinstance(parameters.predictor, Tables)
+    families = parameters.predictor.families
+    cells = shrink_cells(parameters.predictor.cells, counts.class_counts(), shrinkage.factor)
+    cll = conditional_likelihood(counts.data, families).value_and_gradient(cells)[0]
+    return replace(parameters, predictor=Tables.of_cells(cells, families), cll=cll)
+
+
+def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
+    """Return the folds of all rows or, if they are many, of a sample, with the cuts and levels of the data.
+
+    There are no folds of a single row.
+    """
+    data = data.take(_sampled_rows(data.labels, seed))
+    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
+
+
+def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
+    """Return the folds of a sample with cuts and levels learnt anew in each; `recode` learns them and encodes rows.
+
+    Cuts are made with a look at the class: if the held-out rows took part in them, their loss would be too low.
+    """
+    assert sample.label is not None
+    folds = []
+    for others, rows in _splits(sample.label.codes, seed):
+        data = recode(sample.take(others))
+        folds.append(HeldOutFold(Counts(data), _encode_held_out(data, sample.take(rows))))
+    return folds
+
+
+def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
+    """Return other rows in the codes of a data set; a value without a code counts as the most frequent value."""
+    schema = data.schema
+    codes: list[Codes] = [np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)] * len(schema.attributes)
+    encoded = encode_attributes(columns, schema, schema.informative).codes
+    for i, own in zip(schema.informative, encoded, strict=True):
+        unknown = own >= schema.attributes[i].cardinality
+        if not schema.marginalizes and unknown.any():
+            own[unknown] = int(np.argmax(schema.attributes[i].frequencies))
+        codes[i] = own
+    return Dataset(schema, tuple(codes), encode_labels(columns, schema), columns.weights, data.threads)
+
+
+def sample_of(columns: Columns, seed: int) -> Columns:
+    """Return the rows that take part in cross-validation, in the form in which they were read."""
+    assert columns.label is not None
+    rows = _sampled_rows(columns.label.codes, seed)
+    return columns if len(rows) == columns.n_rows else columns.take(rows)
+
+
+def _sampled_rows(labels: Integers, seed: int) -> Index:
+    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
+
+
+def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
+    """Return the rows to learn from and those held out, of every fold; no folds of a single row."""
+    if len(labels) < 2:
+        return []
+    fold_of = stratified_folds(labels, min(FOLDS, len(labels)), seed)
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(fold_of.max() + 1)]
+
+
+def held_out_base(data: Dataset, seed: int) -> float | None:
+    """Return the log-loss of the class frequencies on the held-out rows, or None if no rows are held out."""
+    taken = _sampled_rows(data.labels, seed)
+    labels = data.labels[taken]
+    weights = np.ones(len(taken)) if data.weights is None else data.weights[taken]
+    held_out = [
+        np.asarray(np.bincount(labels[rows], weights[rows], data.n_labels), np.float64)
+        for _, rows in _splits(labels, seed)
+    ]
+    if not held_out:
+        return None
+    total = np.asarray(np.stack(held_out).sum(axis=0))
+    return base_log_loss([(total - counts, counts) for counts in held_out])
+
+
+def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
+    """Return the mean log-loss of the class frequencies, from class counts (K,) of rows learnt from and held out.
+
+        - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
+
+    The 1 keeps it finite if a class is held out as a whole.
+    """
+    loss = sum(float(held_out @ log_frequencies(n)) for n, held_out in folds)
+    return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
+
+
+Search = Callable[[Counts], Dag]
+ArcSpace = Callable[[Counts, Dag], Space]
+PathOf = Callable[..., ChosenPenalty]
+"""`penalty_path` with all arguments but folds, space, `near` and `what`."""
+
+
+def choose_arcs(
+    counts: Counts,
+    structure: Dag,
+    search: Search,
+    space_of: ArcSpace,
+    *,
+    folds: Sequence[HeldOutFold],
+    path: PathOf,
+) -> tuple[Dag, ChosenPenalty]:
+    """Return the best network with `structure` or a subset of its arcs, and its penalty.
+
+    `search` found `structure` in `counts`, `space_of` makes the parameter space of some rows and a network, `path`
+    follows it on the folds (`penalty_path`).
+    """
+    networks = competing_networks(counts, structure)
+    judges = folds if sum(fold.rows.n_rows for fold in folds) < MANY_ROWS else folds[:FEW_FOLDS]
+    structures = {id(fold.counts): search(fold.counts) for fold in folds}
+    chosen: dict[str, ChosenPenalty] = {}
+    near: float | None = None
+    for word in networks:
+        chosen[word] = _path_of_arcs(word, structures, space_of, judges, path, near)
+        # the class alone gives no hint of the penalty of tables
+        near = None if word == "class" else chosen[word].penalty
+    tried = tuple(
+        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, loss_of(chosen[word])) for word in chosen
+    )
+    best = best_arcs(tried, sum(fold.rows.total_weight for fold in judges))
+    if len(judges) < len(folds):
+        chosen[best.arcs] = _path_of_arcs(best.arcs, structures, space_of, folds, path, best.penalty)
+    return networks[best.arcs], replace(chosen[best.arcs], arcs=tried)
+
+
+def naive_bayes_loss(
+    search: Search, space_of: ArcSpace, *, folds: Sequence[HeldOutFold], path: PathOf, near: float
+) -> float:
+    """Return the held-out log-loss, nats per row, of the network without arcs between attributes.
+
+    `near` is the penalty that is best with the arcs; the other arguments are those of `choose_arcs`.
+    """
+    structures = {id(fold.counts): search(fold.counts) for fold in folds}
+    return loss_of(_path_of_arcs("none", structures, space_of, folds, path, near))
+
+
+def loss_of(chosen: ChosenPenalty) -> float:
+    """Return the log-loss at the chosen penalty, which is that under directions, if there are any."""
+    return next((trial.log_loss for trial in chosen.tried if trial.penalty == chosen.penalty), 0.0)
+
+
+def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
+    """Return the winner of networks in the order of their arcs; `weight` is that of all held-out rows."""
+    best = tried[0]
+    for trial in tried[1:]:
+        if weight * (best.log_loss - trial.log_loss) > EVIDENCE:
+            best = trial
+    return best
+
+
+def competing_networks(counts: Counts, structure: Dag) -> dict[str, Dag]:
+    """Return the networks that compete, from few arcs to many."""
+    networks = {word: subset_of_arcs(word, counts, structure) for word in ARC_SETS}
+    if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
+        del networks["supported"]
+    if not structure.n_arcs:
+        del networks["all"]
+    return networks
+
+
+def subset_of_arcs(word: str, counts: Counts, structure: Dag) -> Dag:
+    """Return the network with the arcs called `word`, one of ARC_SETS."""
+    if word == "all":
+        return structure
+    parents: list[tuple[int, ...]] = [()] * len(structure.parents)
+    if word == "class":
+        return replace(structure, parents=tuple(parents), class_children=(), class_parents=())
+    if word == "supported":
+        for child, listed in enumerate(structure.parents):
+            if not listed or child not in structure.class_children:
+                parents[child] = listed
+                continue
+            # the BIC with the first m parents, m = 0, 1, ...
+            whole, scores = counts.tables([(child, *listed)])[0], []
+            for m in range(len(listed) + 1):
+                table = whole.sum(axis=tuple(range(m + 1, len(listed) + 1)))
+                scores.append(float(bic(table.reshape(len(table), -1, table.shape[-1]))))
+            parents[child] = listed[: int(np.argmax(scores))]
+    return replace(structure, parents=tuple(parents))
+
+
+def _path_of_arcs(
+    word: str,
+    structures: dict[int, Dag],
+    space_of: ArcSpace,
+    folds: Sequence[HeldOutFold],
+    path: PathOf,
+    near: float | None,
+) -> ChosenPenalty:
+    """Return the penalty of a network; `structures` are those found in the folds, by the identity of their counts."""
+    return path(
+        folds,
+        lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),
+        near=near,
+        what=f"arcs {word}, ",
+    )
