@@ -1,13 +1,12 @@
-"""Draws rows from a model or from a network made for the purpose, and writes them and the truth behind them.
+"""Draw rows from a model, or from a random network, and write them and the true model.
 
-Drawing and writing overlap, and memory does not grow with the rows. The seed decides the network first and then the
-rows: more rows of the same network begin with the same rows. Missing values are decided apart, by the same seed: the
-values that are not removed are those of the rows without missing values.
+Drawing and writing overlap, and memory does not grow with the number of rows. The seed determines the network first,
+and then the rows: more rows of the same network begin with the same rows. Missing values have a random stream of their
+own from the same seed, so the values that stay are those of the rows without missing values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -36,10 +35,14 @@ from bncli.files.simulated_rows import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, o
 from bncli.steps.run import PipelineStage, Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 
+_MISSING_STREAM = 1
+"""Distinguishes the seed of the missing values from that of the rows."""
+_LISTED = 5
+
 
 @dataclass(frozen=True)
 class SimulateOutputs:
-    """The files to write: rows (None or `-`: standard output) and their format, the network, the model of the truth."""
+    """The files to write: rows (None or `-`: standard output) and their format, the network, the true model."""
 
     rows: str | None = None
     format: str | None = None
@@ -49,12 +52,12 @@ class SimulateOutputs:
 
 @dataclass(frozen=True)
 class SimulateReport:
-    """What was drawn from what, and which files were written (None: not asked for; `output` None: standard output).
+    """What was drawn, and which files were written (None: not written; `output` None: standard output).
 
-    `model` is the file drawn from, `network` the name of a network that was made; the other is None. `probabilities`
-    counts the entries of all tables. `missing` is the share of missing values that was asked for (None: none), or
-    `model` where every attribute has its own from the model; `holes` counts the values that are missing, for whatever
-    reason.
+    model, network: the model file that rows were drawn from, or the name of a random network; the other is None.
+    perfect: whether the graph is perfect. probabilities: number of entries of all tables. missing: the probability of a
+    missing value that was requested (None: none), or `model` if every attribute has its own from the model. holes:
+    number of missing values, whatever the reason.
     """
 
     model: str | None
@@ -77,40 +80,6 @@ class SimulateReport:
         return asdict(self)
 
 
-_MISSING = 1
-"""What tells the seed of the missing values from that of the rows."""
-
-
-class _Tally:
-    """How often the rows have each code of each attribute, and how many of its values are missing."""
-
-    def __init__(self, network: Network) -> None:
-        self._names = [attribute.name for attribute in network.schema.attributes]
-        self._counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
-        self.rows = 0
-        self.missing_by_attribute = [0] * len(self._names)
-
-    def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
-        """Yield the blocks, counted as they pass."""
-        for block in blocks:
-            for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
-                column = block.as_read[name]
-                self.missing_by_attribute[i] += count_missing(column)
-                if isinstance(column, CategoricalColumn) and len(counts):
-                    counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
-            yield block
-            self.rows += block.n_rows
-            watch(Progress(self.rows, rows))
-
-    @property
-    def missing(self) -> int:
-        return sum(self.missing_by_attribute)
-
-    @property
-    def frequencies(self) -> list[list[float]]:
-        return [counts.astype(np.float64).tolist() for counts in self._counts]
-
-
 def simulate(
     origin: str | RandomNetworkKind | float,
     rows: int,
@@ -120,11 +89,11 @@ def simulate(
     missing: float | Literal["model"] | None = None,
     watch: Watch = silent,
 ) -> SimulateReport:
-    """Write `rows` rows, drawn from `origin`.
+    """Draw `rows` rows from `origin`, and write them.
 
-    That is the path of a model, a kind of random network, or the exponent of the conditioning experiment; only the
-    networks that are made here may be written as a model with the true tables. Every attribute value is
-    removed with probability `missing`, or with the share that the attribute had when the model was learnt.
+    The origin is the path of a model, a kind of random network, or the exponent of the conditioning experiment. Every
+    attribute value is removed with probability `missing`, or with the share that its attribute had in training. A model
+    with the true tables can only be written for a network that was made here.
     """
     output = None if outputs.rows == "-" else outputs.rows
     model_path = origin if isinstance(origin, str) else None
@@ -133,33 +102,52 @@ def simulate(
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("network"))
     rng = np.random.Generator(np.random.PCG64(seed))
-    network = _network(origin, rng)
-    # Whoever learns from the rows must say again which numbers are names.
-    levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
-    names = [name for name in levels if would_read_as_numbers(levels[name])]
+    network = _make_network(origin, rng)
+    schema = network.schema
+    # A learner that reads the rows cannot know which numbers are names.
+    names = [
+        a.name for a in schema.attributes if isinstance(a, CategoricalAttribute) and would_read_as_numbers(a.levels)
+    ]
     if names:
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
         stopwatch(
             Note(f"values of {listed} are names that look like numbers: learn from these rows with --categorical")
         )
     stopwatch(Stage("rows"))
-    tally, missing_values = _Tally(network), _missing_values(network, missing, seed)
+    shares = missing_shares(schema) if missing == "model" else (missing or 0.0,) * len(schema.attributes)
+    remover = MissingCompletelyAtRandom(shares, np.random.Generator(np.random.PCG64([seed, _MISSING_STREAM])))
+    tally = _Tally(network)
     with open_rows(output, outputs.format) as file, PipelineStage(file.write) as writing:
-        blocks = map(missing_values.applied_to, sample_blocks(network, rows, rng))
-        for block in tally.counted(blocks, rows, stopwatch):
+        for block in map(remover.applied_to, sample_blocks(network, rows, rng)):
+            tally.add(block)
             writing.put(block)
-    any_missing = missing is not None
+            stopwatch(Progress(tally.rows, rows))
+    named = name_dag(network.structure, schema)
     if outputs.network is not None:
-        write_structure(outputs.network, name_dag(network.structure, network.schema))
+        write_structure(outputs.network, named)
     if outputs.model is not None:
-        counts = tally.missing_by_attribute if any_missing else None
-        model = true_model(network, tally.frequencies, tally.rows, counts)
+        frequencies = [counts.astype(np.float64).tolist() for counts in tally.counts]
+        model = true_model(network, frequencies, tally.rows, None if missing is None else tally.missing)
         write_model(outputs.model, with_self_test(model))
-    paths = (model_path, output, outputs.network, outputs.model)
-    return _report(network, paths, tally, missing, stopwatch.seconds())
+    return SimulateReport(
+        model=model_path,
+        network=None if model_path is not None else str(network.structure.options["network"]),
+        output=output,
+        rows=tally.rows,
+        attributes=len(schema.attributes),
+        classes=len(schema.labels),
+        arcs=sum(len(parents) for parents in named.parents.values()),
+        perfect=named.unmarried is None,
+        probabilities=network.n_entries,
+        missing=missing,
+        holes=sum(tally.missing),
+        network_file=outputs.network,
+        model_file=outputs.model,
+        seconds=stopwatch.seconds(),
+    )
 
 
-def _network(origin: str | RandomNetworkKind | float, rng: np.random.Generator) -> Network:
+def _make_network(origin: str | RandomNetworkKind | float, rng: np.random.Generator) -> Network:
     if isinstance(origin, RandomNetworkKind):
         return random_network(origin, rng)
     if not isinstance(origin, str):
@@ -171,35 +159,20 @@ def _network(origin: str | RandomNetworkKind | float, rng: np.random.Generator) 
         raise ModelError(error.what, where=origin, hint=error.hint) from error
 
 
-def _missing_values(network: Network, missing: float | Literal["model"] | None, seed: int) -> MissingCompletelyAtRandom:
-    """Their random streams follow from the seed and from nothing else."""
-    n = len(network.schema.attributes)
-    shares = missing_shares(network.schema) if missing == "model" else (missing or 0.0,) * n
-    return MissingCompletelyAtRandom(shares, np.random.Generator(np.random.PCG64([seed, _MISSING])))
+class _Tally:
+    """Counts over the rows drawn: rows with each code of each attribute, and missing values of each attribute."""
 
+    def __init__(self, network: Network) -> None:
+        self._names = [attribute.name for attribute in network.schema.attributes]
+        self.counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
+        self.rows = 0
+        self.missing = [0] * len(self._names)
 
-def _report(
-    network: Network,
-    paths: tuple[str | None, ...],
-    tally: _Tally,
-    missing: float | Literal["model"] | None,
-    seconds: dict[str, float],
-) -> SimulateReport:
-    model, output, network_file, model_file = paths
-    named = name_dag(network.structure, network.schema)
-    return SimulateReport(
-        model=model,
-        network=None if model is not None else str(network.structure.options["network"]),
-        output=output,
-        rows=tally.rows,
-        attributes=len(network.schema.attributes),
-        classes=len(network.schema.labels),
-        arcs=sum(len(parents) for parents in named.parents.values()),
-        perfect=named.unmarried is None,
-        probabilities=network.n_entries,
-        missing=missing,
-        holes=tally.missing,
-        network_file=network_file,
-        model_file=model_file,
-        seconds=seconds,
-    )
+    def add(self, block: Columns) -> None:
+        """Count the rows of a block."""
+        for i, (counts, name) in enumerate(zip(self.counts, self._names, strict=True)):
+            column = block.as_read[name]
+            self.missing[i] += count_missing(column)
+            if isinstance(column, CategoricalColumn) and len(counts):
+                counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
+        self.rows += block.n_rows

@@ -1,11 +1,11 @@
-"""Scores the rows that a model carries again, here and now, and runs an export of the model against it.
+"""Verify a model: score the rows stored in it again, and compare an export with it.
 
-The self-test (`engine/prediction/verification.py`) tells whether this machine, with its libraries, says what the one
-said that learnt the model. A program or a network is then compared with the model on made-up rows of its own: values of
-every level and on both sides of every cut, missing and unseen ones, for a program; random states for a network. A
-program that decides is asked for its decisions too.
+The self-test (`bncli.engine.prediction.verification`) checks that this machine, with its libraries, gives the same
+probabilities as the machine that fitted the model. A program or a network is compared with the model on made-up rows:
+for a program rows with every level, both sides of every cut, missing and unseen values; for a network random states.
+The decisions of a program that decides are compared too.
 
-Conventions: what differs by no more than TOLERANCE agrees. A program is run, so it should be one that is trusted.
+Numbers that differ by at most TOLERANCE agree. A program is run, so it should be one that the user trusts.
 """
 
 from __future__ import annotations
@@ -29,32 +29,38 @@ from bncli.files.exports import NetworkFormat, ProgramFormat, by_ending, export_
 from bncli.files.paths import cannot_read
 
 T = TypeVar("T")
+_EXPORT_AGAIN = "name an export of this model, or export it again"
 
 
-class Decisions(NamedTuple):
-    """On how many rows, and in how many of them an export decides otherwise, near ties aside."""
+class ComparedDecisions(NamedTuple):
+    """The number of rows, and of those on which an export decides otherwise, apart from near ties."""
 
     rows: int
     others: int
 
 
 class LargestDifference(NamedTuple):
-    """On how many rows, and the largest difference of a probability there."""
+    """The number of rows, and the largest difference of a probability on them."""
 
     rows: int
     max_dp: float
 
     @property
     def agrees(self) -> bool:
+        """Whether the difference is within the tolerance."""
         return self.max_dp <= TOLERANCE
+
+    def __str__(self) -> str:
+        return f"max |dP| {self.max_dp:.1e} on {self.rows:,} made-up rows"
 
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The self-test, None where the model carries none; the comparison with the export, None where none is named.
+    """The results of the comparisons.
 
-    rounded: the format of the export is one whose numbers may be rounded. decisions: None where the model or the export
-    does not decide; own_rule: the export decides, and the model does not.
+    self_test: None if the model has no self-test. export: None if no export is named. rounded: the format of the export
+    may round numbers. decisions: None if the model or the export does not decide. own_rule: the export decides, and the
+    model does not.
     """
 
     model: str
@@ -64,39 +70,33 @@ class VerifyReport:
     self_test: LargestDifference | None
     export: LargestDifference | None
     rounded: bool = False
-    decisions: Decisions | None = None
+    decisions: ComparedDecisions | None = None
     own_rule: bool = False
 
     @property
-    def compared(self) -> tuple[LargestDifference, ...]:
-        return tuple(one for one in (self.self_test, self.export) if one is not None)
-
-    @property
     def fault(self) -> ModelError | None:
-        """What is wrong, None where all agrees."""
+        """The first disagreement as an error, or None if everything agrees."""
         if self.self_test is not None and not self.self_test.agrees:
-            what = f"the model does not say here what it said when it was made: {_far(self.self_test)}"
+            what = f"the model does not say here what it said when it was made: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
+        hint = "export the model again"
         if self.export is not None and not self.export.agrees:
-            what = f"the {self.format} file differs from the model {self.model}: {_far(self.export)}"
-            hint = _ROUNDED if self.rounded else "export the model again"
-            return ModelError(what, where=self.against or "", hint=hint)
-        return self._wrong_decisions()
-
-    def _wrong_decisions(self) -> ModelError | None:
-        if self.own_rule:
+            what = f"the {self.format} file differs from the model {self.model}: {self.export}"
+            if self.rounded:
+                hint = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
+        elif self.own_rule:
             what = f"the {self.format} file decides, and the model {self.model} has no rule for decisions"
         elif self.decisions is not None and self.decisions.others:
             rows, others = self.decisions
             what = f"the {self.format} file decides otherwise than the model in {others:,} of {rows:,} made-up rows"
         else:
             return None
-        return ModelError(what, where=self.against or "", hint="export the model again")
+        return ModelError(what, where=self.against or "", hint=hint)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report; `rows` and `max_dp` are those of all comparisons together."""
+        """Return the report as JSON values; `rows` and `max_dp` are those of all comparisons together."""
         parts = {"self_test": self.self_test, "export": self.export}
-        worst = float(np.max([one.max_dp for one in self.compared]))  # NaN where one is
+        compared = [part for part in parts.values() if part is not None]
         return {
             "model": self.model,
             "bncli_version": self.bncli_version,
@@ -105,56 +105,40 @@ class VerifyReport:
             **{name: None if part is None else part._asdict() for name, part in parts.items()},
             **({} if self.decisions is None else {"decisions": self.decisions._asdict()}),
             "verified": self.fault is None,
-            "rows": sum(one.rows for one in self.compared),
-            "max_dp": worst,
+            "rows": sum(part.rows for part in compared),
+            "max_dp": float(np.max([part.max_dp for part in compared])),  # NaN if one of them is
         }
 
 
-_ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
-_EXPORT = "name an export of this model, or export it again"
-
-
 def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> VerifyReport:
-    """Compare; see `VerifyReport.fault` for the verdict.
+    """Compare a model with its self-test, and with the export `against`; `fault` of the report is the verdict.
 
-    ModelError where there is nothing to compare, for the model has no self-test and no export is named, and for an
-    export that cannot be one of this model; BncliError where nothing is at hand that runs it.
+    Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
+    an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
     """
-    form = None if against is None else _format(against)
+    form = None if against is None else _export_format(against)
     model = read_model(model_path)
     if model.self_test is None and against is None:
         hint = "fit it again, or compare an export of it: --against FILE"
         raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
-    own = (
-        None
-        if model.self_test is None
-        else LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
-    )
+    self_test = None
+    if model.self_test is not None:
+        self_test = LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
     if against is None or form is None:
-        return VerifyReport(model_path, model.version, None, None, own, None)
+        return VerifyReport(model_path, model.version, None, None, self_test, None)
     try:
         content = Path(against).read_bytes()
     except OSError as error:
         raise cannot_read(against, error, BncliError, what=" the export") from error
     rng = np.random.Generator(np.random.PCG64(seed))
-    report = VerifyReport(model_path, model.version, against, form.word, own, None)
+    report = VerifyReport(model_path, model.version, against, form.word, self_test, None)
     if isinstance(form, NetworkFormat):
-        return replace(report, export=_network(model, form, content, against, rng))
-    probes, text = probe_rows(model, EXPORT_ROWS, rng), _text(content, against) if form.is_text else content
-    report = replace(report, export=_program(form, text, probes, against), rounded=form.rounds)
-    if form.decide is None or not form.decides(text):
-        return report
-    if model.rule is None or not model.rule.decides:
-        return replace(report, own_rule=True)
-    found = _ran(form.decide, text, probes, against)
-    assert found is not None
-    decider, labels = Decider.of(replace(model.rule, sets=None), model.schema.labels), model.schema.labels
-    others = decider.disagreements(probes.probabilities, found, labels, TOLERANCE)
-    return replace(report, decisions=Decisions(probes.n_rows, others))
+        return replace(report, export=_compare_network(model, form, content, against, rng))
+    return _compare_program(report, model, form, content, against, rng)
 
 
-def _format(path: str) -> NetworkFormat | ProgramFormat:
-    """Return the format that the ending stands for; UsageError for one that says no probabilities."""
+def _export_format(path: str) -> NetworkFormat | ProgramFormat:
+    """Return the format that the ending of a file stands for; UsageError if it has no probabilities."""
     formats = [
         form
         for form in export_formats()
@@ -168,61 +152,70 @@ def _format(path: str) -> NetworkFormat | ProgramFormat:
     return next(form for form in formats if form.word == word)
 
 
-def _network(
+def _compare_network(
     model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator
 ) -> LargestDifference:
-    """Against the network in a file; ModelError where it has other nodes than that of the model."""
+    """Compare the model with a network; ModelError if its nodes are not those of the model."""
     assert form.read is not None
-    found = form.read(content, where)
+    network = form.read(content, where)
     try:
         own = name_network(equivalent_network(model))
     except ModelError as error:
         raise ModelError(f"this model is no network: {error.what}", where=where, hint=error.hint) from error
-    if not same_nodes(own, found):
-        raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT)
-    return LargestDifference(EXPORT_ROWS, largest_difference(model, found, EXPORT_ROWS, rng))
+    if not same_nodes(own, network):
+        raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT_AGAIN)
+    return LargestDifference(EXPORT_ROWS, largest_difference(model, network, EXPORT_ROWS, rng))
 
 
-def _text(content: bytes, where: str) -> str:
-    """Of a program; ModelError for bytes that are none."""
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ModelError(f"the program fails to be read: {_reason(error)}", where=where, hint=_EXPORT) from error
-
-
-def _reason(error: Exception) -> str:
-    """In one line; an error of a reader's own without its place and advice."""
-    if isinstance(error, (LookupError, TypeError, ValueError)):
-        return "it is not as bncli writes one, or needs columns that this model does not have"
-    lines = [
-        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
-    ]
-    return lines[-1].strip() if lines else type(error).__name__
-
-
-def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: str) -> LargestDifference:
-    """Against a program; ModelError where it fails or tells of other labels."""
-    found = _ran(form.run, text, probes, where)
-    if found is None:
+def _compare_program(
+    report: VerifyReport, model: Model, form: ProgramFormat, content: bytes, where: str, rng: np.random.Generator
+) -> VerifyReport:
+    """Return the report with the comparison with a program; ModelError if it fails, or has other labels."""
+    probes = probe_rows(model, EXPORT_ROWS, rng)
+    text: str | bytes = content
+    if form.is_text:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            what = f"the program fails to be read: {_reason(error)}"
+            raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
+    answers = _run(form.run, text, probes, where)
+    if answers is None:
         raise BncliError(f"{form.needs} is not at hand, which runs this export", where=where, hint="install it")
-    said = np.array(found, dtype=float).T if len({len(row) for row in found}) == 1 else np.empty((0, 0))
-    if said.shape != probes.probabilities.shape:
+    are_even = len({len(row) for row in answers}) == 1
+    probabilities = np.array(answers, dtype=float).T if are_even else np.empty((0, 0))
+    if probabilities.shape != probes.probabilities.shape:
         n_labels = len(probes.probabilities)
-        raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT)
-    return LargestDifference(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
+        raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT_AGAIN)
+    max_dp = float(np.abs(probabilities - probes.probabilities).max(initial=0.0))
+    report = replace(report, export=LargestDifference(probes.n_rows, max_dp), rounded=form.rounds)
+    if form.decide is None or not form.decides(text):
+        return report
+    if model.rule is None or not model.rule.decides:
+        return replace(report, own_rule=True)
+    decisions = _run(form.decide, text, probes, where)
+    assert decisions is not None
+    labels = model.schema.labels
+    decider = Decider.of(replace(model.rule, sets=None), labels)
+    others = decider.disagreements(probes.probabilities, decisions, labels, TOLERANCE)
+    return replace(report, decisions=ComparedDecisions(probes.n_rows, others))
 
 
-def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
-    """Return what a program answers; ModelError where it fails."""
+def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
+    """Return the answers of a program; ModelError if it fails."""
     try:
-        return asked(text, probes.rows())
+        return run(text, probes.rows())
     except UsageError:
         raise
     except Exception as error:  # whatever a program, or what runs it, may raise
         what = f"the program fails on rows for this model: {_reason(error)}"
-        raise ModelError(what, where=where, hint=_EXPORT) from error
+        raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
 
 
-def _far(compared: LargestDifference) -> str:
-    return f"max |dP| {compared.max_dp:.1e} on {compared.rows:,} made-up rows"
+def _reason(error: Exception) -> str:
+    """Return the reason for an error in one line; for a BncliError without its place and hint."""
+    if isinstance(error, (LookupError, TypeError, ValueError)):
+        return "it is not as bncli writes one, or needs columns that this model does not have"
+    text = error.what if isinstance(error, BncliError) else str(error)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__
