@@ -131,7 +131,7 @@ class ColumnarFile:
                 row += rows.num_rows
 
     def _record_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches; raise pa.ArrowInvalid if a Parquet file has not the rows that its footer states."""
+        """Yield the record batches; raise pa.ArrowInvalid if a Parquet footer states another number of rows."""
         if self._kind == "parquet":
             n_stated, n_rows = self._reader.metadata.num_rows, 0
             for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):

@@ -246,7 +246,7 @@ class Stream:
         return ahead + self._read_source(size - len(ahead), self._check_pause) if len(ahead) < size else ahead
 
     def _check_pause(self) -> bool:
-        """Return whether the input pauses; only uncompressed pipes are asked."""
+        """Return whether the input pauses, which is only known of an uncompressed pipe."""
         self.paused = self.compression is None and self._raw.is_paused()
         return self.paused
 

@@ -42,7 +42,7 @@ from bncli.files.reading.values import (
 MAX_SHARED = 4096
 """Distinct texts of a column up to which later blocks are encoded by them; beyond, every block has its own texts."""
 MOSTLY = 0.9
-"""Share of the values that must be numbers (or dates) for the others to be reported as exceptions."""
+"""Share of the values that must be numbers or dates, so that the others are reported as exceptions."""
 EMPTY = pa.array([], pa.string())
 _N_SAMPLED = 64
 
@@ -120,7 +120,7 @@ class ColumnBuilder:
             is_wrong = wrong[block.codes]
             row = int(np.argmax(is_wrong))
             text = texts[int(block.codes[row])].as_py().strip(BLANKS)
-            # The line is found by a scan of the block, so only among numbers, where a message may name it.
+            # A message names the line only if nearly all values are numbers; finding it takes a scan of the block.
             where = locate(row) if is_wrong.mean() <= 1 - MOSTLY else ""
             self.non_numeric = NonNumericValue(text, where)
             self.request = ColumnRequest(self.request.name, ValueKind.TEXT)
@@ -145,7 +145,7 @@ class ColumnBuilder:
         return [i for i, block in enumerate(self.blocks) if not isinstance(block, CodedTexts)]
 
     def texts(self, rows: Mask | None = None) -> pa.Array:
-        """Return the distinct unchanged texts of a column of text, of all rows or of those in the mask."""
+        """Return the distinct texts, with their blanks, of a column of text: of all rows, or of those in the mask."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         texts = []
         if rows is None:

@@ -47,10 +47,7 @@ from bncli.files.reading.table import Table
 from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_form
 from bncli.watch import Note, Watch
 
-MARKS = (
-    *("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"),
-    *("-", "--", "---", "."),
-)
+MARKS = (*("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"), *("-", "--", "---", "."))
 """Texts that usually mean a missing value. Words such as "none" and "unknown" may be values, so they are not here."""
 MOST_WORDS = 3
 """Distinct texts among numbers that are taken for words of missing values."""
@@ -231,7 +228,7 @@ class _ColumnInterpreter:
         delimiter = self._table.delimiter
         recognized = recognize_format(name, column.texts(), self._tokens, self._source, delimiter)
         if recognized is None and delimiter is not None:
-            recognized = recognize_numbers_with_words(column, self._tokens, self._source, delimiter)
+            recognized = _recognize_numbers_with_words(column, self._tokens, self._source, delimiter)
         if recognized is None:
             if column.difference is not None and not column.has_leading_zeros:
                 raise column.difference
@@ -404,7 +401,7 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
     return "dates in several forms", note
 
 
-def recognize_numbers_with_words(
+def _recognize_numbers_with_words(
     column: ColumnBuilder, tokens: MissingTokens, source: Source, delimiter: str
 ) -> RecognizedFormat | None:
     """Return the form of a column of numbers that contains a few words, such as "k.A." or "<5", or None.
@@ -429,15 +426,15 @@ def recognize_numbers_with_words(
         if has_leading_zeros(numbers) and look_like_codes(numbers, counts[fits]):
             return None
         is_plain = to_numbers(numbers, ())[1] is None and source.decimal != ","
-        found = (
+        recognized = (
             RecognizedFormat(NumberForm("."), "")
             if is_plain
             else _recognize_numbers(numbers, source.decimal, delimiter)
         )
-        if found is None or not more_than_two([parse_in_form(found.form, numbers, ())[0]]):
+        if recognized is None or not more_than_two([parse_in_form(recognized.form, numbers, ())[0]]):
             continue
-        assert isinstance(found.form, NumberForm)
-        return found._replace(form=replace(found.form, words=tuple(sorted(words.to_pylist()))))
+        assert isinstance(recognized.form, NumberForm)
+        return recognized._replace(form=replace(recognized.form, words=tuple(sorted(words.to_pylist()))))
     return None
 
 
@@ -464,13 +461,13 @@ def recognize_format(
     if not may_be_numbers and not _fitting_orders(sample, source.dates):
         return None
     present = distinct_levels(texts, tokens.number)
-    found = None
+    recognized = None
     if may_be_numbers and delimiter is not None:
-        found = _recognize_numbers(present, source.decimal, delimiter)
-    found = found or _recognize_dates(name, present, source.dates)
-    if found is None or not more_than_two([parse_in_form(found.form, present, ())[0]]):
+        recognized = _recognize_numbers(present, source.decimal, delimiter)
+    recognized = recognized or _recognize_dates(name, present, source.dates)
+    if recognized is None or not more_than_two([parse_in_form(recognized.form, present, ())[0]]):
         return None
-    return found
+    return recognized
 
 
 def _recognize_numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> RecognizedFormat | None:

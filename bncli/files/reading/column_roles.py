@@ -101,12 +101,7 @@ def assign_roles(
     for declared in (options, file):
         _check_roles(declared, names, where)
     declared = _override(file, options)
-    stated = {
-        *(declared.class_name, declared.weights),
-        *declared.categorical,
-        *declared.numeric,
-        *declared.ignore,
-    }
+    stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     nested = {name: word for name, word in nested.items() if name not in stated}
     used, unused_parts = _used_columns(source, declared, names, where)
     class_name = _choose_class(declared, tuple(name for name in names if name not in nested) or names, cuts)
@@ -189,12 +184,7 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
 
 def _override(file: DeclaredRoles, options: DeclaredRoles) -> DeclaredRoles:
     """Return the roles of the options, and those of the file for columns that no option names."""
-    by_option = {
-        *(options.class_name, options.weights),
-        *options.categorical,
-        *options.numeric,
-        *options.ignore,
-    }
+    by_option = {*(options.class_name, options.weights), *options.categorical, *options.numeric, *options.ignore}
     return DeclaredRoles(
         None,
         options.class_name or (file.class_name if file.class_name not in by_option else None),

@@ -42,15 +42,7 @@ from bncli.files.reading.column_meaning import (
 )
 from bncli.files.reading.column_roles import ColumnRoles, assign_roles
 from bncli.files.reading.numbers import to_numbers
-from bncli.files.reading.source import (
-    BLANKS,
-    ColumnRequest,
-    MissingTokens,
-    RowBlock,
-    Source,
-    ValueKind,
-    is_text,
-)
+from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, is_text
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
 from bncli.files.reading.training_rows import mix_bits, start_columns
 from bncli.files.reading.values import SignedCodes, parse_in_form
@@ -129,8 +121,8 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
     with Table(source, keep=False) as table:
         roles = assign_roles(source, table.names, table.name, nested=table.nested, need_attributes=False)
         # A single column is described without a class, unless the user names it as the class.
-        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
-        class_name = None if alone else roles.class_name
+        is_single = not roles.attributes and len(table.names) == 1 and source.class_name is None
+        class_name = None if is_single else roles.class_name
         not_read = table.nested.keys() - {roles.class_name, roles.weights, *roles.categorical, *roles.numeric}
         names = [name for name in table.names if name not in not_read]
         attributes = tuple(name for name in names if name not in (class_name, roles.weights))
@@ -266,7 +258,7 @@ class _ColumnReader:
         self._form: Form | None = None
         """The form of the texts that are not kept, if they have one."""
         self._witnesses: pa.Array = EMPTY
-        """A few texts that are not kept and have not the form of the others, for the rules of learning to see."""
+        """A few texts that are not kept and do not have that form, for the rules of learning to see."""
         self._example: str | None = None
         self._digest = 0
 
@@ -355,7 +347,7 @@ class _ColumnReader:
         )
 
     def _decide(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
-        """Return what learning makes of the column, and what each kept value is read as."""
+        """Return what learning makes of the column, and the column as it is read, with one row per kept value."""
         n = len(counted.values)
         # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
         scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
@@ -439,7 +431,7 @@ class ValueCounts:
 class ColumnCounts:
     """Counts the distinct values of a column within a budget; the module docstring describes the method.
 
-    kind: string or float64. always: texts that are always kept; of numbers NaN is.
+    kind: string or float64. always: texts that are always kept (for numbers: NaN).
     """
 
     def __init__(self, kind: pa.DataType, budget: ColumnBudget, always: Sequence[str]) -> None:

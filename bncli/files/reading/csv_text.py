@@ -550,15 +550,15 @@ def columns_with_leading_zeros(
     # Candidates: zeros that follow a delimiter, quote or blank, and are followed by a digit.
     delimiter = block.layout.delimiter[0]
     padded = np.concatenate(([np.uint8(_LINE_FEED)], text, [np.uint8(_LINE_FEED)]))
-    found = []
+    candidates = []
     for start in range(0, len(text), _SLICE):
         here = padded[start : start + _SLICE + 2]
         zeros = here[1:-1] == _ZERO
         zeros &= here[2:] - np.uint8(_ZERO) < 10
         before = here[:-2]
         zeros &= (before == delimiter) | (before <= _QUOTE)
-        found.append(np.flatnonzero(zeros) + start)
-    starts = np.concatenate(found) if found else np.empty(0, np.intp)
+        candidates.append(np.flatnonzero(zeros) + start)
+    starts = np.concatenate(candidates) if candidates else np.empty(0, np.intp)
     if not len(starts):
         return frozenset()
     columns = _columns_of_fields(block, text, starts, n_rows)

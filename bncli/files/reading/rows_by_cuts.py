@@ -428,5 +428,5 @@ def _unknown_value(name: str, block: RowBlock) -> BncliError:
 
 
 def _dtype_of_codes(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return the type of codes in which a missing value is the code after the last."""
+    """Return the dtype for the codes of an attribute, including the code after the last for a missing value."""
     return code_dtype(attribute.n_values + 1)

@@ -164,7 +164,7 @@ def shorten(text: str, limit: int = 40) -> str:
 
 
 def list_names(names: Sequence[str], limit: int = 20) -> str:
-    """Return the names for a message, and beyond the first `limit` of them their number."""
+    """Return the first `limit` names for a message, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
 

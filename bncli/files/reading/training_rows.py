@@ -3,12 +3,15 @@
 Types are guessed from the first rows, which is right for nearly every file. Columns that turn out to be text are read
 again where they had been read as numbers. Rows of weight 0 are dropped.
 
-If a table has several files, they must agree on the types that the user has not stated; otherwise a column of numbers
-in one file and of names in another would silently become names. Columnar files are compared by the types that they
-declare. A text file with more than two distinct numbers and nothing else in a column has numbers, and a file without
-any number has names. After a file of numbers no text may follow, and after a file of names no file of numbers. Whole
-and broken numbers do not differ, nor does a file in which the column is empty. The error is raised only if the column
-would become names, not if it holds dates, numbers in a national form, or codes with leading zeros.
+If a table has several files, they must agree on the types that the user has not stated. Otherwise a column with numbers
+in one file and names in another would silently become a column of names. The rules:
+
+- Columnar files are compared by the types that they declare.
+- A text file has numbers in a column if it has more than two distinct numbers and nothing else there, and names if no
+  value is a number. After a file with numbers no other text may follow, and after a file with names no file with numbers.
+- Integers do not differ from other numbers, and a file in which the column is empty agrees with every type.
+- The error is raised only if the column would become names, not if it holds dates, numbers in a national form, or codes
+  with leading zeros.
 
 A table larger than the budget is sampled while it is read (`RowSampler`); `rows_by_cuts` reads it a second time.
 """
@@ -33,14 +36,7 @@ from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.arrow_files import ArrowBatch, type_word
-from bncli.files.reading.column_builder import (
-    EMPTY,
-    CodedTexts,
-    ColumnBlock,
-    ColumnBuilder,
-    add_distinct,
-    encode_texts,
-)
+from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_distinct, encode_texts
 from bncli.files.reading.column_meaning import find_attributes
 from bncli.files.reading.column_roles import (
     ColumnRoles,
@@ -77,12 +73,7 @@ _N_SAMPLED = 64
 
 
 def read_columns(
-    source: Source,
-    *,
-    threads: int = 1,
-    watch: Watch = silent,
-    cuts: Cuts | None = None,
-    memory: int | None = None,
+    source: Source, *, threads: int = 1, watch: Watch = silent, cuts: Cuts | None = None, memory: int | None = None
 ) -> Columns:
     """Return the whole table.
 
@@ -189,7 +180,7 @@ class ParsedBlock:
 def _parsed_blocks(
     table: Table, builders: Sequence[ColumnBuilder], source: Source, tokens: MissingTokens, run: Run
 ) -> Iterator[ParsedBlock]:
-    """Yield every row block; requests follow what earlier blocks have revealed about the types."""
+    """Yield every row block; the columns are requested in the types that earlier blocks suggest."""
     if run.each_file is None:
         names = [builder.request.name for builder in builders]
         tasks = (
@@ -245,7 +236,7 @@ def _parse_compactly(
 
 
 def _locate_again(source: Source, number: int, requests: Sequence[ColumnRequest], row: int) -> str:
-    """Return the place of a row of the block with this number, for which the file is read again up to the block."""
+    """Return the place of a row of the block with this number; the file is read again up to that block."""
     with Table(source, keep=False) as table:
         raw_blocks = table.raw_blocks([request.name for request in requests], silent)
         raw = next(itertools.islice(raw_blocks, number, None))
