@@ -8,7 +8,7 @@ in one file and names in another would silently become a column of names. The ru
 
 - Columnar files are compared by the types that they declare.
 - A text file has numbers in a column if it has more than two distinct numbers and nothing else there, and names if no
-  value is a number. After a file with numbers no other text may follow, and after a file with names no file with numbers.
+  value is a number. No other text may follow after a file with numbers, and no file with numbers after one with names.
 - Integers do not differ from other numbers, and a file in which the column is empty agrees with every type.
 - The error is raised only if the column would become names, not if it holds dates, numbers in a national form, or codes
   with leading zeros.
