@@ -49,7 +49,6 @@ _PAIRS = "pairs"
 
 
 def write_counts(path: str, counts: CountedRows) -> None:
-    """Write the counts file."""
     write_bytes(path, dump_counts(counts))
 
 

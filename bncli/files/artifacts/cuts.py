@@ -62,7 +62,6 @@ def read_cuts(path: str) -> Cuts:
 
 
 def write_cuts(path: str, cuts: Cuts) -> None:
-    """Write the cuts file."""
     write_bytes(path, dump_cuts(cuts).encode())
 
 

@@ -109,7 +109,6 @@ _SELF_TEST_ARRAYS = ["self_test/codes.npy", "self_test/probabilities.npy"]
 
 
 def write_model(path: str, model: Model) -> None:
-    """Write the model file."""
     write_bytes(path, dump_model(model))
 
 

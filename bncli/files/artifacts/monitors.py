@@ -68,7 +68,6 @@ def monitored_model(model: Model) -> MonitoredModel:
 
 
 def write_monitor(path: str, monitor: Monitor) -> None:
-    """Write the monitor file."""
     write_bytes(path, dump_json(monitor_json(monitor)).encode())
 
 

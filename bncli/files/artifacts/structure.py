@@ -52,5 +52,4 @@ def read_structure(path: str) -> NamedStructure:
 
 
 def write_structure(path: str, structure: NamedStructure) -> None:
-    """Write the structure file."""
     write_bytes(path, dump_structure(structure).encode())

@@ -116,11 +116,6 @@ def read_bif(data: bytes, where: str) -> NamedNetwork:
     """Return the network in a BIF file; BncliError with `where`, line and column if it is not a valid one."""
     from bncli.files.documents import decode_utf8
 
-    return restore_network(parse_bif(decode_utf8(data, where), where), where)
-
-
-def parse_bif(text: str, where: str) -> EscapedNetwork:
-    """Return the network with the names in the file."""
     grammar = re.compile(
         r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/)
           | "(?P<quoted>[^"\n]*)"
@@ -128,7 +123,7 @@ def parse_bif(text: str, where: str) -> EscapedNetwork:
           | (?P<word>(?:(?!//|/\*)[^\s{}()\[\],;|"])+)""",
         re.VERBOSE | re.DOTALL,
     )
-    tokens = Tokens(text, where, grammar)
+    tokens = Tokens(decode_utf8(data, where), where, grammar)
     name = "unknown"
     properties: dict[str, str] = {}
     if tokens.take_if("network"):
@@ -150,7 +145,7 @@ def parse_bif(text: str, where: str) -> EscapedNetwork:
             hint = "declare it: variable NAME { type discrete ... }"
             tokens.fail(f"'{child}' is no variable", at=block.at, hint=hint)
     nodes = tuple(_read_node(tokens, variable, variables, blocks) for variable in variables.values())
-    return EscapedNetwork(name, nodes, properties)
+    return restore_network(EscapedNetwork(name, nodes, properties), where)
 
 
 def _take_name(tokens: Tokens, what: str) -> Token:
@@ -180,37 +175,32 @@ def _read_variable(tokens: Tokens, variables: dict[str, _Variable]) -> None:
     if name.text in variables:
         tokens.fail(f"the variable '{name.text}' is declared twice", at=name.at, hint="declare every variable once")
     tokens.expect("{")
-    states: tuple[str, ...] | None = None
+    states: dict[str, None] | None = None
     properties: dict[str, str] = {}
     while not tokens.take_if("}"):
         if tokens.expect("type", "property", "}").text == "property":
             _read_property(tokens, properties)
-        elif states is None:
-            states = _read_states(tokens, name.text)
-        else:
+            continue
+        if states is not None:
             tokens.fail(f"the variable '{name.text}' has two types")
+        if not tokens.take_if("discrete"):
+            tokens.fail(f"the variable '{name.text}' is not discrete", hint="only discrete networks are read")
+        tokens.expect("[")
+        size = _take_name(tokens, "the number of states")
+        tokens.expect("]")
+        tokens.expect("{")
+        states = {}
+        for token in _take_names(tokens, "}", "a state"):
+            if token.text in states:
+                tokens.fail(f"the variable '{name.text}' has the state '{token.text}' twice", at=token.at)
+            states[token.text] = None
+        tokens.expect(";")
+        if size.text != str(len(states)):
+            what = f"the variable '{name.text}' should have {size.text[:20]} states, but {len(states)} are named"
+            tokens.fail(what, at=size.at)
     if states is None:
         tokens.fail(f"the variable '{name.text}' has no type", at=name.at, hint="give it: type discrete [ N ] { ... };")
-    variables[name.text] = _Variable(name.text, states, properties, name.at)
-
-
-def _read_states(tokens: Tokens, name: str) -> tuple[str, ...]:
-    if not tokens.take_if("discrete"):
-        tokens.fail(f"the variable '{name}' is not discrete", hint="only discrete networks are read")
-    tokens.expect("[")
-    size = _take_name(tokens, "the number of states")
-    tokens.expect("]")
-    tokens.expect("{")
-    states: dict[str, None] = {}
-    for token in _take_names(tokens, "}", "a state"):
-        if token.text in states:
-            tokens.fail(f"the variable '{name}' has the state '{token.text}' twice", at=token.at)
-        states[token.text] = None
-    tokens.expect(";")
-    if size.text != str(len(states)):
-        what = f"the variable '{name}' should have {size.text[:20]} states, but {len(states)} are named"
-        tokens.fail(what, at=size.at)
-    return tuple(states)
+    variables[name.text] = _Variable(name.text, tuple(states), properties, name.at)
 
 
 def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:

@@ -42,21 +42,20 @@ MAX_ARCS = 2_000_000
 
 def write_dot(structure: NamedStructure) -> str:
     """Return the text of the DOT file, to be encoded as UTF-8."""
-    from bncli.engine.structures.named_structure import NamedDag
+    from bncli.engine.structures.named_structure import NamedRegions
 
-    return _write_dag(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
-
-
-def _write_dag(dag: NamedDag) -> str:
-    nodes = dict.fromkeys(dag.parents)
-    for parents in dag.parents.values():
+    if isinstance(structure, NamedRegions):
+        return _write_regions(structure)
+    nodes = dict.fromkeys(structure.parents)
+    for parents in structure.parents.values():
         nodes |= dict.fromkeys(parents)
-    if dag.class_name is not None:
-        nodes = dict.fromkeys([dag.class_name, *nodes])
+    if structure.class_name is not None:
+        nodes = dict.fromkeys([structure.class_name, *nodes])
     legal = dict(zip(nodes, legal_names(list(nodes), _legal_name), strict=True))
-    properties = [f'  {name}="{value}";' for name, value in origin_properties(dag.method, dag.options).items()]
-    lines = ["digraph structure {", *properties, *(_node_line(name, legal[name], dag.class_name) for name in nodes)]
-    for child, parents in dag.parents.items():
+    origin = origin_properties(structure.method, structure.options)
+    lines = ["digraph structure {", *(f'  {name}="{value}";' for name, value in origin.items())]
+    lines += [_node_line(name, legal[name], structure.class_name) for name in nodes]
+    for child, parents in structure.parents.items():
         lines += [f'  "{legal[parent]}" -> "{legal[child]}";' for parent in parents]
     return "\n".join([*lines, "}"]) + "\n"
 

@@ -263,19 +263,8 @@ def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
     return packed
 
 
-def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """Return the probabilities that the module gives the rows; None without Node."""
-    inner = "program.labels.map((label) => found[label])"
-    return _answers(f"program.predict_proba).map((found) => {inner}", text, rows)
-
-
-def decide_javascript(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
-    """Return the decisions of the module for the rows; None without Node."""
-    return _answers("program.decide", text, rows)
-
-
-def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """Return the value of a function of a row for every row; None without Node."""
+def _run(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
+    """Return the value of a function of a row for every row, computed by Node; None without Node."""
     import shutil
 
     node = shutil.which("node")
@@ -284,13 +273,14 @@ def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] 
     return run_program([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER % function}, rows)
 
 
+_PROBABILITIES = "(row) => { const found = program.predict_proba(row); return program.labels.map((y) => found[y]); }"
 FORMAT = ProgramFormat(
     "javascript",
     "an ES module that scores rows by itself",
     (".js", ".mjs"),
     write_javascript,
-    run_javascript,
+    partial(_run, _PROBABILITIES),
     "Node",
-    decide=decide_javascript,
+    decide=partial(_run, "program.decide"),
     decides=decides,
 )

@@ -100,7 +100,7 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
         for node in escaped.nodes:
             states = node.states
             if "bncli_states" in node.properties:
-                states = tuple(_decode_property(word) for word in node.properties["bncli_states"].split())
+                states = tuple(percent_decode(word) for word in node.properties["bncli_states"].split())
                 if len(states) != len(node.states):
                     what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names"
                     raise BncliError(f"{what} {len(states)}", hint="leave the property out, or export again")
@@ -115,7 +115,7 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
 
 def original_name(properties: Mapping[str, str], name: str) -> str:
     """Return the name that is written as `name` in the file."""
-    return _decode_property(properties["bncli_name"]) if "bncli_name" in properties else name
+    return percent_decode(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
 def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
@@ -130,20 +130,12 @@ def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[st
     """Return the method and options of a structure; `file` and no options if the properties do not name them."""
     from bncli.files.documents import parse_json
 
-    method = _decode_property(properties["bncli_method"]) if "bncli_method" in properties else "file"
+    method = percent_decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:
         return method, {}
-    text = _decode_property(properties["bncli_options"])
+    text = percent_decode(properties["bncli_options"])
     document = parse_json(text.encode(), f"{where}, property bncli_options")
     return method, {name: option.scalar() for name, option in document.members().items()}
-
-
-def _decode_property(text: str) -> str:
-    try:
-        return percent_decode(text)
-    except ValueError as error:
-        what = "a property does not hold a percent-encoded text"
-        raise BncliError(what, hint="leave it out, or export again") from error
 
 
 def parse_property(text: str) -> tuple[str, str]:
@@ -208,7 +200,11 @@ def percent_encode(text: str) -> str:
 
 
 def percent_decode(text: str) -> str:
-    """Return the text that `percent_encode` encoded; ValueError if the bytes are not UTF-8."""
+    """Return the text that `percent_encode` encoded; BncliError if the bytes are not UTF-8."""
     from urllib.parse import unquote
 
-    return "" if text == "%" else unquote(text, errors="strict")
+    try:
+        return "" if text == "%" else unquote(text, errors="strict")
+    except ValueError as error:
+        what = "a property does not hold a percent-encoded text"
+        raise BncliError(what, hint="leave it out, or export again") from error

@@ -77,9 +77,9 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
         names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _tables_by_set(effects)]
         properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
     inputs = []
-    for one in scorer.inputs:
-        kind = TensorProto.STRING if one.cuts is None else TensorProto.DOUBLE
-        inputs.append(helper.make_tensor_value_info(one.name, kind, ["N", 1]))
+    for column in scorer.inputs:
+        kind = TensorProto.STRING if column.cuts is None else TensorProto.DOUBLE
+        inputs.append(helper.make_tensor_value_info(column.name, kind, ["N", 1]))
     model = helper.make_model(
         helper.make_graph(graph.nodes, "bncli", inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
@@ -100,12 +100,12 @@ class _Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._prefix = "_"
-        while any(one.name.startswith(self._prefix) for one in columns):
+        while any(column.name.startswith(self._prefix) for column in columns):
             self._prefix += "_"
 
     def output(self, word: str) -> str:
         """Return the name of an output: the word, with underscores if a column has that name."""
-        while word in {one.name for one in self.columns}:
+        while word in {column.name for column in self.columns}:
             word += "_"
         return word
 
@@ -131,24 +131,24 @@ class _Graph:
 def _codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str]) -> str:
     """Return the codes of the rows, (N, inputs), those of numbers first."""
     parts = []
-    numeric = [one for one in inputs if one.cuts is not None]
+    numeric = [column for column in inputs if column.cuts is not None]
     if numeric:
-        names = [one.name for one in numeric]
+        names = [column.name for column in numeric]
         values = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
-        missing = graph.constant([[one.missing for one in numeric]])
-        below = _count_below(graph, values, [one.cuts or () for one in numeric])
+        missing = graph.constant([[column.missing for column in numeric]])
+        below = _count_below(graph, values, [column.cuts or () for column in numeric])
         parts.append(graph.node("Where", graph.node("IsNaN", values), missing, below))
-    for one in inputs:
-        if one.codes is not None:
-            known = {**one.codes, **dict.fromkeys(("", *missing_texts), one.missing)}
+    for column in inputs:
+        if column.codes is not None:
+            known = {**column.codes, **dict.fromkeys(("", *missing_texts), column.missing)}
             parts.append(
                 graph.node(
                     "LabelEncoder",
-                    one.name,
+                    column.name,
                     domain=ML,
                     keys_strings=list(known),
                     values_int64s=[int(code) for code in known.values()],
-                    default_int64=one.unobserved,
+                    default_int64=column.unobserved,
                 )
             )
     return graph.node("Concat", *parts, axis=1)

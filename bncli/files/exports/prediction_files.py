@@ -77,11 +77,9 @@ def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
     return score_format(word or by_ending(path, score_formats()) or SCORES[0])
 
 
-def write_predictions(
-    path: str, labels: tuple[str, ...], log_probabilities: Array, *, digits: int | None = None
-) -> None:
+def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array) -> None:
     """Write the predictions of all rows to a file, given ln P(y | x_t) of shape (K, N)."""
-    with open_scores(path, None, ScoreLayout(labels, digits=digits)) as scores:
+    with open_scores(path, None, ScoreLayout(labels)) as scores:
         for start in range(0, log_probabilities.shape[1], _ROWS_PER_BATCH):
             scores.write((), log_probabilities[:, start : start + _ROWS_PER_BATCH])
 

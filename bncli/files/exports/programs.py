@@ -61,9 +61,11 @@ def data_text(
 ) -> str:
     """Return the data with one line per table; `pack_entries` encodes the entries of a table, by default as numbers."""
     inputs = []
-    for one in scorer.inputs:
-        coding = {"cuts": list(one.cuts or ())} if one.codes is None else {"codes": list(one.codes.items())}
-        inputs.append({"name": one.name, **coding, "missing": one.missing, "frequencies": list(one.frequencies)})
+    for column in scorer.inputs:
+        coding = {"cuts": list(column.cuts or ())} if column.codes is None else {"codes": list(column.codes.items())}
+        inputs.append(
+            {"name": column.name, **coding, "missing": column.missing, "frequencies": list(column.frequencies)}
+        )
     stages = []
     for stage in scorer.stages:
         tables = [
@@ -79,7 +81,7 @@ def data_text(
         head = f'"weight": {literal(stage.weight)}, "anew": {int(stage.anew)}, "shift": {literal(stage.shift.tolist())}'
         table_lines = ",\n".join("      " + literal(table) for table in tables)
         stages.append(f'    {{{head}, "tables": [\n{table_lines}\n    ]}}')
-    input_lines = ",\n".join("    " + literal(one) for one in inputs)
+    input_lines = ",\n".join("    " + literal(column) for column in inputs)
     stage_lines = ",\n".join(stages)
     fields = [
         f'  "class": {literal(scorer.class_name)}',

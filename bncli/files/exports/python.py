@@ -6,6 +6,7 @@ Before the module is written it is run in a process of its own.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
@@ -193,23 +194,13 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import program
 rows = json.load(sys.stdin)
-print(json.dumps([{answer} for row in rows]))
+print(json.dumps([{expression} for row in rows]))
 """
 
 
-def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """Return the probabilities that the module gives the rows, in an interpreter without any package."""
-    return _answers("list(program.predict_proba(row).values())", text, rows)
-
-
-def decide_python(text: str, rows: list[dict[str, Any]]) -> list[str | None]:
-    """Return the decisions of the module for the rows."""
-    return _answers("program.decide(row)", text, rows)
-
-
-def _answers(answer: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
-    """Return the value of the expression `answer` for every row."""
-    command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(answer=answer), "{}"]
+def _run(expression: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
+    """Return the value of an expression of `program` and `row` for every row, in an interpreter without packages."""
+    command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(expression=expression), "{}"]
     return run_program(command, {"program.py": text}, rows)
 
 
@@ -218,7 +209,7 @@ FORMAT = ProgramFormat(
     "a Python module that scores rows by itself",
     (".py",),
     write_python,
-    run_python,
-    decide=decide_python,
+    partial(_run, "list(program.predict_proba(row).values())"),
+    decide=partial(_run, "program.decide(row)"),
     decides=decides,
 )

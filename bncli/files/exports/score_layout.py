@@ -89,8 +89,8 @@ class ScoreLayout:
         rule = self.rule
         if rule is None:
             return ()
-        asked = {"decision": rule.decides, "expected_cost": rule.costs is not None, "set": rule.sets is not None}
-        return tuple(name for name, is_asked in asked.items() if is_asked)
+        columns = {"decision": rule.decides, "expected_cost": rule.costs is not None, "set": rule.sets is not None}
+        return tuple(name for name, is_present in columns.items() if is_present)
 
     @cached_property
     def decider(self) -> Decider | None:
@@ -105,17 +105,12 @@ class ScoreLayout:
         if not self.labels_only:
             fields += [(f"p_{label}", number) for label in self.labels]
         fields += [(name, number if name == "expected_cost" else text) for name in self.decision_names]
-        explanation = explanation_names(self.explain)
-        fields += [(name, text if name.startswith("explain_") else number) for name in explanation]
+        if self.explain:
+            fields += [("log_odds", number), ("base", number)]
+            fields += [(f"explain_{k}", text) for k in range(1, self.explain + 1)]
+            fields.append(("rest", number))
         fields += [(column.name, text if column.kind == "text" else number) for column in self.extra]
         return pa.schema(fields)
-
-
-def explanation_names(n_contributions: int) -> tuple[str, ...]:
-    """Return the columns of explanations with this number of contributions per row; none at all for 0."""
-    if not n_contributions:
-        return ()
-    return ("log_odds", "base", *(f"explain_{k}" for k in range(1, n_contributions + 1)), "rest")
 
 
 @dataclass(frozen=True)

@@ -115,29 +115,31 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
         if not is_single and not any(points):
             continue
         inputs = [scorer.inputs[p] for p in table.inputs]
-        axes = [_value_texts(one, digits, n) for one, digits, n in zip(inputs, table.digits, table.shape, strict=True)]
+        axes = [
+            _value_texts(column, digits, n) for column, digits, n in zip(inputs, table.digits, table.shape, strict=True)
+        ]
         # Cells that no row of values leads to have an empty text.
         cells = [pair for pair in zip(itertools.product(*axes), points, strict=True) if all(pair[0])]
         best = max(own for _, own in cells)
         rows = [_Row(values, own, scale.round(best - own)) for values, own in cells]
-        tables.append(_Table(tuple(one.name for one in inputs), rows))
+        tables.append(_Table(tuple(column.name for column in inputs), rows))
     return tables
 
 
-def _value_texts(one: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
+def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
     """Return the values of an input that each digit stands for; empty if there are none."""
     members: list[list[str]] = [[] for _ in range(n_digits)]
-    if one.cuts is not None:
-        ends = [-math.inf, *one.cuts, math.inf]
-        for digit, codes in itertools.groupby(range(len(one.cuts) + 1), key=lambda code: digits[code]):
+    if column.cuts is not None:
+        ends = [-math.inf, *column.cuts, math.inf]
+        for digit, codes in itertools.groupby(range(len(column.cuts) + 1), key=lambda code: digits[code]):
             first, *_, last = [*codes] * 2
             high = ends[last + 1]
             members[digit].append(f"({ends[first]!r}, {high!r}{')' if high == math.inf else ']'}")
-    for text, code in (one.codes or {}).items():
+    for text, code in (column.codes or {}).items():
         members[digits[code]].append(quote_if_ambiguous(text))
-    members[digits[one.missing]].append(MISSING)
-    if one.codes is not None:
-        members[digits[one.unobserved]].append(UNSEEN)
+    members[digits[column.missing]].append(MISSING)
+    if column.codes is not None:
+        members[digits[column.unobserved]].append(UNSEEN)
     return [" | ".join(texts) for texts in members]
 
 

@@ -62,8 +62,7 @@ def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
     parts = [
         *_header(scorer, target, dialect, columns, stem),
         "BEGIN;",
-        *_levels_table(scorer.inputs, dialect, stem),
-        *_weights_table(model.numbers, stem),
+        *_tables(scorer.inputs, model.numbers, dialect, stem),
         f"CREATE VIEW {quote_identifier(f'{stem}_scores')} AS\n{layers.text()}",
         "SELECT\n  " + ",\n  ".join(selected) + f"\nFROM {layers.texts[-1][0]};",
         "COMMIT;",
@@ -74,8 +73,8 @@ def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
 def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect, stem: str) -> None:
     """Raise ModelError for a name that the database cannot hold or tell from another."""
     table, key = target.options["input"], target.options["key"]
-    levels = (level for one in scorer.inputs for level in one.codes or ())
-    names = [one.name for one in scorer.inputs]
+    levels = (level for column in scorer.inputs for level in column.codes or ())
+    names = [column.name for column in scorer.inputs]
     for text in (table, key, *names, *scorer.labels, *levels):
         if "\0" in text:
             raise ModelError(f"{text!r} cannot be written as SQL: it holds the character NUL")
@@ -143,17 +142,16 @@ def _header(
         yield _ABOUT_DECISIONS
 
 
-def _levels_table(inputs: Sequence[Input], dialect: Dialect, stem: str) -> Iterator[str]:
+def _tables(inputs: Sequence[Input], numbers: Array, dialect: Dialect, stem: str) -> Iterator[str]:
+    """Yield the statements that create and fill the tables of levels and of numbers (R, cells)."""
     table = quote_identifier(f"{stem}_levels")
     level = 'level text COLLATE "C"' if dialect.has_arrays else "level TEXT"
     columns = f"input integer NOT NULL, {level} NOT NULL, code integer NOT NULL, PRIMARY KEY (input, level)"
     yield f"CREATE TABLE {table} ({columns}){'' if dialect.has_arrays else ' WITHOUT ROWID'};"
-    rows = [f"({p}, {quote_text(t)}, {code})" for p, one in enumerate(inputs) for t, code in (one.codes or {}).items()]
+    rows = [
+        f"({p}, {quote_text(t)}, {code})" for p, column in enumerate(inputs) for t, code in (column.codes or {}).items()
+    ]
     yield from _inserts(table, rows)
-
-
-def _weights_table(numbers: Array, stem: str) -> Iterator[str]:
-    """Yield the statements for the numbers (R, cells) of a model; cells are numbered from 1."""
     table = quote_identifier(f"{stem}_weights")
     columns = ", ".join(f"s{r} double precision NOT NULL" for r in range(len(numbers)))
     yield f"CREATE TABLE {table} (cell integer PRIMARY KEY, {columns});"

@@ -104,8 +104,8 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
         raise ModelError(what, hint=f"at most {MOST_NUMBERS:,} can be; learn with fewer parents, or with --effort 1")
     places: dict[Coding, int] = {}
-    for p, one in enumerate(scorer.inputs):
-        places[p, tuple(range(one.unobserved + 1))] = p
+    for p, column in enumerate(scorer.inputs):
+        places[p, tuple(range(column.unobserved + 1))] = p
     blocks: list[Array] = [np.zeros((len(scorer.stages[0].shift), 0))]
     n_cells = 0
     stages = []
@@ -173,12 +173,12 @@ def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Pro
     """
     layers = Layers(dialect)
     columns = [(f"t.{quote_identifier(target.options['key'])}", "row_key")]
-    for p, one in enumerate(scorer.inputs):
-        column = f"t.{quote_identifier(dialect.shorten(one.name))}"
-        if one.cuts is None:
-            columns.append((dialect.text_value(column, target.missing), f"v{p}"))
+    for p, column in enumerate(scorer.inputs):
+        value = f"t.{quote_identifier(dialect.shorten(column.name))}"
+        if column.cuts is None:
+            columns.append((dialect.text_value(value, target.missing), f"v{p}"))
         else:
-            columns.append((dialect.number_value(column, target.missing_numbers), f"v{p}"))
+            columns.append((dialect.number_value(value, target.missing_numbers), f"v{p}"))
     layers.add("valued", columns, f"{quote_identifier(target.options['input'])} AS t")
     codes = _add_codes(layers, scorer.inputs, quote_identifier(f"{stem}_levels"))
     if len(model.codings) > len(codes):
@@ -209,22 +209,22 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
     dialect, source = layers.dialect, layers.texts[-1][0]
     mapped: dict[int, int] = {}
     if dialect.has_maps:
-        known = enumerate((p for p, one in enumerate(inputs) if one.codes), start=1)
+        known = enumerate((p for p, column in enumerate(inputs) if column.codes), start=1)
         mapped = {p: i for i, p in known if len(inputs[p].codes or ()) <= MOST_MAPPED_LEVELS}
     if mapped:
         one_map = f"SELECT l.input, map(list(l.level), list(l.code)) AS codes FROM {levels} AS l GROUP BY l.input"
         source += f",\n  (SELECT list(codes ORDER BY input) AS known FROM ({one_map}) AS maps) AS maps"
     columns = []
-    for p, one in enumerate(inputs):
-        if one.cuts is not None:
-            code = _search(f"v{p}", one.cuts, list(map(str, range(len(one.cuts) + 1))))
+    for p, column in enumerate(inputs):
+        if column.cuts is not None:
+            code = _search(f"v{p}", column.cuts, list(map(str, range(len(column.cuts) + 1))))
         elif p in mapped:
-            code = f"coalesce(known[{mapped[p]}][v{p}], {one.unobserved})"
+            code = f"coalesce(known[{mapped[p]}][v{p}], {column.unobserved})"
         else:
             value = f'v{p} COLLATE "C"' if dialect.has_arrays else f"v{p}"
             lookup = f"SELECT l.code FROM {levels} AS l WHERE l.input = {p} AND l.level = {value}"
-            code = f"coalesce(({lookup}), {one.unobserved})"
-        columns.append((f"CASE WHEN v{p} IS NULL THEN {one.missing} ELSE {code} END", f"c{p}"))
+            code = f"coalesce(({lookup}), {column.unobserved})"
+        columns.append((f"CASE WHEN v{p} IS NULL THEN {column.missing} ELSE {code} END", f"c{p}"))
     layers.add("coded", [*_unchanged("row_key"), *columns], source)
     return [name for _, name in columns]
 

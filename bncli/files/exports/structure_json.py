@@ -113,8 +113,8 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
     fields = node.fields((*file_keys, "class", content), ("method", "options", *optional))
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
-    given = fields["options"].members() if "options" in fields else {}
-    options = {name: option.scalar() for name, option in given.items()}
+    option_nodes = fields["options"].members() if "options" in fields else {}
+    options = {name: option.scalar() for name, option in option_nodes.items()}
     build: Callable[..., NamedStructure]
     if content == "regions":
         build = partial(NamedRegions, class_name, **_read_regions(node, fields))

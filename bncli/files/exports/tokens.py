@@ -59,10 +59,10 @@ class Tokens:
 
     def take_if(self, *texts: str) -> bool:
         """Take the token at the cursor if it is one of these marks or keywords; return whether it was."""
-        found = self.at(*texts)
-        if found:
+        is_next = self.at(*texts)
+        if is_next:
             self.take()
-        return found
+        return is_next
 
     def expect(self, *texts: str) -> Token:
         """Take one of these marks or keywords; raise BncliError for anything else."""

@@ -214,8 +214,8 @@ class _TreeBuilder:
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
+        self.parser.EndElementHandler = lambda tag: self._path.pop()
+        self.parser.CharacterDataHandler = lambda text: self._path[-1].texts.append(text)
         self.parser.EntityDeclHandler = self._refuse_entity
         self.parser.SkippedEntityHandler = self._refuse_entity
 
@@ -225,12 +225,6 @@ class _TreeBuilder:
             element.fail(f"elements are nested more than {MAX_DEPTH} deep")
         self._path[-1].children.append(element)
         self._path.append(element)
-
-    def _end(self, tag: str) -> None:
-        self._path.pop()
-
-    def _text(self, text: str) -> None:
-        self._path[-1].texts.append(text)
 
     def _refuse_entity(self, name: str, *_: Any) -> None:
         place = f"{self.root.where}, line {self.parser.CurrentLineNumber}"

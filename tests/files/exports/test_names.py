@@ -78,7 +78,7 @@ def test_what_is_encoded_is_decoded(text: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(ValueError, match="utf-8"):
+    with pytest.raises(BncliError, match="does not hold a percent-encoded text"):
         percent_decode("%ff")
 
 

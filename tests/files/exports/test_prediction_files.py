@@ -53,6 +53,11 @@ def test_every_format(tmp_path: Path, output_format: str) -> None:
     np.testing.assert_allclose(numbers, [[0.25, 0.75], [0.5, 0.5], [SMALLEST, LARGEST]], rtol=1e-15)
 
 
+def test_a_whole_table_at_once(tmp_path: Path) -> None:
+    write_predictions(str(tmp_path / "out.csv"), ("no", "yes"), LOG_P)
+    assert [row[0] for row in read(tmp_path / "out.csv", "csv")[1]] == ["yes", "no", "yes"]
+
+
 @pytest.mark.parametrize("output_format", ["csv", "parquet", "arrow"])
 def test_no_rows_leave_the_header(tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "out"
@@ -63,7 +68,8 @@ def test_no_rows_leave_the_header(tmp_path: Path, output_format: str) -> None:
 
 def test_plain_csv(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
-    write_predictions(str(path), ("no", "say, yes"), LOG_P, digits=3)
+    with open_scores(str(path), None, ScoreLayout(("no", "say, yes"), digits=3)) as out:
+        out.write((), LOG_P)
     assert path.read_text() == (
         'prediction,p_no,"p_say, yes"\n"say, yes",0.250,0.750\nno,0.500,0.500\n"say, yes",0.000,1.000\n'
     )

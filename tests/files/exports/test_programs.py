@@ -82,10 +82,10 @@ def test_a_path_in_python(case: Case) -> None:
 def test_javascript(model: Model, case: Case) -> None:
     for one in (nasty(model), model_of(*case[:3])):
         probes = probe_rows(one, 40, np.random.default_rng(0))
-        said = javascript.run_javascript(javascript.write_javascript(portable(one), TARGET), probes.rows())
+        said = javascript.FORMAT.run(javascript.write_javascript(portable(one), TARGET), probes.rows())
         assert said is not None
         assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12
-        packed = javascript.run_javascript(javascript.packed_javascript(portable(one), TARGET), probes.rows())
+        packed = javascript.FORMAT.run(javascript.packed_javascript(portable(one), TARGET), probes.rows())
         assert np.abs(np.array(packed).T - probes.probabilities).max() < 1e-9
 
 

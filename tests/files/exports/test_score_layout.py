@@ -25,7 +25,6 @@ from bncli.files.exports.score_layout import (
     ScoreLayout,
     contribution_objects,
     contribution_texts,
-    explanation_names,
     round_explanation,
     shortest,
 )
@@ -111,7 +110,7 @@ def test_as_arrow(tmp_path: Path, output_format: str) -> None:
 
 
 def test_without_explanations_there_are_no_columns() -> None:
-    assert explanation_names(0) == ()
+    assert ScoreLayout(("no", "yes")).names == ("prediction", "p_no", "p_yes")
     assert ScoreLayout(("no", "yes"), keep=("base", "explain_1")).names[:2] == ("base", "explain_1")
 
 
