@@ -13,7 +13,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag, integer, output_flag, real
 from bncli.errors import UsageError
-from bncli.files.exports import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
+from bncli.files.exports import EXPORTS, ProgramFormat, export_format, export_formats, find_format
 from bncli.files.exports.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _format_word(typed: Mapping[str, Any]) -> str:
     if typed["form"] is not None:
         return str(typed["form"])
     formats = export_formats()
-    form = by_ending(typed["output"], formats)
+    form = find_format(typed["output"], formats)
     if form is None:
         endings = " ".join(record.endings[0] for record in formats)
         hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"

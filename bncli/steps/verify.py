@@ -25,7 +25,7 @@ from bncli.engine.prediction.portable import ProbeRows, probe_rows
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change, largest_difference, same_nodes
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.exports import NetworkFormat, ProgramFormat, by_ending, export_formats
+from bncli.files.exports import NetworkFormat, ProgramFormat, export_formats, find_format
 from bncli.files.paths import cannot_read
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
         for form in export_formats()
         if isinstance(form, ProgramFormat) or (isinstance(form, NetworkFormat) and form.read is not None)
     ]
-    word = by_ending(path, tuple(formats))
+    word = find_format(path, tuple(formats))
     if word is None:
         endings = ", ".join(ending for form in formats for ending in form.endings)
         hint = f"the name of an export with probabilities ends in one of {endings}"

@@ -177,7 +177,7 @@ def score_formats() -> tuple[ScoreFormat, ...]:
     return tuple(map(score_format, SCORES))
 
 
-def by_ending(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """Return the word of the format that the ending of the file name belongs to, in any case; None if there is none."""
+def find_format(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
+    """Return the word of the format with the ending of this file name, in upper or lower case, or None."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)

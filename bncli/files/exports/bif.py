@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 1 << 24
 """The most numbers that a `default` row may stand for."""
+_PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
+_NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 
 
@@ -163,7 +165,7 @@ def _take_names(tokens: Tokens, closing: str, what: str) -> Iterator[Token]:
 
 def _read_property(tokens: Tokens, properties: dict[str, str]) -> None:
     """Read the rest of a property, up to the semicolon that is not in quotes."""
-    text = tokens.take_raw(re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;'))
+    text = tokens.take_raw(_PROPERTY)
     if text is None:
         tokens.fail("the property does not end with ';'")
     name, value = parse_property(text.removesuffix(";").strip().strip('"'))
@@ -232,7 +234,7 @@ def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:
 def _read_numbers(tokens: Tokens) -> list[float]:
     """Read numbers and the semicolon after them."""
     # Plain numbers up to the semicolon are most of a large file, so they are read in one step.
-    plain = tokens.take_raw(re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII))
+    plain = tokens.take_raw(_NUMBERS)
     if plain is not None:
         return [float(word) for word in plain.removesuffix(";").replace(",", " ").split()]
     numbers = []

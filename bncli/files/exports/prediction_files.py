@@ -14,13 +14,13 @@ import pyarrow as pa
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import open_output, report_write_errors
-from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, by_ending, score_format, score_formats
+from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, find_format, score_format, score_formats
 from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
 _DEFAULT, *_OTHERS = score_formats()
 _NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
 SUPPORTED_FORMATS = f"predictions are written as {', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
-UNSUPPORTED_ENDINGS = tuple(e for e in (".tsv", ".tab", ".xlsx") if not by_ending(f"x{e}", score_formats()))
+UNSUPPORTED_ENDINGS = tuple(e for e in (".tsv", ".tab", ".xlsx") if not find_format(f"x{e}", score_formats()))
 """Endings of tables in formats that predictions are not written in."""
 _ROWS_PER_BATCH = 1 << 16
 
@@ -74,7 +74,7 @@ def open_scores(output: str | None, output_format: str | None, layout: ScoreLayo
 
 
 def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
-    return score_format(word or by_ending(path, score_formats()) or SCORES[0])
+    return score_format(word or find_format(path, score_formats()) or SCORES[0])
 
 
 def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array) -> None:

@@ -43,7 +43,7 @@ _ABOUT_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
 
 def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the file; ModelError if the database cannot hold its names or that many columns."""
-    from bncli.files.exports.sql_layers import query, sql_model
+    from bncli.files.exports.sql_layers import query_layers, sql_model
 
     target = target._replace(options={**DEFAULTS, **target.options})
     dialect, key = BY_WORD[target.options["dialect"]], target.options["key"]
@@ -51,7 +51,7 @@ def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
     _check_names(scorer, target, dialect, stem)
     model = sql_model(scorer)
     columns = label_columns(scorer.labels, dialect, key)
-    layers = query(scorer, model, dialect, target, stem)
+    layers = query_layers(scorer, model, dialect, target, stem)
     # The view shows the last layer; a tie goes to the first label.
     labels = [quote_text(label) for label in scorer.labels]
     tests = " ".join(f"WHEN q{y} = best THEN {label}" for y, label in enumerate(labels))
@@ -95,7 +95,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
 
 
 def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str]:
-    """Return the name of each label's column; no two are equal in any case."""
+    """Return the name of each label's column; no two differ only in case."""
     taken, columns = {key.lower(), "prediction"}, []
     for label in labels:
         name, number = dialect.shorten(f"p_{label}"), 2
@@ -167,16 +167,16 @@ def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
 
 def run_sql(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     """Return the probabilities that the view gives the rows; None if no database that can run it is installed."""
-    from bncli.files.exports.sql_databases import run
+    from bncli.files.exports.sql_databases import score_in_database
 
-    return run(text, rows)
+    return score_in_database(text, rows)
 
 
 def decide_sql(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
     """Return the decisions of the view for the rows; None if no database that can run it is installed."""
-    from bncli.files.exports.sql_databases import decisions
+    from bncli.files.exports.sql_databases import decide_in_database
 
-    return decisions(text, rows)
+    return decide_in_database(text, rows)
 
 
 def remark(text: str) -> str | None:

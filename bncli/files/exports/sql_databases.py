@@ -41,13 +41,13 @@ class _InputTable(NamedTuple):
     select: str
 
 
-def run(text: str, rows: Rows) -> list[list[float]] | None:
+def score_in_database(text: str, rows: Rows) -> list[list[float]] | None:
     """Return the probabilities of every row, or None if no database that can run the statements is installed."""
     scored, n_labels = _run_view(text, rows), len(_read_header(text)["columns"])
     return None if scored is None else [[float(p) for p in row[2 : 2 + n_labels]] for row in scored]
 
 
-def decisions(text: str, rows: Rows) -> list[str | None] | None:
+def decide_in_database(text: str, rows: Rows) -> list[str | None] | None:
     """Return the decision of every row, None where the rule abstains; None in all if there is no such database."""
     scored = _run_view(text, rows)
     return None if scored is None else [row[-1] or None for row in scored]  # PostgreSQL writes NULL as an empty field

@@ -100,7 +100,7 @@ def _is_text(column: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Return a text constant."""
+    """Return the text as a SQL constant."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -166,7 +166,7 @@ def _unchanged(*names: str) -> list[tuple[str, str]]:
     return [(name, name) for name in names]
 
 
-def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
+def query_layers(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
     """Return the layers up to `whole`, or `lowest` with costs.
 
     The rows come from the table `target.options["input"]`; the names of the model's own tables begin with `stem`.

@@ -12,9 +12,9 @@ from bncli.files.exports import (
     SCORES,
     ExportFormat,
     ScoreFormat,
-    by_ending,
     export_format,
     export_formats,
+    find_format,
     score_format,
     score_formats,
 )
@@ -28,12 +28,12 @@ def test_records_are_those_of_their_words(
     endings = [ending for record in records for ending in record.endings]
     assert len(set(endings)) == len(endings)
     assert all(re.fullmatch(r"\.[a-z0-9]+", ending) for ending in endings)
-    assert all(by_ending(f"a.b{record.endings[0].upper()}", records) == record.word for record in records)
+    assert all(find_format(f"a.b{record.endings[0].upper()}", records) == record.word for record in records)
 
 
 @pytest.mark.parametrize("path", [None, "", "x", ".bif", "x.bif/y", "x.bif.gz"])
 def test_no_ending_no_format(path: str | None) -> None:
-    assert by_ending(path, export_formats()) is None
+    assert find_format(path, export_formats()) is None
 
 
 def test_unknown_words_are_refused() -> None:
