@@ -5,5 +5,7 @@ Modules import numpy, rich and the steps only inside functions, because help mus
 - `main`, `memory_limit`: run a command; errors as one line and an exit code
 - `commands`, `command`: the list of commands, and the layout of their help
 - `options`, `learning_options`, `learners`, `settings`: what may be typed, and what may be set
-- `console`, `progress_bar`, `tables`, `model_lines`: what is printed
+- `console`, `progress_bar`, `tables`, `model_text`: what several commands print
+- `comparison_tables`, `effect_tables`, `evaluation_tables`: what one command prints
+- all others: a command each
 """

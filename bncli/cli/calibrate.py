@@ -24,7 +24,6 @@ METHOD = flag(
     group="Calibration",
     type=click.Choice(["temperature", "isotonic", "per-class"]),
     default="temperature",
-    default_text="temperature",
     help="The kind of map.",
     words=(
         ("temperature", "one number divides all scores; the most probable label stays"),
@@ -64,6 +63,4 @@ def command(**typed: Any) -> None:
         run = Run(options.threads(typed), watch=console.watch)
         report = calibrate(typed["model"], source, output, typed["method"], run=run)
         facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
-        console.summary(f"{name:<12}{text}" for name, text in facts.items())
-        if console.as_json:
-            console.json(report)
+        console.finish(report, [f"{name:<12}{text}" for name, text in facts.items()])

@@ -51,10 +51,9 @@ LEARNERS = (
     ),
 )
 PROTOCOL = (
-    _protocol_flag("--folds", metavar="N", type=integer(2), default_text="5", help="Number of folds, stratified."),
+    _protocol_flag("--folds", type=integer(2), default_text="5", help="Number of folds, stratified."),
     _protocol_flag(
         "--repeats",
-        metavar="N",
         type=integer(1),
         default_text="1",
         help="Do it so often, with new random folds; from 2 on bias and variance are told apart.",
@@ -95,9 +94,7 @@ OUTPUT = (
     options.JSON,
     options.QUIET,
 )
-JOBS = other_flag(
-    "--jobs", metavar="N", type=integer(1), default_text="all cores", help="Processes; never change a result."
-)
+JOBS = other_flag("--jobs", type=integer(1), default_text="all cores", help="Processes; never change a result.")
 
 
 @declare(

@@ -109,6 +109,12 @@ class Console:
         for text in texts:
             self.note(text)
 
+    def finish(self, report: Report, lines: Iterable[str]) -> None:
+        """Print the last lines of a run, or the report as JSON."""
+        self.summary(lines)
+        if self.as_json:
+            self.json(report)
+
     def summary(self, lines: Iterable[str]) -> None:
         """Print the last lines of a run to the standard error, unless the result is JSON."""
         self.close()

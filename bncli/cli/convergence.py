@@ -35,7 +35,6 @@ CURVES = (
         "--by",
         type=click.Choice(_UNITS),
         default="iterations",
-        default_text="iterations",
         help="What effort is counted in: passes are evaluations of the likelihood or its gradient, flops are told of "
         "bfgs, cg and cgb.",
     ),
@@ -43,7 +42,6 @@ CURVES = (
         "--of",
         type=click.Choice(["objective", "nll"]),
         default="objective",
-        default_text="objective",
         help="What is looked at: the negative conditional log-likelihood with the penalty, or without.",
     ),
     _curve_flag(
@@ -51,20 +49,12 @@ CURVES = (
         metavar="SHARE",
         type=share,
         default="0.001",
-        default_text="0.001",
         help="A trace has arrived when it is so near to the lowest of its folder.",
     ),
 )
 LAGS = (
     flag("--lag", group="Lags", metavar="NAME", help="By how many iterations the others lag behind these traces."),
-    flag(
-        "--at",
-        group="Lags",
-        metavar="N",
-        type=integer(1),
-        default_text="5",
-        help="The iteration after which that is asked.",
-    ),
+    flag("--at", group="Lags", type=integer(1), default_text="5", help="The iteration after which that is asked."),
 )
 OUTPUT = (
     output_flag("--svg", metavar="FILE.svg", help="Draw the curves, a panel a folder."),

@@ -59,12 +59,9 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
         report = count(source, supplied, output=options.output_path(typed["output"]), run=run)
-        console.summary(
-            [
-                *counts_lines(report.counted),
-                f"seconds     {seconds_text(report.seconds)}",
-                f"counts      {report.counts}",
-            ]
-        )
-        if console.as_json:
-            console.json(report)
+        lines = [
+            *counts_lines(report.counted),
+            f"seconds     {seconds_text(report.seconds)}",
+            f"counts      {report.counts}",
+        ]
+        console.finish(report, lines)

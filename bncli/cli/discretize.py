@@ -51,8 +51,6 @@ def command(**typed: Any) -> None:
             run=Run(options.threads(typed), watch=console.watch),
         )
         written = [f"written     {path}" for path in (report.cuts_file, report.table) if path]
-        console.summary([f"rows        {report.rows:,}", f"cuts        {report.n_cuts:,}", *written])
-        if console.as_json:
-            console.json(report)
-        elif not written:
+        console.finish(report, [f"rows        {report.rows:,}", f"cuts        {report.n_cuts:,}", *written])
+        if not console.as_json and not written:
             console.tables(attribute_table(report.attributes))

@@ -43,12 +43,9 @@ def command(**typed: Any) -> None:
             supplied=resolved.supplied,
             run=Run(options.threads(typed), watch=console.watch, cluster=cluster_for_files(typed, source)),
         )
-        console.summary(
-            [
-                f"rows        {report.rows:,}, {report.classes:,} classes",
-                f"attributes  {report.attributes:,}, {report.cuts:,} cuts",
-                f"written     {report.codes} ({report.bytes:,} bytes)",
-            ]
-        )
-        if console.as_json:
-            console.json(report)
+        lines = [
+            f"rows        {report.rows:,}, {report.classes:,} classes",
+            f"attributes  {report.attributes:,}, {report.cuts:,} cuts",
+            f"written     {report.codes} ({report.bytes:,} bytes)",
+        ]
+        console.finish(report, lines)

@@ -31,10 +31,8 @@ bncli evaluate data.csv --ignore sex --by sex,age           figures by group
 """
 _protocol_flag = partial(flag, group="Protocol")
 PROTOCOL = (
-    _protocol_flag("--folds", metavar="N", type=integer(2), default_text="5", help="Number of folds, stratified."),
-    _protocol_flag(
-        "--repeats", metavar="N", type=integer(1), default_text="1", help="Do it so often, with new random folds."
-    ),
+    _protocol_flag("--folds", type=integer(2), default_text="5", help="Number of folds, stratified."),
+    _protocol_flag("--repeats", type=integer(1), default_text="1", help="Do it so often, with new random folds."),
     _protocol_flag(
         "--train-rows",
         metavar="N,N,...",

@@ -124,10 +124,8 @@ def command(**typed: Any) -> None:
         positive=typed["positive"],
         watch=console.watch,
     )
-    console.summary(summary_lines(report))
-    if console.as_json:
-        console.json(report)
-    elif output is None and isinstance(report.text, str):
+    console.finish(report, summary_lines(report))
+    if not console.as_json and output is None and isinstance(report.text, str):
         console.text(report.text)
 
 

@@ -106,9 +106,7 @@ def command(**typed: Any) -> None:
             from bncli.steps.report.report import fit_page, write_page
 
             write_page(typed["report"], fit_page(report))
-        console.summary(_summary(report, resolved.supplied.structure_path))
-        if console.as_json:
-            console.json(report)
+        console.finish(report, _summary(report, resolved.supplied.structure_path))
 
 
 def _cluster(

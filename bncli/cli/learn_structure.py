@@ -24,7 +24,6 @@ BOOTSTRAP = flag(
     "--bootstrap",
     group=catalogue.STRUCTURE,
     everyday=False,
-    metavar="N",
     type=integer(1, 1000),
     setting=False,
     help="Tell what each step of kikuchi would lose on new rows, by N bootstrap resamples.",
@@ -78,10 +77,8 @@ def command(**typed: Any) -> None:
                 scores=typed["scores"],
                 run=run,
             )
-        console.summary(_summary(report))
-        if console.as_json:
-            console.json(report)
-        elif report.structure_file is None:
+        console.finish(report, _summary(report))
+        if not console.as_json and report.structure_file is None:
             console.text(dump_structure(report.structure))
 
 

@@ -59,12 +59,9 @@ def command(**typed: Any) -> None:
         run = Run(watch=console.watch)
         report = merge(typed["counts"], output, decay=typed["decay"], allow_repeated=typed["allow_repeated"], run=run)
         decayed = "" if report.decay is None else f", each counting for {report.decay:g} when another follows"
-        console.summary(
-            [
-                f"files       {report.files:,}{decayed}",
-                *counts_lines(report.counted),
-                f"counts      {report.counts}",
-            ]
-        )
-        if console.as_json:
-            console.json(report)
+        lines = [
+            f"files       {report.files:,}{decayed}",
+            *counts_lines(report.counted),
+            f"counts      {report.counts}",
+        ]
+        console.finish(report, lines)

@@ -45,10 +45,10 @@ Decorator = Callable[[Callback], Callback]
 class Flag(click.Option):
     """An option that knows its place in the help.
 
-    group: the heading above it. default_text: the default in words. words: the words that the option accepts, each
-    with its line of help. setting: whether a variable or a configuration file may set it. everyday: whether `--help`
-    shows it; `--help-all` shows every option. once: whether typing it twice is an error, instead of the last one
-    counting.
+    group: the heading above it. default_text: the default in words, unless it is `default`. words: the words that the
+    option accepts, each with its line of help. setting: whether a variable or a configuration file may set it.
+    everyday: whether `--help` shows it; `--help-all` shows every option. once: whether typing it twice is an error,
+    instead of the last one counting.
     """
 
     def __init__(
@@ -62,11 +62,14 @@ class Flag(click.Option):
         once: bool = False,
         **settings: Any,
     ) -> None:
-        # click keeps only the last of several values, unless the option is declared as multiple.
-        super().__init__(*declarations, **(settings | ({"multiple": True} if once else {})))
+        if isinstance(settings.get("type"), KindType):
+            settings = {"metavar": settings["type"].name, **settings}
+        if once:
+            settings["multiple"] = True  # otherwise click keeps the last of several values
+        super().__init__(*declarations, **settings)
         self.once = once
         self.group = group
-        self.default_text = default_text
+        self.default_text = default_text or settings.get("default") or ""
         self.words = tuple(words)
         self.setting = setting
         self.everyday = everyday
@@ -242,6 +245,7 @@ share = KindType(Real(below=1))
 
 data_flag = partial(flag, group="Data")
 _rare_data_flag = partial(data_flag, everyday=False)
+"""Declare an option about tables that only --help-all shows."""
 output_flag = partial(flag, group="Output")
 other_flag = partial(flag, group="Other")
 
@@ -276,7 +280,6 @@ BAD_ROWS = (
         "--on-bad-row",
         metavar="fail|skip|FILE",
         default="fail",
-        default_text="fail",
         help="A malformed row stops the run, is skipped, or is put into FILE.",
     ),
 )
@@ -326,7 +329,6 @@ COLUMNS = (
         "--dates",
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
         default="auto",
-        default_text="auto",
         help="A column of dates becomes numbers: its year, month, day of the month and of the week, hour, and days.",
         words=(
             ("auto", "day or month first as all dates of the column allow, the day where both do"),
@@ -392,12 +394,8 @@ SCORES = output_flag(
 )
 JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 QUIET = output_flag("--quiet", "-q", is_flag=True, help="No bars, notes or summary on the standard error.")
-THREADS = other_flag(
-    "--threads", metavar="N", type=integer(1), default_text="all cores", help="Threads; never change a result."
-)
-SEED = other_flag(
-    "--seed", metavar="N", type=integer(0), default="0", default_text="0", help="Seed of all that is random."
-)
+THREADS = other_flag("--threads", type=integer(1), default_text="all cores", help="Threads; never change a result.")
+SEED = other_flag("--seed", type=integer(0), default="0", help="Seed of all that is random.")
 CONFIG = other_flag(
     "--config",
     everyday=False,

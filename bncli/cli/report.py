@@ -74,12 +74,9 @@ def command(**typed: Any) -> None:
         )
         rows = "no data" if page.rows is None else f"{page.rows:,} rows"
         pictures = [f"pictures    {len(page.pictures):,}"] if page.pictures else []
-        console.summary(
-            [
-                f"page        {len(page.sections)} sections, {page.bytes:,} bytes, {rows}",
-                *pictures,
-                f"written     {page.output}",
-            ]
-        )
-        if console.as_json:
-            console.json(page)
+        lines = [
+            f"page        {len(page.sections)} sections, {page.bytes:,} bytes, {rows}",
+            *pictures,
+            f"written     {page.output}",
+        ]
+        console.finish(page, lines)

@@ -53,9 +53,7 @@ WRITING = (
     output_flag("--keep-all", is_flag=True, help="Carry all columns through."),
     output_flag("--labels-only", is_flag=True, help="No probabilities."),
     output_flag("--log-proba", is_flag=True, help="Natural logs of the probabilities."),
-    output_flag(
-        "--digits", metavar="N", type=integer(0, 14), default_text="all", help="Decimals of probabilities, 0 to 14."
-    ),
+    output_flag("--digits", type=integer(0, 14), default_text="all", help="Decimals of probabilities, 0 to 14."),
     output_flag(
         "--prior",
         metavar="training|FILE",
@@ -65,7 +63,6 @@ WRITING = (
     ),
     output_flag(
         "--explain",
-        metavar="N",
         type=integer(1, 1000),
         help="Why: add the N largest contributions to the log-odds of the prediction.",
         words=(
@@ -93,9 +90,7 @@ WHAT_IF = (
     _what_if_flag(
         "--flip-columns", multiple=True, metavar="COLUMN,...", default_text="all", help="Columns that may change."
     ),
-    _what_if_flag(
-        "--flip-changes", metavar="N", type=integer(1, 6), default_text="2", help="At most so many values change."
-    ),
+    _what_if_flag("--flip-changes", type=integer(1, 6), default_text="2", help="At most so many values change."),
     _what_if_flag(
         "--next-best",
         is_flag=True,
@@ -181,9 +176,7 @@ def command(**typed: Any) -> None:
         fails = typed["fail_on_drift"] and monitor is not None and bool(monitor.monitor.drifted)
         # The error of --fail-on-drift says the same as the line about drift.
         drift = [] if monitor is None or fails else [monitor.sentence()]
-        console.summary([_closing_line(report), *drift])
-        if console.as_json:
-            console.json(report)
+        console.finish(report, [_closing_line(report), *drift])
     if fails and monitor is not None:
         monitor.refuse_drift()
 

@@ -50,10 +50,8 @@ ORIGIN = (
         ),
         help="Draw from a network made for the purpose instead of a model. D may be a range, as in 2.30.2-3.1000.",
     ),
-    _network_flag("--k", metavar="N", type=integer(0, 1000), default_text="1", help="Attribute parents in kdb."),
-    _network_flag(
-        "--attributes", metavar="N", type=integer(1), default_text="10", help="Attributes of nb, tan and kdb."
-    ),
+    _network_flag("--k", type=integer(0, 1000), default_text="1", help="Attribute parents in kdb."),
+    _network_flag("--attributes", type=integer(1), default_text="10", help="Attributes of nb, tan and kdb."),
     _network_flag(
         "--values",
         metavar="N|N-N",
@@ -61,7 +59,7 @@ ORIGIN = (
         default_text="3",
         help="Values of each attribute of nb, tan and kdb; from a range a number is drawn for each.",
     ),
-    _network_flag("--classes", metavar="N", type=integer(2), default_text="2", help="Labels of the class of these."),
+    _network_flag("--classes", type=integer(2), default_text="2", help="Labels of the class of these."),
     _network_flag(
         "--exponent", metavar="A", type=real, default_text="1", help="Coefficients 10^A, 1 and 10^-A in conditioning."
     ),
@@ -85,7 +83,7 @@ MISSING = (
     ),
 )
 WRITING = (
-    output_flag("--rows", metavar="N", type=integer(1), default_text=f"{_DEFAULT_ROWS}", help="Rows to draw."),
+    output_flag("--rows", type=integer(1), default_text=f"{_DEFAULT_ROWS}", help="Rows to draw."),
     options.output("Where the rows go [standard output]."),
     output_flag(
         "--output-format",
@@ -132,9 +130,7 @@ def command(**typed: Any) -> None:
             missing="model" if typed["missing_from_model"] else typed["missing"],
             watch=console.watch,
         )
-        console.summary(_summary(report))
-        if console.as_json:
-            console.json(report)
+        console.finish(report, _summary(report))
 
 
 def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[str]) -> None:
