@@ -24,7 +24,7 @@ from bncli.recipe.defaults import (
     NOTHING,
     ChosenMethods,
     SuppliedKinds,
-    may_have_arcs,
+    has_single_attributes,
     parse_options,
     recipe_values,
 )
@@ -103,8 +103,9 @@ class Recipe:
         for key in _OF_REGIONS:
             if getattr(self, key) is not None:
                 values[key] = getattr(self, key)
-        if not may_have_arcs(method, values):
-            values["arcs"] = None
+        maker = STRUCTURES.method(method)
+        if maker is not None and (maker.params or has_single_attributes(maker, lambda flag: values[key_of(flag)])):
+            values["arcs"] = None  # no arcs between attributes
         elif self.penalty == "cv" and self.arcs is None:
             values["arcs"] = arcs
         return self.replaced(structure=method, **values)

@@ -197,17 +197,6 @@ def has_single_attributes(structure: Method, value: Callable[[str], Any]) -> boo
     return not flag or value(flag) <= limit
 
 
-def may_have_arcs(structure: str, options: Mapping[str, Any]) -> bool:
-    """Return whether a structure file may join attributes.
-
-    structure: the method that made it, or another word if it was made by hand. options: those of the method, by key.
-    """
-    method = STRUCTURES.method(structure)
-    if method is None:
-        return True
-    return not method.params and not has_single_attributes(method, lambda flag: options[key_of(flag)])
-
-
 def parse_options(words: Mapping[str, Any]) -> dict[str, Any]:
     """Return typed options as values, by flag; None, and False for a switch, mean that an option was not typed.
 

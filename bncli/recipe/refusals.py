@@ -59,7 +59,12 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
     if PARAMETERS in choices:
         _refuse_unsuitable_parameters(chosen)
         _refuse_optimization(chosen)
-        _refuse_directions(typed)
+    both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
+    if both:
+        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint=_LEAVE_OUT)
+    if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
+        hint = "name a column by one of them, or leave it out"
+        raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 
 def _refuse_beside_files(
@@ -171,16 +176,6 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
             if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
                 what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
                 raise UsageError(what, hint="use --init generative, or leave it out")
-
-
-def _refuse_directions(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for a column with both directions, and for a label without a directed column."""
-    both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
-    if both:
-        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint=_LEAVE_OUT)
-    if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
-        hint = "name a column by one of them, or leave it out"
-        raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 
 def refuse_decisions(typed: Mapping[str, Any], has_sets: bool = False) -> None:
