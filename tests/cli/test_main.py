@@ -1,8 +1,9 @@
-"""Exit codes and the one line of an error, whatever goes wrong."""
+"""Exit codes and one-line errors, for whatever goes wrong."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import bncli.steps.fit
 from bncli.cli.main import run
 from bncli.errors import BncliError, ModelError, UsageError
 from tests.cli.conftest import Bncli
+from tests.transcripts import ROOT
 
 PROGRAM = [sys.executable, "-m", "bncli"]
 
@@ -186,3 +188,21 @@ def test_a_full_disk_is_one_line(bncli: Bncli, tmp_path: Path) -> None:
             assert done.returncode == 1
             assert done.stderr.startswith(b"Error: ")
             assert done.stderr.count(b"\n") == 1
+
+
+LIMITED = """import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from bncli.__main__ import main
+main()
+"""
+
+
+def test_encode_leaves_nothing_half_written(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "sample_data" / "tic_tac_toe.csv", tmp_path / "t.csv")
+    words = ["encode", "t.csv", "-o", "t.codes"]
+    # without -B, Python 3.11 would keep the bytecode of modules that it compiles here, cut at the limit
+    ran = subprocess.run([sys.executable, "-B", "-c", LIMITED, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("Error: cannot write")
+    assert len(ran.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
