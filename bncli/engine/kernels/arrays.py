@@ -1,11 +1,4 @@
-"""The types of arrays by the names that signatures use: what an array holds, not its shape, which docstrings give.
-
-Sums of numbers that are known by their logarithms.
-
-    ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
-
-Nothing overflows, and only what is lost beside the largest anyway underflows. Cost: two passes.
-"""
+"""Names of array types, which say what an array holds (docstrings give the shapes), and sums in the log domain."""
 
 from __future__ import annotations
 
@@ -28,7 +21,11 @@ Integers = NDArray[np.integer]
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
-    """Return ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite.
+    """Return ln sum exp over one or several axes, which keep length 1; the largest value must be finite.
+
+        ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
+
+    Nothing overflows, and only what is negligible beside the largest underflows. Cost: two passes.
 
     >>> log_sum(np.log([1.0, 2.0, 5.0]) - 1000, axis=0).round(9).tolist()  # ln 8 - 1000; exp(-1000) would be 0
     [-997.920558458]
@@ -38,6 +35,6 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def log_softmax(scores: Array, axis: int) -> Array:
-    """Return ln [ exp v / sum exp v ] over an axis; a share next to 1 keeps the digits of its logarithm."""
+    """Return ln [ exp v / sum exp v ] over an axis; a share close to 1 keeps the digits of its logarithm."""
     below = scores - scores.max(axis=axis, keepdims=True)
     return np.asarray(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)))

@@ -1,9 +1,9 @@
-"""Mixed-radix cell numbers, and the counting of cells by class.
+"""Mixed-radix cell numbers, and counts of cells.
 
     cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
-The first code is the most significant digit. Cost of a count: about 4 ns a row and table; the increments bind,
-not the memory.
+The first code is the most significant digit. Cost of a count: about 4 ns per row and table; the increments take the
+time, not the memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 SPARSE_TABLE = 1 << 18
-"""Tables from this size on are incremented in place; a bincount would write the whole table for every block."""
+"""Tables of at least this size are incremented in place; a bincount would write the whole table for every block."""
 MANY_INCREMENTS = 1 << 29
 """Rows times tables from which on `add_joint_counts` saves more than it costs to import scipy.sparse."""
 MANY_ROWS = 1 << 17
-"""Rows at a time there."""
+"""Rows that are passed to `add_joint_counts` at a time."""
 
 
 def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
-    """Cell of every row, shape (rows,), from one code array per digit; no digits: all rows in cell 0.
+    """Return the cell of every row, shape (rows,), from one code array per digit.
 
     >>> cell_numbers([np.array([0, 1, 2]), np.array([3, 0, 1])], (3, 4)).tolist()
     [3, 4, 9]
@@ -40,7 +40,7 @@ def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
 
 
 def add_counts(table: NDArray[Any], cells: Index, weights: Array | None) -> None:
-    """table[c] += sum over rows t with cells[t] = c of weights[t] (1 where weights is None)."""
+    """Add the weight of every row (1 if weights is None) to its cell: table[cells[t]] += weights[t]."""
     if table.size >= SPARSE_TABLE:
         np.add.at(table, cells, 1 if weights is None else weights)
     else:
@@ -48,9 +48,9 @@ def add_counts(table: NDArray[Any], cells: Index, weights: Array | None) -> None
 
 
 def add_joint_counts(table: NDArray[np.int64], cells: NDArray[np.int32], codes: Integers, n_codes: int) -> None:
-    """table[cells[t] n_codes + codes[t]] += 1 for every row t, as the entries of a sparse matrix are added up.
+    """Add 1 to table[cells[t] n_codes + codes[t]] for every row t, by summing the entries of a sparse matrix.
 
-    Of many rows at a time this takes two thirds of the time of `add_counts`, and other threads compute meanwhile:
+    With many rows at a time this takes two thirds of the time of `add_counts`, and other threads compute meanwhile:
     np.bincount (numpy 2.4) holds the interpreter lock.
     """
     from scipy.sparse import coo_array  # costs more to import than to count few rows: only where it is used

@@ -3,8 +3,8 @@
     I(X; Y)     = sum over a, y of    P(a, y)    ln [ P(a, y) / (P(a) P(y)) ]
     I(X; Z | Y) = sum over a, b, y of P(a, b, y) ln [ P(a, b, y) P(y) / (P(a, y) P(b, y)) ]
 
-Computed term by term, not as a difference of entropies: near independence the terms are small themselves, so the
-sum keeps its digits, and exact independence gives exactly 0.
+They are computed term by term, not as a difference of entropies: near independence the terms themselves are small, so
+that the sum keeps its digits, and exact independence gives exactly 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array
 
 SIGNIFICANT_DIGITS = 12
-"""Scores are compared after rounding to so many digits, so that ties are ties whatever the order of summation."""
+"""Scores are rounded to this many digits before they are compared, so that ties do not depend on rounding errors."""
 
 
 def mutual_information(table: Array) -> Array:
@@ -30,7 +30,7 @@ def mutual_information(table: Array) -> Array:
 
 
 def conditional_mutual_information(table: Array) -> Array:
-    """I(X; Z | Y) of tables n[a, b, y], shape (..., values, values, K) -> (...); not negative; 0 for an empty one."""
+    """Return I(X; Z | Y) >= 0 of tables n[a, b, y], shape (..., values, values, K) -> (...); 0 for an empty table."""
     shape, n_cells = table.shape[:-3], math.prod(table.shape[-3:])
     left, right = np.add.reduce(table, axis=-2, keepdims=True), np.add.reduce(table, axis=-3, keepdims=True)
     joint = table * np.add.reduce(right, axis=-2, keepdims=True)
@@ -49,12 +49,12 @@ def conditional_mutual_information(table: Array) -> Array:
 
 
 def rounded(scores: Array) -> Array:
-    """Return `scores` to 12 significant digits, the form in which they are compared.
+    """Return `scores` rounded to 12 significant digits, the form in which they are compared.
 
     >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
     True
     """
     magnitude = np.floor(np.log10(np.abs(scores), where=scores != 0, out=np.zeros_like(scores)))
-    # the clip keeps the power of ten a finite number for the tiniest and the largest scores
+    # the clip keeps the power of ten finite for the tiniest and the largest scores
     scale = 10.0 ** (SIGNIFICANT_DIGITS - 1 - np.clip(magnitude, -290, 290))
     return np.round(scores * scale) / scale
