@@ -194,10 +194,10 @@ def _value_and_gradient(
             part = sum(float(np.vdot(slope, table)) for slope, table in zip(slopes, scores, strict=True))
         elif len(cells) == 2:
             differences = [table[1] - table[0] for table in scores]
-            part, slopes = passes.two_classes(compiled.codes, compiled.signs, weights, differences)
+            part, slopes = passes.gradient_two_classes(compiled.codes, compiled.signs, weights, differences)
             slopes = [np.stack([-slope, slope]) for slope in slopes]
         else:
-            part, slopes = passes.some_classes(compiled.codes, compiled.labels, weights, scores)
+            part, slopes = passes.gradient_classes(compiled.codes, compiled.labels, weights, scores)
         value += part
         for total, slope in zip(totals, slopes[: len(tables)], strict=True):
             total += slope

@@ -2,11 +2,11 @@
 
     C_b[i, j] = sum over rows t of q_bt z_ti z_tj
 
-Rows come as configurations of groups, and a configuration tells which indicators are active. Indicators that exclude
-one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs is one
-weighted bincount. Cost: packs^2 / 2 bincounts a block, whatever the number of indicators; on real tables between once
-and a tenth of the dense product of 0/1 columns. Functions of few codes, of which several may be other than 0 at a time,
-are packed and counted likewise.
+Rows are given as configurations of groups, and a configuration determines which indicators are active. Indicators that
+exclude one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs
+is one weighted bincount. Cost: packs^2 / 2 bincounts per block, whatever the number of indicators; on real tables
+between a tenth of the cost of the dense product of 0/1 columns and the same. Functions of few codes, several of which
+may be nonzero at a time, are packed and counted likewise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index
 
 PACKED = 128
-"""Sets share a pack while their joint codes are at most so many; a larger set has one of its own."""
+"""Sets share a pack while their joint codes are at most this many; a larger set has a pack of its own."""
 ROWS = 1 << 14
 """Rows at a time: temporaries stay in cache."""
 
@@ -29,8 +29,8 @@ ROWS = 1 << 14
 class Pack:
     """Sets under one code: that of row t is the sum over `parts` (g, share) of share[configuration of t in group g].
 
-    active (n_codes, indicators in the pack) is 1 where a code has that indicator, or the value of that function; None
-    where code i is indicator i, and one more code, if there is one, means none.
+    active (n_codes, indicators in the pack) is 1 if a code has that indicator, or the value of that function; None if
+    code i is indicator i, and one more code, if there is one, means none.
     """
 
     parts: tuple[tuple[int, Index], ...]
@@ -60,20 +60,20 @@ class Packing:
     n: int
 
     def work(self, n_rows: int, n_blocks: int) -> float:
-        """Nanoseconds, roughly, of `co_occurrences`."""
+        """Return the approximate time of `co_occurrences` in nanoseconds."""
         return _work([pack.n_codes for pack in self.packs], n_rows, n_blocks)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """Return how many rows `budget` nanoseconds are enough for."""
+        """Return the number of rows that can be processed in `budget` nanoseconds."""
         fixed = self.work(0, n_blocks)
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Some functions of a code that follows from a group's configuration: codes (configurations,) of group `group`.
+    """Functions of a code that follows from a group's configuration: codes (configurations,) of group `group`.
 
-    values (codes, functions); `numbers` says which of all functions they are.
+    values (codes, functions); `numbers` are the functions' positions among all functions.
     """
 
     group: int
@@ -84,9 +84,9 @@ class Functions:
 
 @dataclass(frozen=True)
 class _Set:
-    """One set: the place among `indicators` of the active one in each configuration, their number where none is.
+    """One set: for each configuration the position of the active indicator among `indicators`, their number if none is.
 
-    With `values` (n_codes, indicators) these are functions of any code.
+    With `values` (n_codes, indicators) these are functions of a code instead.
     """
 
     group: int
@@ -95,51 +95,56 @@ class _Set:
     indicators: Index
     values: Array | None = None
 
-    def at(self, codes: Index) -> Array:
-        """Return the indicators or functions (codes, any) at some codes."""
-        if self.values is not None:
-            return np.asarray(self.values[codes])
-        return np.asarray((codes[:, np.newaxis] == np.arange(len(self.indicators))), np.float64)
-
 
 def pack(places: Sequence[Index], n: int) -> Packing:
-    """places[g] (configurations, sets) is the indicator that a configuration activates in each set, n where none."""
-    # most of the sets of a wide table have no indicator: they are passed over together
-    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T[(place < n).any(axis=0)])
-    return _packed([one for one in found if one is not None], n)
+    """Return the packing of n indicators.
+
+    places[g] (configurations, sets) is the indicator that a configuration activates in each set, n if none.
+    """
+    sets = []
+    for g, place in enumerate(places):
+        # most of the sets of a wide table have no indicator: they are skipped together
+        for column in place.T[(place < n).any(axis=0)]:
+            present = np.bincount(column, minlength=n + 1) > 0
+            indicators = np.flatnonzero(present[:n])
+            number = np.cumsum(present) - 1
+            sets.append(_Set(g, number[column], int(present.sum()), indicators))
+    return _pack_sets(sets, n)
 
 
-def _set(group: int, column: Index, n: int) -> _Set | None:
-    present = np.bincount(column, minlength=n + 1) > 0
-    indicators = np.flatnonzero(present[:n])
-    if not len(indicators):
-        return None
-    number = np.cumsum(present) - 1
-    return _Set(group, number[column], int(present.sum()), indicators)
+def pack_functions(families: Sequence[Functions], n: int) -> Packing:
+    """Return the packing of n functions, in families with one code each."""
+    return _pack_sets([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
 
 
-def _packed(sets: Sequence[_Set], n: int) -> Packing:
-    return Packing(tuple(_close(sets[part]) for part in _shared([one.n_codes for one in sets])), n)
+def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
+    """Return the packing of sets; joint codes are mixed-radix numbers, the first set being the slowest digit."""
+    packs = []
+    for part in _pack_slices([one_set.n_codes for one_set in sets]):
+        members = sets[part]
+        n_codes = 1
+        parts: dict[int, Index] = {}
+        for member in reversed(members):
+            share = member.local * n_codes
+            parts[member.group] = parts[member.group] + share if member.group in parts else share
+            n_codes *= member.n_codes
+        indicators = np.concatenate([member.indicators for member in members])
+        if len(members) == 1 and members[0].values is None:
+            packs.append(Pack(tuple(parts.items()), n_codes, indicators, None))
+            continue
+        digits = np.array(np.unravel_index(np.arange(n_codes), [member.n_codes for member in members]))
+        active = []
+        for codes, member in zip(digits, members, strict=True):
+            if member.values is None:
+                active.append(np.asarray(codes[:, np.newaxis] == np.arange(len(member.indicators)), np.float64))
+            else:
+                active.append(np.asarray(member.values[codes]))
+        packs.append(Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1)))
+    return Packing(tuple(packs), n)
 
 
-def _close(sets: Sequence[_Set]) -> Pack:
-    """Joint codes are mixed-radix numbers, the first set slowest."""
-    n_codes = 1
-    parts: dict[int, Index] = {}
-    for found in reversed(sets):
-        share = found.local * n_codes
-        parts[found.group] = parts[found.group] + share if found.group in parts else share
-        n_codes *= found.n_codes
-    digits = np.array(np.unravel_index(np.arange(n_codes), [s.n_codes for s in sets]))
-    indicators = np.concatenate([s.indicators for s in sets])
-    if len(sets) == 1 and sets[0].values is None:
-        return Pack(tuple(parts.items()), n_codes, indicators, None)
-    active = [s.at(codes) for codes, s in zip(digits, sets, strict=True)]
-    return Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1))
-
-
-def _shared(n_codes: Sequence[int]) -> Iterator[slice]:
-    """Neighbouring sets that share a pack."""
+def _pack_slices(n_codes: Sequence[int]) -> Iterator[slice]:
+    """Yield the neighbouring sets that share a pack."""
     first, joint = 0, 1
     for place, size in enumerate(n_codes):
         if place > first and joint * size > PACKED:
@@ -150,19 +155,14 @@ def _shared(n_codes: Sequence[int]) -> Iterator[slice]:
         yield slice(first, len(n_codes))
 
 
-def pack_functions(families: Sequence[Functions], n: int) -> Packing:
-    """Return the same for n functions, in families with one code each."""
-    return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
-
-
 def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) -> float:
-    """Of what `pack_functions` would make."""
+    """Return the work, in nanoseconds, of the packing that `pack_functions` would make."""
     n_codes = [len(family.values) for family in families]
-    return _work([math.prod(n_codes[part]) for part in _shared(n_codes)], n_rows, n_blocks)
+    return _work([math.prod(n_codes[part]) for part in _pack_slices(n_codes)], n_rows, n_blocks)
 
 
 def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
-    """By the codes of every pack."""
+    """Return the nanoseconds that packs of these numbers of codes take."""
     sizes = np.array(n_codes, float)
     n_pairs = len(sizes) * (len(sizes) + 1) / 2
     entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
@@ -175,11 +175,11 @@ def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: A
     for start in range(0, factors.shape[1], ROWS):
         rows = slice(start, start + ROWS)
         codes = [pack.codes([c[rows] for c in configurations]) for pack in packing.packs]
-        _add(total, packing.packs, codes, factors[:, rows])
+        _add_rows(total, packing.packs, codes, factors[:, rows])
     return total
 
 
-def _add(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: Array) -> None:
+def _add_rows(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: Array) -> None:
     for a, (first, code) in enumerate(zip(packs, codes, strict=True)):
         joint = np.empty_like(code)
         for second, other in zip(packs[:a], codes[:a], strict=True):
@@ -191,13 +191,11 @@ def _add(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: A
             block = first.project(second.project(tables).transpose(0, 2, 1))
             total[:, second.indicators[:, np.newaxis], first.indicators] += block
             total[:, first.indicators[:, np.newaxis], second.indicators] += block.transpose(0, 2, 1)
-        own = np.array([np.bincount(code, f, first.n_codes) for f in factors])
-        total[:, first.indicators[:, np.newaxis], first.indicators] += _within(first, own)
-
-
-def _within(pack: Pack, sums: Array) -> Array:
-    """Return C among the indicators of one pack, from the sums (blocks, n_codes) of its codes."""
-    if pack.active is None:
-        own = sums[:, : len(pack.indicators)]
-        return own[:, :, np.newaxis] * np.eye(len(pack.indicators))
-    return np.asarray(pack.active.T @ (sums[:, :, np.newaxis] * pack.active))
+        # among the indicators of one pack
+        sums = np.array([np.bincount(code, f, first.n_codes) for f in factors])
+        if first.active is None:
+            n = len(first.indicators)
+            within = sums[:, :n][:, :, np.newaxis] * np.eye(n)
+        else:
+            within = np.asarray(first.active.T @ (sums[:, :, np.newaxis] * first.active))
+        total[:, first.indicators[:, np.newaxis], first.indicators] += within

@@ -1,28 +1,22 @@
-"""One pass over coded rows: conditional log-likelihood, and its gradient with respect to the groups' tables.
+"""One pass over coded rows: the conditional log-likelihood, its gradient, and products with its Hessian.
 
     CLL     = sum over rows t of w_t ln P(y_t | x_t),    P(y | x_t) = softmax_y sum_g E_g[y, code_g(t)]
     dE_g[y, u] = sum over rows t with code_g(t) = u of w_t (1[y_t = y] - P(y | x_t))
 
-Kernels for two classes and for more, by look-ups for few rows and by sparse products for many (`Indicators`), which are
-faster once scipy.sparse is imported. All take rows in blocks whose temporaries stay in cache, keep scores class-major
-(reductions run over the short axis), and give probabilities that are finite whatever the scores.
-`np.take` with `out` needs mode="clip": the default mode buffers and costs three times as much.
-
-Rows' configurations as a sparse indicator matrix: Z[t, u] = 1 where row t has configuration u, one a group.
-
-    sum over groups g of E_g[code_g(t)] = (Z E)[t],    sum over rows t with code_g(t) = u of r[t] = (Z' r)[u]
-
-One product does the look-ups, or the sums, of all groups in a block of rows, and other threads compute meanwhile:
-np.bincount (numpy 2.4) holds the interpreter lock, and two threads that sum by it take turns.
-
-Products with the Hessian of the negative conditional log-likelihood, on the groups' tables: one pass over the rows.
+Products of the Hessian of -CLL with tables V:
 
     d[t, y]  = sum over groups g of V_g[y, code_g(t)]
     r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
     (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
 
-The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are wanted there; of two
-classes only w P(0 | x) P(1 | x). Kernels and ranges of K are those of `bncli.engine.kernels.passes`.
+The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are needed there; for two
+classes only the curvature w P(0 | x) P(1 | x).
+
+There are kernels for two classes and for more, by look-ups for few rows and by sparse products for many (`Indicators`),
+which are faster once scipy.sparse is imported. All process rows in blocks whose temporaries stay in cache, keep scores
+class-major (reductions run over the short axis), and give probabilities that are finite whatever the scores. Tables of
+two classes hold differences, of the second class from the first. `np.take` with `out` needs mode="clip": the default
+mode buffers and costs three times as much.
 """
 
 from __future__ import annotations
@@ -36,11 +30,22 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 MOST_ENTRIES = 1 << 19
-"""Of one matrix, about: of many groups fewer rows are taken at a time."""
+"""Entries of one sparse matrix, about: with many groups fewer rows are processed at a time."""
+BLOCK = 1 << 15
+"""Rows at a time: more, and the memory of the scores of several classes is fetched again from the system in every pass
+(1.6 times the time of a pass); fewer, and two threads spend their time on handing over the interpreter lock."""
+SPARSE_BLOCK = 3 << 13
+"""Rows at a time, about, in sparse products."""
+MANY_CLASSES_BLOCK = 1 << 12
+"""Rows at a time with more than SOME_CLASSES classes."""
+SOME_CLASSES = 10
+"""Up to this many classes, look-ups for few rows take no longer than sparse products."""
+LOG_FACTORS = 16
+"""Normalising sums under one logarithm; the product of this many, each at most K, is finite."""
 
 
 class SparseRows(NamedTuple):
-    """Some rows of Z in compressed rows, and the transpose over the same memory."""
+    """Some rows of Z as a sparse matrix by rows, and its transpose over the same memory."""
 
     rows: slice
     z: Any
@@ -48,61 +53,61 @@ class SparseRows(NamedTuple):
 
 
 class Indicators:
-    """Z of shape (rows, configurations of all groups in turn), by even blocks of about `at_a_time` rows.
+    """The rows' configurations as a sparse matrix: Z[t, u] = 1 if row t has configuration u, one per group.
 
-    codes (rows, groups) are numbers within the group, sizes[g] the configurations of group g. `keep` holds the
-    matrices, 4 bytes a code; else they are made anew whenever they are asked for.
+        sum over groups g of E_g[code_g(t)] = (Z E)[t],    sum over rows t with code_g(t) = u of r[t] = (Z' r)[u]
+
+    One product does the look-ups, or the sums, of all groups in a block of rows, and other threads compute meanwhile:
+    np.bincount (numpy 2.4) holds the interpreter lock, so that two threads that sum with it take turns.
+
+    Z has the shape (rows, configurations of all groups in turn) and is iterated in even blocks of about `at_a_time`
+    rows. codes (rows, groups) are numbers within the group, sizes[g] the configurations of group g. With `keep` the
+    matrices are kept, 4 bytes per code; otherwise they are rebuilt in every iteration.
     """
 
     def __init__(self, codes: Integers, sizes: Sequence[int], at_a_time: int, keep: bool) -> None:
         self._codes, self._sizes = codes, tuple(sizes)
         at_a_time = min(at_a_time, max(1, MOST_ENTRIES // len(sizes)))
         self.at_a_time = -(-len(codes) // max(1, round(len(codes) / at_a_time))) or 1
-        self._kept = list(self._made()) if keep else None
+        self._kept = list(self._build()) if keep else None
 
     @property
     def n_rows(self) -> int:
-        """Rows of Z."""
         return len(self._codes)
 
     def __sizeof__(self) -> int:
-        """Return bytes of the codes and of what is kept: by them a cluster weighs whether to move them."""
+        """Return the bytes of the codes and of what is kept; a cluster decides by them whether to move them."""
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
     def __iter__(self) -> Iterator[SparseRows]:
-        return self._made() if self._kept is None else iter(self._kept)
+        return self._build() if self._kept is None else iter(self._kept)
 
-    def _made(self) -> Iterator[SparseRows]:
+    def _build(self) -> Iterator[SparseRows]:
         from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
         for start in range(0, self.n_rows, self.at_a_time):
             codes = self._codes[start : start + self.at_a_time]
-            ones, offsets, starts = _in_common(len(codes), self._sizes)
+            ones, offsets, starts = _shared_arrays(len(codes), self._sizes)
             columns = np.add(codes.reshape(-1), offsets, dtype=np.int32)
             z = csr_array((ones, columns, starts), shape=(len(codes), sum(self._sizes)))
             yield SparseRows(slice(start, start + len(codes)), z, z.T)
 
 
-BLOCK = 1 << 15
-"""Rows at a time: more, and the scores of several classes are fetched again from the system in every pass (1.6 times
-the time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
-SPARSE_BLOCK = 3 << 13
-"""Rows at a time, about, in sparse products."""
-MANY_CLASSES_BLOCK = 1 << 12
-"""Rows at a time of more than SOME_CLASSES classes."""
-SOME_CLASSES = 10
-"""Classes up to which look-ups of few rows take no longer than sparse products."""
-LOG_FACTORS = 16
-"""Normalising sums under one logarithm; the product of so many, each at most K, is finite."""
+@lru_cache(maxsize=4)
+def _shared_arrays(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
+    """Return what matrices of one shape share: entries, first column of each group, start of each row."""
+    n_entries = n_rows * len(sizes)
+    first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
+    return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
 
 
-def two_classes(
+def gradient_two_classes(
     codes: Sequence[Integers], signs: Array, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
-    """Return K = 2: only the score difference d = S[1] - S[0] is needed; tables[g] (configurations,) hold differences.
+    """Return the CLL and its gradient for K = 2, with respect to tables[g] (configurations,) of differences.
 
-    signs (rows,) is +1 for the second class, -1 for the first. Returns the CLL and dCLL/d(table of differences).
+    signs (rows,) is +1 for the second class, -1 for the first. Only the score difference d = S[1] - S[0] is needed.
     """
     totals = [np.zeros(len(table)) for table in tables]
     buffers = [np.empty(min(BLOCK, len(signs))) for _ in range(3)]
@@ -123,10 +128,26 @@ def two_classes(
     return cll, totals
 
 
+def sparse_gradient_two_classes(
+    z: Indicators, signs: Array, weights: Array | None, table: Array
+) -> tuple[float, Array]:
+    """Return the same as `gradient_two_classes` for many rows; table and gradient are those of Z's columns."""
+    total, cll = np.zeros(len(table)), 0.0
+    buffers = [np.empty(min(z.at_a_time, z.n_rows)) for _ in range(2)]
+    for rows, by_row, by_column in z:
+        margin, sign = by_row @ table, signs[rows]
+        spare, residual = (buffer[: len(sign)] for buffer in buffers)
+        margin *= sign
+        cll += _logistic(margin, spare, residual, None if weights is None else weights[rows])
+        residual *= sign
+        total += by_column @ residual
+    return cll, total
+
+
 def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None) -> float:
     """Return the sum of w ln p, p = 1 / (1 + exp(-margin)).
 
-    Residual becomes w (1 - p); margin and spare are overwritten.
+    `residual` becomes w (1 - p); `margin` and `spare` are overwritten.
     """
     np.negative(margin, out=margin)
     # exponents are at most 0 above and below the fraction line: nothing overflows, whatever the margin
@@ -152,16 +173,16 @@ def _sum_of_logs(x: Array) -> float:
     return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
 
 
-def some_classes(
+def gradient_classes(
     codes: Sequence[Integers], labels: Integers, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
-    """Return K of about 3 to 10: one bincount per group and class, and look-ups of several classes at a time.
+    """Return the CLL and its gradient for about 3 to 10 classes, with respect to tables[g] (K, configurations).
 
-    tables[g] (K, configurations). Only differences from the first class are looked up, and its residuals are what the
-    others leave: residuals sum to 0 over the classes.
+    One bincount per group and class, and look-ups of several classes at a time. Only differences from the first class
+    are looked up; its residuals are minus the sum of the others, since residuals sum to 0 over the classes.
     """
     n_labels = len(tables[0])
-    parts = [wide(table) for table in tables]
+    parts = [class_differences(table) for table in tables]
     totals = [np.zeros(table.shape) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, len(labels))) for _ in range(3)]
     cll = 0.0
@@ -169,7 +190,7 @@ def some_classes(
         label = labels[start : start + BLOCK]
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
         scores, *spare = (buffer[: n_labels * len(label)].reshape(n_labels, -1) for buffer in buffers)
-        look_up(scores, spare, parts, block)
+        look_up_scores(scores, spare, parts, block)
         cll += residuals(scores, label, None if weights is None else weights[start : start + BLOCK])
         for total, code in zip(totals, block, strict=True):
             for sums, residual in zip(total[1:], scores[1:], strict=True):
@@ -179,10 +200,36 @@ def some_classes(
     return cll, totals
 
 
-def wide(table: Array) -> list[Array]:
-    """Return differences from the first class, (configurations, 4, 2 or 1 classes).
+def sparse_gradient_classes(
+    z: Indicators, labels: Integers, weights: Array | None, table: Array
+) -> tuple[float, Array]:
+    """Return the same as `gradient_classes` for many rows or many classes.
 
-    Sizes that np.take moves at one stroke.
+    table (configurations of all groups, K - 1) has differences from the first class; the gradient has its shape and
+    leaves out that class, too.
+    """
+    total, cll = np.zeros(table.shape), 0.0
+    for rows, by_row, by_column in z:
+        scores = class_major(by_row @ table)
+        cll += residuals(scores, labels[rows], None if weights is None else weights[rows])
+        total += by_column @ np.ascontiguousarray(scores[1:].T)
+    return cll, total
+
+
+def log_likelihood(
+    codes: Sequence[Index], labels: Integers, weights: Array | None, tables: Sequence[Sequence[Array]]
+) -> float:
+    """Return the CLL alone, of rows that fit the cache with their scores; tables as `class_differences` makes them."""
+    widths = [part.shape[1] for part in tables[0]]
+    scores = np.empty((1 + sum(widths), len(labels)))
+    look_up_scores(scores, [np.empty(max(widths, default=0) * len(labels)) for _ in range(2)], tables, codes)
+    return residuals(scores, labels, weights)
+
+
+def class_differences(table: Array) -> list[Array]:
+    """Return a table's differences from the first class in parts (configurations, 4, 2 or 1 classes).
+
+    np.take moves parts of these sizes in one instruction.
     """
     parts, k = [], 1
     while k < len(table):
@@ -192,59 +239,20 @@ def wide(table: Array) -> list[Array]:
     return parts
 
 
-def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]) -> None:
-    """Fill scores (K, rows) from tables made by `wide`; the two spare arrays hold those of one part."""
+def look_up_scores(
+    scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]
+) -> None:
+    """Fill scores (K, rows) from tables made by `class_differences`; two spare arrays hold those of one part."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
         width = parts[0].shape[1]
-        total, found = (array.ravel()[: width * len(codes[0])].reshape(-1, width) for array in spare)
+        total, taken = (array.ravel()[: width * len(codes[0])].reshape(-1, width) for array in spare)
         np.take(parts[0], codes[0], axis=0, out=total, mode="clip")
         for part, code in zip(parts[1:], codes[1:], strict=True):
-            total += np.take(part, code, axis=0, out=found, mode="clip")
+            total += np.take(part, code, axis=0, out=taken, mode="clip")
         scores[k : k + width] = total.T
         k += width
-
-
-def log_likelihood(
-    codes: Sequence[Index], labels: Integers, weights: Array | None, tables: Sequence[Sequence[Array]]
-) -> float:
-    """Return the CLL alone, of rows that fit the cache with their scores.
-
-    Tables made by `wide`, of two classes, too.
-    """
-    widths = [part.shape[1] for part in tables[0]]
-    scores = np.empty((1 + sum(widths), len(labels)))
-    look_up(scores, [np.empty(max(widths, default=0) * len(labels)) for _ in range(2)], tables, codes)
-    return residuals(scores, labels, weights)
-
-
-def sparse_two_classes(z: Indicators, signs: Array, weights: Array | None, table: Array) -> tuple[float, Array]:
-    """As `two_classes`, of many rows: table and gradient (configurations of all groups,) are those of Z's columns."""
-    total, cll = np.zeros(len(table)), 0.0
-    buffers = [np.empty(min(z.at_a_time, z.n_rows)) for _ in range(2)]
-    for rows, by_row, by_column in z:
-        margin, sign = by_row @ table, signs[rows]
-        spare, residual = (buffer[: len(sign)] for buffer in buffers)
-        margin *= sign
-        cll += _logistic(margin, spare, residual, None if weights is None else weights[rows])
-        residual *= sign
-        total += by_column @ residual
-    return cll, total
-
-
-def sparse_classes(z: Indicators, labels: Integers, weights: Array | None, table: Array) -> tuple[float, Array]:
-    """Accumulate as `some_classes` does, for many rows or many classes.
-
-    Table (configurations of all groups, K - 1) holds differences from the first class; the gradient has its shape
-    and leaves out that class, too.
-    """
-    total, cll = np.zeros(table.shape), 0.0
-    for rows, by_row, by_column in z:
-        scores = class_major(by_row @ table)
-        cll += residuals(scores, labels[rows], None if weights is None else weights[rows])
-        total += by_column @ np.ascontiguousarray(scores[1:].T)
-    return cll, total
 
 
 def class_major(differences: Array) -> Array:
@@ -255,11 +263,8 @@ def class_major(differences: Array) -> Array:
 
 
 def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
-    """Turn scores (K, rows) into w_t (1[y_t = y] - P(y | x_t)) in place; returns the sum of w_t ln P(y_t | x_t).
-
-    `scores` is contiguous.
-    """
-    # ufuncs by themselves: on few rows the methods max and sum cost as much again
+    """Turn contiguous scores (K, rows) into w_t (1[y_t = y] - P(y | x_t)) in place; return the CLL of the rows."""
+    # ufuncs called directly: for few rows the methods max and sum cost twice as much
     scores -= np.maximum.reduce(scores, axis=0)
     flat = scores.reshape(-1)
     places = labels * np.intp(scores.shape[1])
@@ -280,57 +285,84 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     return cll
 
 
-def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
-    """Return w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
+def curvature_two_classes(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
+    """Return w P(0 | x) P(1 | x), (rows,), from tables of differences."""
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
         margin += table[code]
-    spread = _spread(margin)
-    return spread if weights is None else spread * weights
+    curvature = _curvature(margin)
+    return curvature if weights is None else curvature * weights
 
 
-def _spread(margin: Array) -> Array:
-    """Return P(0 | x) P(1 | x) where the scores differ by `margin`, which is overwritten."""
+def sparse_curvature_two_classes(z: Indicators, weights: Array | None, table: Array) -> Array:
+    """Return the same as `curvature_two_classes`; table (configurations of all groups,)."""
+    curvature = np.empty(z.n_rows)
+    for rows, by_row, _ in z:
+        curvature[rows] = _curvature(by_row @ table)
+    if weights is not None:
+        curvature *= weights
+    return curvature
+
+
+def _curvature(margin: Array) -> Array:
+    """Return P(0 | x) P(1 | x) if the scores differ by `margin`, which is overwritten."""
     np.abs(margin, out=margin)
     np.exp(np.negative(margin, out=margin), out=margin)
     return margin / np.square(1.0 + margin)
 
 
-def of_two(codes: Sequence[Integers], spread: Array, tables: Sequence[Array]) -> list[Array]:
-    """Return r of class 1 summed, by group, for tables V of differences; that of class 0 is its negative."""
+def hessian_two_classes(codes: Sequence[Integers], curvature: Array, tables: Sequence[Array]) -> list[Array]:
+    """Return HV by group for tables V of differences: r of the second class, summed; the first has its negative."""
     totals = [np.zeros(len(table)) for table in tables]
-    for start in range(0, len(spread), BLOCK):
+    for start in range(0, len(curvature), BLOCK):
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
         r = tables[0][block[0]]
         for table, code in zip(tables[1:], block[1:], strict=True):
             r += table[code]
-        r *= spread[start : start + BLOCK]
+        r *= curvature[start : start + BLOCK]
         for total, code in zip(totals, block, strict=True):
             total += np.bincount(code, r, len(total))
     return totals
 
 
-def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
+def sparse_hessian_two_classes(z: Indicators, curvature: Array, table: Array) -> Array:
+    """Return the same as `hessian_two_classes`; table and result (configurations of all groups,)."""
+    total = np.zeros(len(table))
+    for rows, by_row, by_column in z:
+        r = by_row @ table
+        r *= curvature[rows]
+        total += by_column @ r
+    return total
+
+
+def probabilities(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
     """Return P (K, rows)."""
-    out = np.empty((len(tables[0]), len(codes[0])))
-    for start, _block, scores in _scores(codes, tables):
+    p = np.empty((len(tables[0]), len(codes[0])))
+    for start, _block, scores in _score_blocks(codes, tables):
         _softmax(scores)
-        out[:, start : start + scores.shape[1]] = scores
-    return out
+        p[:, start : start + scores.shape[1]] = scores
+    return p
 
 
-def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
-    """Yield (first row, codes, sums of tables less those of class 0 (K, rows)) of every block.
+def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
+    """Return P (K, rows) by block; table (configurations of all groups, K - 1) of differences from the first class."""
+    blocks = []
+    for _rows, by_row, _ in z:
+        scores = class_major(by_row @ table)
+        _softmax(scores)
+        blocks.append(scores)
+    return blocks
 
-    The sums are overwritten.
-    """
+
+def _score_blocks(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
+    """Yield (first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are reused."""
     n_labels, n_rows = len(tables[0]), len(codes[0])
-    parts = [wide(table) for table in tables]
+    parts = [class_differences(table) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
     for start in range(0, n_rows, BLOCK):
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
         scores, *spare = (buffer[: n_labels * len(block[0])].reshape(n_labels, -1) for buffer in buffers)
-        look_up(scores, spare, parts, block)
+        look_up_scores(scores, spare, parts, block)
         yield start, block, scores
 
 
@@ -340,12 +372,12 @@ def _softmax(scores: Array) -> None:
     scores /= scores.sum(axis=0)
 
 
-def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
-    """Return r summed by group and class, (K, configurations) each."""
+def hessian_classes(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
+    """Return HV by group, (K, configurations) each."""
     totals = [np.zeros(table.shape) for table in tables]
-    for start, block, d in _scores(codes, tables):
+    for start, block, d in _score_blocks(codes, tables):
         rows = slice(start, start + d.shape[1])
-        _residual(d, p[:, rows], None if weights is None else weights[rows])
+        _to_hessian_residuals(d, p[:, rows], None if weights is None else weights[rows])
         for total, code in zip(totals, block, strict=True):
             for sums, residual in zip(total[1:], d[1:], strict=True):
                 sums += np.bincount(code, residual, len(sums))
@@ -354,57 +386,19 @@ def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: 
     return totals
 
 
-def _residual(d: Array, p: Array, weights: Array | None) -> None:
+def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
+    """Return HV without the first class, in the shape of `table`, (configurations of all groups, K - 1)."""
+    total = np.zeros(table.shape)
+    for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
+        d = class_major(by_row @ table)
+        _to_hessian_residuals(d, of_block, None if weights is None else weights[rows])
+        total += by_column @ np.ascontiguousarray(d[1:].T)
+    return total
+
+
+def _to_hessian_residuals(d: Array, p: Array, weights: Array | None) -> None:
     """Replace d by r in place."""
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:
         d *= weights
-
-
-def sparse_spread_of_two(z: Indicators, weights: Array | None, table: Array) -> Array:
-    """As `spread_of_two`; table (configurations of all groups,)."""
-    spread = np.empty(z.n_rows)
-    for rows, by_row, _ in z:
-        spread[rows] = _spread(by_row @ table)
-    if weights is not None:
-        spread *= weights
-    return spread
-
-
-def sparse_of_two(z: Indicators, spread: Array, table: Array) -> Array:
-    """As `of_two`; table and result (configurations of all groups,)."""
-    total = np.zeros(len(table))
-    for rows, by_row, by_column in z:
-        r = by_row @ table
-        r *= spread[rows]
-        total += by_column @ r
-    return total
-
-
-def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
-    """P (K, rows) of every block, table (configurations of all groups, K - 1) of differences from the first class."""
-    found = []
-    for _rows, by_row, _ in z:
-        scores = class_major(by_row @ table)
-        _softmax(scores)
-        found.append(scores)
-    return found
-
-
-def sparse_of(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
-    """Return r summed, without the first class: of the shape of `table`, (configurations of all groups, K - 1)."""
-    total = np.zeros(table.shape)
-    for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
-        d = class_major(by_row @ table)
-        _residual(d, of_block, None if weights is None else weights[rows])
-        total += by_column @ np.ascontiguousarray(d[1:].T)
-    return total
-
-
-@lru_cache(maxsize=4)
-def _in_common(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
-    """Return what matrices of one shape share: entries, first column of each group, beginning of each row."""
-    n_entries = n_rows * len(sizes)
-    first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
-    return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)

@@ -1,25 +1,25 @@
-"""Which values of a category go together: the groups that best explain the class for what they cost to describe.
+"""Group the values of a category: the groups that best explain the class for what they cost to describe.
 
 A partition of V values into G groups, of which group g holds N_g rows and N_gk of class k (K classes), costs in nats
 
     ln V + V ln G - ln G! + sum over g of [ ln C(N_g + K - 1, K - 1) + ln ( N_g! / prod over k of N_gk! ) ]
 
-The first terms say how many groups there are and which value is in which, each of the G equally likely (groups have no
-names); the sum says how often each class occurs in a group, every table of counts equally likely, and in which of its
-rows. It is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the model
-of no dependence, so that the cost of that one is what a grouping has to beat.
+The first terms encode the number of groups and which value is in which, each of the G equally likely (groups have no
+names); the sum encodes how often each class occurs in a group, every table of counts being equally likely, and in which
+of its rows. It is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the
+model of no dependence, so that its cost is what a grouping has to undercut.
 
-To say to which of two groups a value belongs costs 0.7 nats, more than a rare value can gain: among thousands of them
-those that are common would not be heard. So the values rarer than a threshold may be one value to begin with; 1, 2, 4,
-8, ... rows are tried, and the best partition of all is taken.
+Encoding to which of two groups a value belongs costs 0.7 nats, more than a rare value can gain, so that thousands of
+rare values would hide the common ones. So values rarer than a threshold may start as one value; 1, 2, 4, 8, ... rows
+are tried, and the best partition of all is taken.
 
-Of each threshold, values in which the classes have the same proportions are joined first. Then the two groups whose
+For each threshold, values in which the classes have the same proportions are joined first. Then the two groups whose
 union costs least are merged until one is left, and the cheapest partition on the way is improved by moving one member
 at a time to the group where it costs least.
 
 Conventions: counts are whole multiples of `unit`; ties (1e-9 nats) go to the lower position in an order of the counts
-alone, so that names and their order play no part. More than MOST_UNITS different proportions are joined to so many,
-neighbours in the order of the class that stands out and its share. Cost: O(V) and MOST_UNITS^2 K operations a
+alone, so that names and their order play no part. More than MOST_UNITS different proportions are joined to that many,
+neighbours in the order of the class that stands out and its share. Cost: O(V) and MOST_UNITS^2 K operations per
 threshold; 0.3 s for 3,500 values and two classes.
 """
 
@@ -40,7 +40,7 @@ _TIE = 1e-9
 
 
 class Partition(NamedTuple):
-    """The group of every value (V,), 0 .. G - 1 by first member, and what the partition costs in nats."""
+    """The group of every value (V,), 0 .. G - 1 by first member, and the cost of the partition in nats."""
 
     groups: Index
     cost: float
@@ -49,52 +49,73 @@ class Partition(NamedTuple):
 def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Partition:
     """Return the best partition found into at most `most` groups.
 
-    Counts (V, K): rows of each value and class, in units.
+    counts (V, K): the rows of each value and class, in units.
     """
     everything = counts.sum(axis=0, keepdims=True) * unit
     best = Partition(np.zeros(len(counts), np.intp), partition_cost(everything, 1))
     weights = counts.sum(axis=1) * unit
-    threshold, before = 1.0, -1
-    while before < len(counts):
+    threshold, n_rare_before = 1.0, -1
+    while n_rare_before < len(counts):
         rare = weights < threshold
         n_rare = int(np.count_nonzero(rare))
-        if n_rare != before and len(counts) - n_rare + min(n_rare, 1) > 1:
-            found = _with_rare_as_one(counts, unit, rare, most)
-            best = found if found.cost < best.cost - _TIE else best
-        threshold, before = 2 * threshold, n_rare
+        if n_rare != n_rare_before and len(counts) - n_rare + min(n_rare, 1) > 1:
+            candidate = _group_with_rare_as_one(counts, unit, rare, most)
+            best = candidate if candidate.cost < best.cost - _TIE else best
+        threshold, n_rare_before = 2 * threshold, n_rare
     return best
 
 
-def _with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
-    """Return the best partition found in which the rare values are one."""
+def partition_cost(counts: Array, n_values: int) -> float:
+    """Return the cost in nats of groups with these class counts (G, K) as a partition of `n_values` values."""
+    return float(_label_costs(counts).sum()) + _description_cost(n_values, len(counts))
+
+
+def _label_costs(counts: Array) -> Array:
+    """Return ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
+    from scipy.special import gammaln  # takes long to load: only where it is used
+
+    n_labels = counts.shape[-1]
+    costs: Array = gammaln(counts.sum(axis=-1) + n_labels) - gammaln(n_labels) - gammaln(counts + 1).sum(axis=-1)
+    return costs
+
+
+def _description_cost(n_values: int, n_groups: int) -> float:
+    """Return ln V + V ln G - ln(G!)."""
+    from scipy.special import gammaln
+
+    return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
+
+
+def _group_with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
+    """Return the best partition found in which the rare values are one value."""
     first = int(rare.any())
     value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
-    values = _summed(counts, value)
-    unit_of = _units(values)
-    units: Array = _summed(values, unit_of) * np.float64(unit)
-    group_of = _improved(units, _merged(units, len(values), most))
-    sums = _summed(units, group_of)
-    return Partition(_numbered(group_of[unit_of][value]), partition_cost(sums, len(values)))
+    values = _sum_by_index(counts, value)
+    unit_of = _join_proportional(values)
+    units: Array = _sum_by_index(values, unit_of) * np.float64(unit)
+    group_of = _move_units(units, _merge_groups(units, len(values), most))
+    sums = _sum_by_index(units, group_of)
+    return Partition(_number_by_first(group_of[unit_of][value]), partition_cost(sums, len(values)))
 
 
-def _summed(counts: NDArray[Number], index: Index) -> NDArray[Number]:
+def _sum_by_index(counts: NDArray[Number], index: Index) -> NDArray[Number]:
     """Return the sums of the rows (V, K) that have the same index, which takes all values from 0 on."""
     sums = np.zeros((int(index.max()) + 1, counts.shape[1]), counts.dtype)
     np.add.at(sums, index, counts)
     return sums
 
 
-def _units(counts: Counts) -> Index:
+def _join_proportional(counts: Counts) -> Index:
     """Return the unit of every value: one per proportion of classes, at most MOST_UNITS, ordered by the counts."""
     divisor = np.gcd.reduce(counts, axis=1)
     directions, unit = np.unique(counts // np.maximum(divisor, 1)[:, None], axis=0, return_inverse=True)
     unit, n = unit.ravel(), len(directions)
     if n <= MOST_UNITS:
         return unit
-    sums = _summed(counts, unit)
+    sums = _sum_by_index(counts, unit)
     total = np.maximum(sums.sum(axis=0), 1)
     lifts = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1) / total
-    # of two classes the share of one orders all; of more, that of the class which stands out
+    # with two classes the share of one gives the order; with more, that of the class which stands out
     lifts = lifts[:, :1] if lifts.shape[1] == 2 else lifts
     outstanding = lifts.argmax(axis=1)
     order = np.lexsort((lifts[np.arange(n), outstanding], outstanding))
@@ -104,12 +125,44 @@ def _units(counts: Counts) -> Index:
     return joined
 
 
-def _improved(units: Array, groups: Index) -> Index:
-    """Return the partition after moves of one unit to the group where it costs least, while that pays.
+def _merge_groups(units: Array, n_values: int, most: int | None) -> Index:
+    """Return the group of every unit in the cheapest of the partitions that merging two groups at a time makes."""
+    sums, costs = units.copy(), _label_costs(units)
+    losses = np.stack([_label_costs(sums + counts) for counts in sums]) - costs - costs[:, None]
+    np.fill_diagonal(losses, np.inf)
+    groups = np.arange(len(units))
+    total, cheapest, best = float(costs.sum()), np.inf, groups
+    for n_groups in range(len(units), 0, -1):
+        cost = total + _description_cost(n_values, n_groups)
+        if (most is None or n_groups <= most) and cost < cheapest - _TIE:
+            cheapest, best = cost, groups.copy()
+        if n_groups == 1:
+            break
+        target, merged = sorted(divmod(int(losses.argmin()), len(units)))
+        total += float(losses[target, merged])
+        groups[groups == merged] = target
+        sums[target] += sums[merged]
+        costs[target] = _label_costs(sums[target])
+        losses[merged, :] = losses[:, merged] = np.inf
+        others = np.flatnonzero(np.isfinite(losses[target]))
+        changed = _label_costs(sums[target] + sums[others]) - costs[target] - costs[others]
+        losses[target, others] = losses[others, target] = changed
+    return _number_by_first(best)
+
+
+def _number_by_first(groups: Index) -> Index:
+    """Return the groups, numbered in the order of their first members."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
+    return numbers
+
+
+def _move_units(units: Array, groups: Index) -> Index:
+    """Return the partition after moving one unit at a time to the group where it costs least, while that pays.
 
     No group is emptied.
     """
-    groups, sums, size = groups.copy(), _summed(units, groups), np.bincount(groups)
+    groups, sums, size = groups.copy(), _sum_by_index(units, groups), np.bincount(groups)
     for _ in range(_PASSES if len(size) > 1 else 0):
         before = groups.copy()
         for u, counts in enumerate(units):
@@ -127,56 +180,3 @@ def _improved(units: Array, groups: Index) -> Index:
         if (groups == before).all():
             break
     return groups
-
-
-def _label_costs(counts: Array) -> Array:
-    """Return ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
-    from scipy.special import gammaln
-
-    n_labels = counts.shape[-1]
-    costs: Array = gammaln(counts.sum(axis=-1) + n_labels) - gammaln(n_labels) - gammaln(counts + 1).sum(axis=-1)
-    return costs
-
-
-def _merged(units: Array, n_values: int, most: int | None) -> Index:
-    """Return the group of every unit in the cheapest partition that merging two by two comes through."""
-    sums, costs = units.copy(), _label_costs(units)
-    losses = np.stack([_label_costs(sums + one) for one in sums]) - costs - costs[:, None]
-    np.fill_diagonal(losses, np.inf)
-    groups = np.arange(len(units))
-    total, cheapest, best = float(costs.sum()), np.inf, groups
-    for n_groups in range(len(units), 0, -1):
-        cost = total + _description(n_values, n_groups)
-        if (most is None or n_groups <= most) and cost < cheapest - _TIE:
-            cheapest, best = cost, groups.copy()
-        if n_groups == 1:
-            break
-        kept, gone = sorted(divmod(int(losses.argmin()), len(units)))
-        total += float(losses[kept, gone])
-        groups[groups == gone] = kept
-        sums[kept] += sums[gone]
-        costs[kept] = _label_costs(sums[kept])
-        losses[gone, :] = losses[:, gone] = np.inf
-        others = np.flatnonzero(np.isfinite(losses[kept]))
-        changed = _label_costs(sums[kept] + sums[others]) - costs[kept] - costs[others]
-        losses[kept, others] = losses[others, kept] = changed
-    return _numbered(best)
-
-
-def _description(n_values: int, n_groups: int) -> float:
-    """Return ln V + V ln G - ln(G!)."""
-    from scipy.special import gammaln  # takes long to load: only where it is used
-
-    return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
-
-
-def _numbered(groups: Index) -> Index:
-    """Return the groups, numbered in the order of their first members."""
-    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
-    numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
-    return numbers
-
-
-def partition_cost(counts: Array, n_values: int) -> float:
-    """Return what groups with these class counts (G, K) cost as a partition of so many values."""
-    return float(_label_costs(counts).sum()) + _description(n_values, len(counts))

@@ -19,7 +19,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.kernels.passes import log_likelihood, wide
+from bncli.engine.kernels.passes import class_differences, log_likelihood
 from bncli.engine.kikuchi.model_paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameters.smoothing import log_conditional
@@ -103,7 +103,7 @@ def closed_form(counts: Counts, tables: Tables) -> Parameters:
 
         cll = IncompleteLikelihood(counts.data, tables.families).value_and_gradient(tables.cells)[0]
     else:
-        parts = [wide(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
+        parts = [class_differences(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
         cll = float(counts.data.reduce(_log_likelihood, tables.families, parts))
     return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 

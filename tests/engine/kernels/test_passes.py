@@ -50,7 +50,7 @@ def test_two_classes(block: int, weights: Any, code_type: Any) -> None:
     codes, labels, tables = rows(2)
     expected_cll, expected = definition(codes, labels, weights, tables)
     signs, differences = np.where(labels == 1, 1.0, -1.0), [table[1] - table[0] for table in tables]
-    cll, totals = passes.two_classes([c.astype(code_type) for c in codes], signs, weights, differences)
+    cll, totals = passes.gradient_two_classes([c.astype(code_type) for c in codes], signs, weights, differences)
     assert cll == pytest.approx(expected_cll, rel=1e-12)
     for total, slow in zip(totals, expected, strict=True):
         np.testing.assert_allclose(total, slow[1], atol=1e-12)
@@ -60,7 +60,7 @@ def test_two_classes(block: int, weights: Any, code_type: Any) -> None:
 def test_the_log_likelihood_alone(weights: Any, n_labels: int) -> None:
     codes, labels, tables = rows(n_labels)
     expected, _ = definition(codes, labels, weights, tables)
-    cll = passes.log_likelihood(codes, labels, weights, [passes.wide(table) for table in tables])
+    cll = passes.log_likelihood(codes, labels, weights, [passes.class_differences(table) for table in tables])
     assert cll == pytest.approx(expected, rel=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_the_log_likelihood_alone(weights: Any, n_labels: int) -> None:
 def test_some_classes(block: int, weights: Any, n_labels: int, code_type: Any) -> None:
     codes, labels, tables = rows(n_labels)
     expected_cll, expected = definition(codes, labels, weights, tables)
-    cll, totals = passes.some_classes([c.astype(code_type) for c in codes], labels, weights, tables)
+    cll, totals = passes.gradient_classes([c.astype(code_type) for c in codes], labels, weights, tables)
     assert cll == pytest.approx(expected_cll, rel=1e-12)
     for total, slow in zip(totals, expected, strict=True):
         np.testing.assert_allclose(total, slow, atol=1e-12)
@@ -83,7 +83,7 @@ def test_sparse_products_of_two_classes(weights: Any, at_a_time: int, keep: bool
     signs, (first, second) = np.where(labels == 1, 1, -1).astype(np.int8), np.concatenate(tables, axis=1)
     z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep)
     for _ in range(2):
-        cll, total = passes.sparse_two_classes(z, signs, weights, second - first)
+        cll, total = passes.sparse_gradient_two_classes(z, signs, weights, second - first)
         assert cll == pytest.approx(expected_cll, rel=1e-12)
         np.testing.assert_allclose(total, np.concatenate(expected, axis=1)[1], atol=1e-12)
 
@@ -97,7 +97,7 @@ def test_sparse_products_of_more(weights: Any, n_labels: int, at_a_time: int, ke
     table = np.concatenate(tables, axis=1)
     z = Indicators(np.stack(codes, axis=1).astype(np.uint16), SIZES, at_a_time, keep)
     for _ in range(2):
-        cll, total = passes.sparse_classes(z, labels, weights, (table[1:] - table[0]).T)
+        cll, total = passes.sparse_gradient_classes(z, labels, weights, (table[1:] - table[0]).T)
         assert cll == pytest.approx(expected_cll, rel=1e-12)
         np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1)[1:], atol=1e-12)
 

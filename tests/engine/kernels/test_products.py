@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.kernels import passes as products
+from bncli.engine.kernels import passes
 from bncli.engine.kernels.passes import Indicators
 from tests.oracles import log_posterior
 
@@ -41,7 +41,7 @@ def definition(codes: Any, weights: Any, point: Any, v: Any) -> tuple[Array, lis
 
 @pytest.fixture(params=[1, 10, 1 << 15])
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(products, "BLOCK", request.param)
+    monkeypatch.setattr(passes, "BLOCK", request.param)
     return int(request.param)
 
 
@@ -56,9 +56,9 @@ def test_two_classes(weights: Any, code_type: Any) -> None:
     codes, point, v = rows(2)
     p, expected = definition(codes, weights, point, v)
     narrow = [c.astype(code_type) for c in codes]
-    spread = products.spread_of_two(narrow, weights, [table[1] - table[0] for table in point])
+    spread = passes.curvature_two_classes(narrow, weights, [table[1] - table[0] for table in point])
     np.testing.assert_allclose(spread, p[0] * p[1] * (1.0 if weights is None else weights), rtol=1e-12)
-    totals = products.of_two(narrow, spread, [table[1] - table[0] for table in v])
+    totals = passes.hessian_two_classes(narrow, spread, [table[1] - table[0] for table in v])
     for total, slow in zip(totals, expected, strict=True):
         np.testing.assert_allclose(total, slow[1], atol=1e-12)
         np.testing.assert_allclose(-total, slow[0], atol=1e-12)
@@ -71,13 +71,13 @@ def test_some_classes(weights: Any, n_labels: int, code_type: Any) -> None:
     codes, point, v = rows(n_labels)
     expected_p, expected = definition(codes, weights, point, v)
     narrow = [c.astype(code_type) for c in codes]
-    p = products.probabilities_of_some(narrow, point)
+    p = passes.probabilities(narrow, point)
     np.testing.assert_allclose(p, expected_p, rtol=1e-12)
     before = [table.copy() for table in v]
-    totals = products.of_some(narrow, p, weights, v)
+    totals = passes.hessian_classes(narrow, p, weights, v)
     for total, slow in zip(totals, expected, strict=True):
         np.testing.assert_allclose(total, slow, atol=1e-12)
-    np.testing.assert_array_equal(p, products.probabilities_of_some(narrow, point))
+    np.testing.assert_array_equal(p, passes.probabilities(narrow, point))
     for table, copy in zip(v, before, strict=True):
         np.testing.assert_array_equal(table, copy)
 
@@ -88,9 +88,9 @@ def test_sparse_products_of_two_classes(weights: Any, at_a_time: int) -> None:
     p, expected = definition(codes, weights, point, v)
     z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep=False)
     (first, second), (v_first, v_second) = (np.concatenate(tables, axis=1) for tables in (point, v))
-    spread = products.sparse_spread_of_two(z, weights, second - first)
+    spread = passes.sparse_curvature_two_classes(z, weights, second - first)
     np.testing.assert_allclose(spread, p[0] * p[1] * (1.0 if weights is None else weights), rtol=1e-12)
-    total = products.sparse_of_two(z, spread, v_second - v_first)
+    total = passes.sparse_hessian_two_classes(z, spread, v_second - v_first)
     np.testing.assert_allclose(total, np.concatenate(expected, axis=1)[1], atol=1e-12)
 
 
@@ -101,27 +101,27 @@ def test_sparse_products_of_more(weights: Any, n_labels: int, at_a_time: int) ->
     expected_p, expected = definition(codes, weights, point, v)
     z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep=True)
     table, v_table = (np.concatenate(tables, axis=1) for tables in (point, v))
-    p = products.sparse_probabilities(z, (table[1:] - table[0]).T)
+    p = passes.sparse_probabilities(z, (table[1:] - table[0]).T)
     np.testing.assert_allclose(np.concatenate(p, axis=1), expected_p, rtol=1e-12)
-    total = products.sparse_of(z, p, weights, (v_table[1:] - v_table[0]).T)
+    total = passes.sparse_hessian_classes(z, p, weights, (v_table[1:] - v_table[0]).T)
     np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1)[1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [40.0, 800.0, 1e300])
 def test_certain_rows_have_no_spread_and_cause_no_alarm(scale: float) -> None:
     codes = [np.array([0, 1])]
-    spread = products.spread_of_two(codes, None, [np.array([scale, -scale])])
+    spread = passes.curvature_two_classes(codes, None, [np.array([scale, -scale])])
     assert (spread >= 0).all()
     assert spread.max() < 1e-17
-    p = products.probabilities_of_some(codes, [np.array([[0.0, 0.0], [scale, -scale], [0.0, -scale]])])
+    p = passes.probabilities(codes, [np.array([[0.0, 0.0], [scale, -scale], [0.0, -scale]])])
     np.testing.assert_allclose(p.sum(axis=0), 1.0)
     np.testing.assert_allclose(p[:, 0], [0.0, 1.0, 0.0], atol=1e-17)
 
 
 def test_no_rows() -> None:
     codes = [np.zeros(0, np.intp)]
-    spread = products.spread_of_two(codes, None, [np.ones(3)])
-    assert not products.of_two(codes, spread, [np.ones(3)])[0].any()
-    p = products.probabilities_of_some(codes, [np.ones((3, 2))])
+    spread = passes.curvature_two_classes(codes, None, [np.ones(3)])
+    assert not passes.hessian_two_classes(codes, spread, [np.ones(3)])[0].any()
+    p = passes.probabilities(codes, [np.ones((3, 2))])
     assert p.shape == (3, 0)
-    assert not products.of_some(codes, p, None, [np.ones((3, 2))])[0].any()
+    assert not passes.hessian_classes(codes, p, None, [np.ones((3, 2))])[0].any()

@@ -153,7 +153,7 @@ def test_rare_are_those_below_1_2_4_8_rows_and_so_on(monkeypatch: pytest.MonkeyP
         n_rare.append(int(rare.sum()))
         return value_grouping.Partition(np.zeros(len(rare), np.intp), math.inf)
 
-    monkeypatch.setattr(value_grouping, "_with_rare_as_one", counted)
+    monkeypatch.setattr(value_grouping, "_group_with_rare_as_one", counted)
     group_values(np.array([[weight, 0] for weight in weights]))
     assert n_rare == [sum(weight < threshold for weight in weights) for threshold in (1, 2, 4, 8, 16, 32)]
 
@@ -161,7 +161,7 @@ def test_rare_are_those_below_1_2_4_8_rows_and_so_on(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("n_proportions", "n_units"), [(2, 2), (200, 200), (256, 256), (257, 256), (400, 256)])
 def test_up_to_256_proportions_are_told_apart(n_proportions: int, n_units: int) -> None:
     rows = np.array([[i + 1, 1] for i in range(n_proportions)] * 2)
-    units = value_grouping._units(rows)
+    units = value_grouping._join_proportional(rows)
     assert len(np.unique(units)) == n_units
     np.testing.assert_array_equal(units[:n_proportions], units[n_proportions:])
 
@@ -171,8 +171,8 @@ def test_a_merge_that_was_wrong_is_mended_by_moving_a_member() -> None:
     rng, better = np.random.default_rng(5), 0
     for _ in range(40):
         units = rng.integers(0, 30, (12, 3)).astype(float) + 1
-        merged = value_grouping._merged(units, 12, None)
-        improved = value_grouping._improved(units, merged)
+        merged = value_grouping._merge_groups(units, 12, None)
+        improved = value_grouping._move_units(units, merged)
         before, after = (
             partition_cost(np.array([units[groups == g].sum(axis=0) for g in range(groups.max() + 1)]), 12)
             for groups in (merged, improved)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from bncli.engine.counting import fused_codes as fusion
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels import passes
-from bncli.engine.kernels import passes as products
 from bncli.engine.model import Tables
 from bncli.engine.parameters import likelihood
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
@@ -123,7 +122,7 @@ def test_hessian_products_are_those_of_the_explicit_hessian(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int
 ) -> None:
     monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
-    monkeypatch.setattr(products, "BLOCK", 16)
+    monkeypatch.setattr(passes, "BLOCK", 16)
     for constant in ("SPARSE_BLOCK", "MANY_CLASSES_BLOCK"):
         monkeypatch.setattr(passes, constant, 16)
     data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
