@@ -4,21 +4,16 @@ With C_y (cells, cells) and C = sum_y C_y, the Hessian in the tables is taken as
 
     H_yy' = 1[y = y'] C_y - C_y C^-1 C_y'
 
-exact where P(y | x) depends on one family only, and at W = 0. With a penalty of Hessian L_y, and A_y = C_y + L_y,
+which is exact if P(y | x) depends on one family only, and at W = 0. With a penalty of Hessian L_y, and A_y = C_y + L_y,
 Hx = g is solved through a shift t common to all classes (Woodbury):
 
     x_y = A_y^-1 (g_y - L_y t) + t,    sum_y (L_y - L_y A_y^-1 L_y) t = sum_y (g_y - L_y A_y^-1 g_y)
 
-Adding the same function to all classes changes no probability, so t lives on the penalty alone; without one t = 0.
-Where all classes share C_y and L_y, t only concerns the mean over classes, whose Hessian is L.
+Adding the same function to all classes changes no probability, so t is determined by the penalty alone; without one
+t = 0. If all classes share C_y and L_y, t only concerns the mean over classes, whose Hessian is L.
 
 Parameters that are tables up to a factor, W[y, c] = s[y, c] p[y, c], have L_y = diag(lambda / s[y]^2). All this is done
 on a subspace of the tables; the cells outside are solved one by one, by the diagonal, and both solutions are added.
-
-A subspace of the tables, as the matrix R that leads from it to them: 0 and 1, every cell in a few columns.
-
-R is kept as the columns of each cell, one row of numbers for every kind of column. Cost of a product: that of looking
-at the cells once a row.
 """
 
 from __future__ import annotations
@@ -33,12 +28,28 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
 
+Precondition = Callable[[Array], Array]
+SHIFT_FLOOR = 1e-3
+"""If J_y varies, a common shift is used only for a penalty above this share of the mean curvature."""
+RIDGE = 1e-6
+"""Relative to the mean of the diagonal: keeps estimated matrices invertible."""
+NEGLIGIBLE = 1e-150
+"""Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
+LEAST_SCALE = 1e-6
+"""On the subspace smaller factors s count as this value: the penalty alone decides there."""
+MAX_SHARED = 800
+"""With more shared parameters than this, only the diagonal is used."""
+MOST_INVERTED_WHOLE = 48
+"""Triangular matrices of more rows are inverted by halves, in matrix products."""
+
 
 @dataclass(frozen=True)
 class Subspace:
-    """columns (sets, n_cells): the column of R that each cell belongs to, n where none.
+    """A subspace of the tables, as the 0/1 matrix R that leads from it to them, with every cell in a few columns.
 
-    Row 0 has the top cells, the others the sums; two cells of one family never share a column of row 0.
+    columns (sets, n_cells) is the column of R that each cell belongs to, n if none. Row 0 has the top cells, the others
+    the sums; two cells of one family never share a column of row 0. Cost of a product: that of looking at the cells
+    once per row.
     """
 
     columns: Index
@@ -61,9 +72,10 @@ class Subspace:
         else:
             out = np.zeros((len(cells), self.n))
             out[:, : len(self.top)] = cells[:, self.top]
-        if len(self._flat_cells):
+        summed_cells, their_columns = self._all_sums
+        if len(summed_cells):
             for row, total in zip(cells, out, strict=True):
-                total += np.bincount(self._flat_columns, row[self._flat_cells], self.n)
+                total += np.bincount(their_columns, row[summed_cells], self.n)
         return out
 
     def add(self, out: Array, columns: Array) -> None:
@@ -77,54 +89,39 @@ class Subspace:
         total = np.zeros(self.n * self.n)
         diagonal = np.arange(len(self.top)) * (self.n + 1)
         total[diagonal] = weights[self.top]
-        for one, other in itertools.product(self.columns[1:], repeat=2):
-            both = np.flatnonzero((one < self.n) & (other < self.n))
-            total += np.bincount(one[both] * self.n + other[both], weights[both], len(total))
+        for first, second in itertools.product(self.columns[1:], repeat=2):
+            both = np.flatnonzero((first < self.n) & (second < self.n))
+            total += np.bincount(first[both] * self.n + second[both], weights[both], len(total))
         return total.reshape(self.n, self.n)
 
     @cached_property
     def _sums(self) -> list[tuple[Index, Index]]:
-        found = [np.flatnonzero(columns < self.n) for columns in self.columns[1:]]
-        return [(cells, columns[cells]) for cells, columns in zip(found, self.columns[1:], strict=True)]
+        """For each row of sums, the cells that belong to a column, and the columns."""
+        cells_of_rows = [np.flatnonzero(columns < self.n) for columns in self.columns[1:]]
+        return [(cells, columns[cells]) for cells, columns in zip(cells_of_rows, self.columns[1:], strict=True)]
 
     @cached_property
-    def _flat_cells(self) -> Index:
-        return np.concatenate([np.zeros(0, np.intp), *(cells for cells, _ in self._sums)])
-
-    @cached_property
-    def _flat_columns(self) -> Index:
-        return np.concatenate([np.zeros(0, np.intp), *(columns for _, columns in self._sums)])
-
-
-Precondition = Callable[[Array], Array]
-SHIFT_FLOOR = 1e-3
-"""Where J_y varies, a common shift is taken to live on a penalty above this share of the mean curvature only."""
-RIDGE = 1e-6
-"""Relative to the mean of the diagonal: keeps estimated matrices invertible."""
-NOTHING = 1e-150
-"""Curvature up to here counts as none: the square of its reciprocal would not be finite."""
-LEAST_SCALE = 1e-6
-"""On the subspace smaller factors s count as this one: the penalty alone decides there."""
-MAX_SHARED = 800
-"""With more shared parameters than this, only the diagonal is used."""
-HALVED_FROM = 48
-"""Triangles of more rows are inverted by halves, in matrix products."""
+    def _all_sums(self) -> tuple[Index, Index]:
+        """The cells and columns of all rows of sums together."""
+        none = np.zeros(0, np.intp)
+        cells = np.concatenate([none, *(cells for cells, _ in self._sums)])
+        return cells, np.concatenate([none, *(columns for _, columns in self._sums)])
 
 
 @dataclass(frozen=True)
-class Sample:
-    """C_y on the columns of the subspace, (1 or K, n, n), and its diagonal over all cells, mass (1 or K, n_cells)."""
+class SampledCurvature:
+    """C_y on the columns of the subspace, grams (1 or K, n, n), and its diagonal, mass (1 or K, n_cells)."""
 
     grams: Array
     subspace: Subspace
     mass: Array
 
 
-def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Precondition:
-    """For W = scale p, scale (1 or K, n_cells)."""
+def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float, n_labels: int) -> Precondition:
+    """Return the preconditioner for W = scale p, scale (1 or K, n_cells)."""
     subspace, top = sample.subspace, sample.subspace.top
     spread = _diagonal(sample.mass * scale**2 + penalty, sample.mass, scale, penalty)
-    # the sign stays: where a factor is negative, table and parameter move in opposite directions
+    # the sign stays: with a negative factor, table and parameter move in opposite directions
     factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
     alike = len(factor) == len(sample.grams) == 1
     squares = np.stack([subspace.gram(row) for row in factor**-2.0])
@@ -132,18 +129,18 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
         inverses = inverses_of(sample.grams, penalty * squares)
     else:
         pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
-        inverses = np.stack([_inverse_in(np.minimum(np.diag(of) ** -0.5, 1.0), c) for c, of in pairs])
+        inverses = np.stack([_inverse_in_units(np.minimum(np.diag(of) ** -0.5, 1.0), c) for c, of in pairs])
     dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
 
     unscaled = bool((factor == 1.0).all())
-    # where every cell is in the subspace nothing is left to spread
+    # if every cell is in the subspace, nothing is left to solve by the diagonal
     whole = len(top) == sample.mass.shape[1]
     of_mean = penalty if penalty > 0 else _divisor(sample.mass * scale**2)[:, top]
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
         out = np.zeros(gradient.shape) if whole else spread(gradient)
-        if alike:  # the mean over classes is not the subspace's to solve
+        if alike:  # the mean over classes is solved by itself
             mean = _mean(gradient)
             out[:, top] = mean[top] / of_mean
             gradient = gradient - mean
@@ -161,7 +158,7 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """Return the same solution for every cell by itself, a = A_y."""
+    """Return the solution for every cell by itself, a = A_y."""
     a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
@@ -175,7 +172,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """Return the curvature, 1 for cells without rows or penalty: their gradient is 0 whatever divides it."""
+    """Return the curvature, with 1 for cells without rows or penalty: their gradient is 0 anyway."""
     return np.where(a > 0, a, 1.0)
 
 
@@ -188,12 +185,12 @@ def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
 
 
 def _mean(g: Array) -> Array:
-    """Over the classes; np.mean costs several times as much on short axes."""
+    """Return the mean over the classes; np.mean costs several times as much on short axes."""
     return np.asarray(np.add.reduce(g, axis=0) / len(g))
 
 
-def _inverse_in(units: Array, matrix: Array) -> Array:
-    """Return the inverse, its ridge being relative to the mean of the diagonal in these units of the columns."""
+def _inverse_in_units(units: Array, matrix: Array) -> Array:
+    """Return the inverse with a ridge relative to the mean of the diagonal in these units of the columns."""
     return np.asarray(units[:, np.newaxis] * inverse(units[:, np.newaxis] * matrix * units) * units)
 
 
@@ -202,42 +199,38 @@ def _blocks(inverses: Array) -> Precondition:
 
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
-    """Return the solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
+    """Return the solution with a common shift; inverses = A_y^-1, of_penalty = L_y (each of one class for all)."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
     # without sums of cells in the subspace the penalty has no more than a diagonal, and products with it are cheap
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
     d = diagonals[:, :, np.newaxis] if narrow else of_penalty
-    weighed, on_both_sides = (np.multiply, _scaled_by) if narrow else (np.matmul, _between)
+    weighted = np.multiply if narrow else np.matmul
+    total = inverses
     if len(of_penalty) == 1:
         total = inverses.sum(axis=0, keepdims=True) * (n_labels / len(inverses))
-        rest = (n_labels * of_penalty - on_both_sides(d, total))[0]
+    both_sides = d * total * d.transpose(0, 2, 1) if narrow else d @ total @ d  # L A^-1 L
+    if len(of_penalty) == 1:
+        rest = (n_labels * of_penalty - both_sides)[0]
     else:
-        rest = np.add.reduce(of_penalty - on_both_sides(d, inverses), axis=0)
+        rest = np.add.reduce(of_penalty - both_sides, axis=0)
     least = RIDGE**2 * diagonals.max(axis=0)  # what is smaller is rounding
-    inner = _inverse_in(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
+    inner = _inverse_in_units(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
 
     def apply(g: Array) -> Array:
         solved = np.matmul(inverses, g[:, :, np.newaxis])
-        t = inner @ np.add.reduce(g - weighed(d, solved)[:, :, 0], axis=0)
-        return np.asarray((solved - np.matmul(inverses, weighed(d, t[:, np.newaxis])))[:, :, 0] + t)
+        t = inner @ np.add.reduce(g - weighted(d, solved)[:, :, 0], axis=0)
+        return np.asarray((solved - np.matmul(inverses, weighted(d, t[:, np.newaxis])))[:, :, 0] + t)
 
     return apply
 
 
-def _scaled_by(d: Array, a: Array) -> Array:
-    """diag(d) a diag(d), d (any, n, 1)."""
-    return np.asarray(d * a * d.transpose(0, 2, 1))
+def curved_preconditioner(
+    sample: SampledCurvature, curvature: Array, jacobian: Array, penalty: float, n_labels: int
+) -> Precondition:
+    """Return the preconditioner for tables that are not proportional to parameters.
 
-
-def _between(of: Array, a: Array) -> Array:
-    """L a L."""
-    return np.asarray(of @ a @ of)
-
-
-def curved(sample: Sample, curvature: Array, jacobian: Array, penalty: float, n_labels: int) -> Precondition:
-    """For tables that are not proportional to parameters: `jacobian` (1 or K, top, top) is J_y on the top cells.
-
-    curvature (1 or K, n_cells) is the diagonal of J_y' C_y J_y. The subspace is made of top cells alone. There
+    `jacobian` (1 or K, top, top) is J_y on the top cells; curvature (1 or K, n_cells) is the diagonal of J_y' C_y J_y.
+    The subspace is made of top cells alone. There
 
         x_y = A_y^-1 (g_y + U_y' t),    (C - sum_y U_y A_y^-1 U_y') t = sum_y U_y A_y^-1 g_y,    U_y = C_y J_y
 
@@ -263,10 +256,7 @@ def curved(sample: Sample, curvature: Array, jacobian: Array, penalty: float, n_
 
 
 def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
-    """Return the solution above, with total = C, weighted = U_y, inverses = A_y^-1.
-
-    Those of one class stand for all.
-    """
+    """Return the solution with a common shift; total = C, weighted = U_y, inverses = A_y^-1 (of one class for all)."""
     back = inverses @ weighted.transpose(0, 2, 1)
     inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
 
@@ -277,17 +267,19 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
     return apply
 
 
-def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalty: float) -> Precondition:
-    """H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
+def shared_preconditioner(
+    sample: SampledCurvature, scale: Array, index: Index, n_parameters: int, penalty: float
+) -> Precondition:
+    """Return the preconditioner for shared parameters: W[y, c] = scale[y, c] p[index[y, c]], both (K, n_cells).
 
-    W[y, c] = scale[y, c] p[index[y, c]], both (K, n_cells).
+    H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
     """
     n_labels, n_cells = scale.shape
     mass = np.broadcast_to(sample.mass, scale.shape)
     curvature = (1 - 1 / n_labels) * mass * scale**2
     diagonal = np.bincount(index.ravel(), curvature.ravel(), n_parameters) + penalty
     if n_parameters > MAX_SHARED:
-        reciprocal = 1.0 / np.where(diagonal > NOTHING, diagonal, 1.0)
+        reciprocal = 1.0 / np.where(diagonal > NEGLIGIBLE, diagonal, 1.0)
         return lambda g: g * reciprocal
     grams = np.broadcast_to(sample.grams, (n_labels, *sample.grams.shape[1:]))
     hessian = np.zeros((n_parameters, n_parameters))
@@ -306,19 +298,16 @@ def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalt
 
 
 def dense_work(n_blocks: int) -> float:
-    """Nanoseconds, roughly, that the blocks of so many classes take, by the cube of their columns."""
+    """Return the approximate nanoseconds that this many dense blocks take, divided by the cube of their columns."""
     return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """Return `inverse` of each matrix with its penalty, (any, n, n), one of either for all.
-
-    At once, unless one fails.
-    """
+    """Return `inverse` of each matrix with its penalty, both (1 or any, n, n), together unless one of them fails."""
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
-    ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NOTHING)
-    ridges = np.where(diagonal + np.diagonal(added, axis1=1, axis2=2) <= NOTHING, 1.0, ridge)
+    ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NEGLIGIBLE)
+    ridges = np.where(diagonal + np.diagonal(added, axis1=1, axis2=2) <= NEGLIGIBLE, 1.0, ridge)
     if np.isfinite(ridge).all():
         with suppress(np.linalg.LinAlgError):
             raised = matrices + added
@@ -330,9 +319,9 @@ def inverses_of(matrices: Array, penalties: Array) -> Array:
 
 
 def _inverse_of_triangle(lower: Array) -> Array:
-    """Return the inverse of a block triangular matrix, at a quarter of the work of a general inverse."""
+    """Return the inverse of a lower triangular matrix, at a quarter of the work of a general inverse."""
     n = lower.shape[-1]
-    if n <= HALVED_FROM:
+    if n <= MOST_INVERTED_WHOLE:
         return np.asarray(np.linalg.inv(lower))
     half = n // 2
     out = np.zeros(lower.shape)
@@ -344,16 +333,16 @@ def _inverse_of_triangle(lower: Array) -> Array:
 
 
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
-    """Return (matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
+    """Return (matrix + L + ridge I)^-1 with a ridge large enough for a positive definite sum; rows of zeros get 1.
 
-    The unit matrix for one that is not finite. L is `penalty`, a matrix or a factor of I; it takes no part in the
-    ridge, which follows the mean of the diagonal.
+    L is `penalty`, a matrix or a factor of I. The ridge is relative to the mean of the diagonal of `matrix` alone. If
+    the matrix is not finite, the result is the unit matrix.
     """
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
-    empty = diagonal + np.diag(added) <= NOTHING
+    empty = diagonal + np.diag(added) <= NEGLIGIBLE
     # above 0 even for a matrix of zeros, or raising it would never end
-    ridge = RIDGE * max(float(diagonal.mean()), NOTHING)
+    ridge = RIDGE * max(float(diagonal.mean()), NEGLIGIBLE)
     while np.isfinite(ridge):
         raised = matrix + added + np.diag(np.where(empty, 1.0, ridge))
         try:
@@ -363,4 +352,4 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
             ridge *= 100.0
             continue
         return np.asarray(factor.T @ factor)
-    return np.eye(len(matrix))  # an estimate that is not finite tells nothing
+    return np.eye(len(matrix))

@@ -30,7 +30,7 @@ from scipy.linalg import lapack, solve_triangular
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.passes import class_major, residuals
-from bncli.engine.kernels.preconditioning import Precondition, Sample, dense_work, scaled
+from bncli.engine.kernels.preconditioning import Precondition, SampledCurvature, dense_work, scaled_preconditioner
 from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import ParameterSpace, Space
@@ -219,4 +219,4 @@ class FewRows(Space):
         grams = weighted_products(matrix[:, columns.top], factors)
         # the share of all weight that is uncertain, the same for every parameter
         mass = np.multiply.outer(np.add.reduce(factors, axis=1) / data.total_weight, self._masses)
-        return scaled(Sample(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels)
+        return scaled_preconditioner(SampledCurvature(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels)

@@ -74,13 +74,13 @@ from bncli.engine.kernels.gram import ROWS, Functions, Packing, co_occurrences, 
 from bncli.engine.kernels.preconditioning import (
     LEAST_SCALE,
     Precondition,
-    Sample,
+    SampledCurvature,
     Subspace,
-    curved,
+    curved_preconditioner,
     dense_work,
     inverse,
-    scaled,
-    shared,
+    scaled_preconditioner,
+    shared_preconditioner,
 )
 from bncli.engine.parameters.coordinates import (
     Contrasts,
@@ -193,13 +193,13 @@ class Whitening:
             sizes = [len(members) for members in fusion.members]
             totals = data.reduce(_block_masses, sizes, fusion.expand(tables), states=fusion.codes)
             mass = np.asarray(fusion.gather(totals))
-        sample = Sample(grams, columns, mass)
+        sample = SampledCurvature(grams, columns, mass)
         if isinstance(coordinates, Softmax):
             jacobian = coordinates.jacobian(p, columns.top)
-            return curved(sample, coordinates.curvature(p, mass), jacobian, penalty, n_labels)
+            return curved_preconditioner(sample, coordinates.curvature(p, mass), jacobian, penalty, n_labels)
         if isinstance(coordinates, SharedWeights):
-            return shared(sample, coordinates.scale, coordinates.index, coordinates.n_parameters, penalty)
-        of_tables = scaled(sample, self._scale, self._cell_penalty(penalty), n_labels)
+            return shared_preconditioner(sample, coordinates.scale, coordinates.index, coordinates.n_parameters, penalty)
+        of_tables = scaled_preconditioner(sample, self._scale, self._cell_penalty(penalty), n_labels)
         if isinstance(coordinates, Contrasts):
             return _mapped_to_predictors(coordinates, of_tables)
         # a dense block of all cells has the penalty exactly

@@ -1,4 +1,4 @@
-"""Approximate inverses against dense formulas, from co-occurrences made up at random; positive definite always."""
+"""Subspaces and preconditioners against dense matrices."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels import preconditioning
 from bncli.engine.kernels.preconditioning import (
-    Sample,
+    SampledCurvature,
     Subspace,
-    curved,
+    curved_preconditioner,
     dense_work,
     inverse,
     inverses_of,
-    scaled,
-    shared,
+    scaled_preconditioner,
+    shared_preconditioner,
 )
 from bncli.engine.parameters.preconditioner import top_only
 
@@ -67,7 +67,7 @@ def test_the_input_is_left_alone(penalty: float) -> None:
 def test_inverting_by_halves_changes_nothing(monkeypatch: pytest.MonkeyPatch, halved_from: int, n: int) -> None:
     factor = np.random.default_rng(n).normal(size=(n, n))
     matrix = factor @ factor.T + n * np.eye(n)
-    monkeypatch.setattr(preconditioning, "HALVED_FROM", halved_from)
+    monkeypatch.setattr(preconditioning, "MOST_INVERTED_WHOLE", halved_from)
     ridge = preconditioning.RIDGE * np.diag(matrix).mean() * np.eye(n)
     np.testing.assert_allclose(inverse(matrix), np.linalg.inv(matrix + ridge), rtol=1e-9, atol=1e-12)
 
@@ -76,15 +76,17 @@ def matrix_of(apply: Callable[[Array], Array], n: int) -> Array:
     return np.stack([apply(unit) for unit in np.eye(n)], axis=1)
 
 
-def random_sample(n_labels: int, n_cells: int, alike: bool, seed: int) -> Sample:
+def random_sample(n_labels: int, n_cells: int, alike: bool, seed: int) -> SampledCurvature:
     """Well-conditioned co-occurrences of all cells, one matrix for all classes or one each."""
     rng = np.random.default_rng(seed)
     roots = rng.normal(size=(1 if alike else n_labels, n_cells, n_cells))
     grams = roots @ roots.transpose(0, 2, 1) + np.eye(n_cells)
-    return Sample(grams, top_only(np.arange(n_cells, 0, -1.0), n_cells), np.diagonal(grams, axis1=1, axis2=2).copy())
+    return SampledCurvature(
+        grams, top_only(np.arange(n_cells, 0, -1.0), n_cells), np.diagonal(grams, axis1=1, axis2=2).copy()
+    )
 
 
-def hessian(sample: Sample, jacobian: Array, penalty: float, n_labels: int) -> Array:
+def hessian(sample: SampledCurvature, jacobian: Array, penalty: float, n_labels: int) -> Array:
     """J'HJ + lambda I, H_yy' = 1[y = y'] C_y - C_y C^-1 C_y', block by block; jacobian (K, n, n)."""
     n = sample.grams.shape[1]
     c = np.broadcast_to(sample.grams, (n_labels, n, n))
@@ -116,7 +118,7 @@ def test_scaled_tables_on_the_whole(
     expected = np.linalg.inv(hessian(sample, d, penalty, n_labels))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preconditioning, "RIDGE", 1e-10)
-        found = matrix_of(scaled(sample, scale, penalty, n_labels), n_labels * n_cells)
+        found = matrix_of(scaled_preconditioner(sample, scale, penalty, n_labels), n_labels * n_cells)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
     np.testing.assert_allclose(found, found.T, atol=1e-9 * np.abs(found).max())
 
@@ -140,8 +142,8 @@ def test_curved_tables_on_the_whole(
     curvature = np.stack([np.diag(j.T @ gram @ j) for j, gram in zip(full, c, strict=True)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preconditioning, "RIDGE", 1e-10)
-        found = matrix_of(curved(sample, curvature, jacobian, 1.0, n_labels), n_labels * n_cells)
-        small = matrix_of(curved(sample, curvature, jacobian, 1e-9, n_labels), n_labels * n_cells)
+        found = matrix_of(curved_preconditioner(sample, curvature, jacobian, 1.0, n_labels), n_labels * n_cells)
+        small = matrix_of(curved_preconditioner(sample, curvature, jacobian, 1e-9, n_labels), n_labels * n_cells)
     expected = np.linalg.inv(hessian(sample, full, 1.0, n_labels))
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
     blocks = np.zeros((n_labels, n_cells, n_labels, n_cells))
@@ -169,7 +171,7 @@ def test_shared_parameters_on_the_whole(
     j[np.arange(len(j)), index.ravel()] = scale.ravel()
     h = hessian(sample, np.broadcast_to(np.eye(n_cells), (n_labels, n_cells, n_cells)), 0.0, n_labels)
     expected = np.linalg.inv(j.T @ h @ j + penalty * np.eye(n_parameters))
-    found = matrix_of(shared(sample, scale, index, n_parameters, penalty), n_parameters)
+    found = matrix_of(shared_preconditioner(sample, scale, index, n_parameters, penalty), n_parameters)
     np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())
 
 
@@ -204,9 +206,9 @@ def test_scaled_tables_on_a_part_give_a_symmetric_positive_definite_matrix(
     r = subspace.restrict(np.eye(8))
     mass = np.diagonal(full, axis1=1, axis2=2).copy()
     mass[:, 7] = 0.0
-    sample = Sample(r.T @ full @ r, subspace, mass)
+    sample = SampledCurvature(r.T @ full @ r, subspace, mass)
     scale = rng.normal(size=(n_labels, 8)) * scales ** rng.random((n_labels, 8))
-    found = matrix_of(scaled(sample, scale, penalty, n_labels), n_labels * 8)
+    found = matrix_of(scaled_preconditioner(sample, scale, penalty, n_labels), n_labels * 8)
     assert np.isfinite(found).all()
     size = np.sqrt(np.diag(found))
     relative = found / np.outer(size, size)
@@ -222,7 +224,7 @@ def test_one_tiny_factor_leaves_the_others_alone(grams_alike: bool) -> None:
     sample = random_sample(2, 5, grams_alike, 0)
     scale = np.random.default_rng(0).normal(size=(2, 5))
     scale[:, 4] = 0.0
-    found = matrix_of(scaled(sample, scale, 1.0, 2), 10).reshape(2, 5, 2, 5)
+    found = matrix_of(scaled_preconditioner(sample, scale, 1.0, 2), 10).reshape(2, 5, 2, 5)
     d = np.stack([np.diag(row) for row in scale])
     expected = np.linalg.inv(hessian(sample, d, 1.0, 2)).reshape(2, 5, 2, 5)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -257,3 +259,63 @@ def test_inverses_of_several_matrices_are_bit_by_bit_those_of_each(n: int, spoil
     np.testing.assert_array_equal(
         inverses_of(matrices[:1], np.stack([np.eye(n)] * 2))[1], inverse(matrices[0], np.eye(n))
     )
+
+
+@st.composite
+def subspaces(draw: st.DrawFn) -> Subspace:
+    """Any top, in any order of columns, and any rows of sums of the other cells."""
+    n_cells = draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))
+    n_top, n_sums = draw(st.integers(0, n_cells)), draw(st.integers(0, 5))
+    n, n_rows = n_top + n_sums, draw(st.integers(0, 3)) if n_sums else 0
+    columns = np.full((1 + n_rows, n_cells), n)
+    top = rng.permutation(n_cells)[:n_top]
+    columns[0, top] = np.arange(n_top)
+    owner = rng.integers(0, max(n_rows, 1), n_sums)
+    for row in range(n_rows):
+        own = n_top + np.flatnonzero(owner == row)
+        light = np.setdiff1d(np.arange(n_cells), top)
+        columns[1 + row, light] = rng.choice(np.append(own, n), len(light))
+    return Subspace(columns, n)
+
+
+def matrix(found: Subspace) -> Array:
+    """R (n_cells, n)."""
+    r = np.zeros((found.columns.shape[1], found.n + 1))
+    for row in found.columns:
+        r[np.arange(len(row)), row] += 1.0
+    return r[:, :-1]
+
+
+@given(subspaces(), st.integers(1, 3), st.integers(0, 99))
+def test_restrict_add_and_gram_are_products_with_the_matrix(found: Subspace, n_rows: int, seed: int) -> None:
+    r, rng = matrix(found), np.random.default_rng(seed)
+    cells, out = rng.normal(size=(2, n_rows, len(r)))
+    columns, weights = rng.normal(size=(n_rows, found.n)), rng.uniform(0, 3, len(r))
+    np.testing.assert_allclose(found.restrict(cells), cells @ r, atol=1e-12)
+    expected = out + columns @ r.T
+    found.add(out, columns)
+    np.testing.assert_allclose(out, expected, atol=1e-12)
+    np.testing.assert_allclose(found.gram(weights), r.T @ np.diag(weights) @ r, atol=1e-12)
+
+
+@given(subspaces(), st.integers(0, 99))
+def test_restrict_is_the_transpose_of_add(found: Subspace, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells, columns = rng.normal(size=(1, found.columns.shape[1])), rng.normal(size=(1, found.n))
+    image = np.zeros(cells.shape)
+    found.add(image, columns)
+    one, other = float((found.restrict(cells) * columns).sum()), float((cells * image).sum())
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@given(subspaces())
+def test_the_top_comes_in_the_order_of_its_columns(found: Subspace) -> None:
+    assert found.columns[0, found.top].tolist() == list(range(len(found.top)))
+
+
+def test_configurations_activate_the_columns_of_their_cells() -> None:
+    columns = np.array([[0, 1, 4, 4], [4, 4, 2, 3]])
+    found = Subspace(columns, 4)
+    members = np.array([[0, 1], [0, 3]])
+    assert found.places(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]

@@ -130,13 +130,12 @@ def test_progress_is_told() -> None:
 
 
 KINDS = ("conditional", "joint", "structural-zeros")
-Region_DEGREES_OF_FREEDOM = tuple[int, ...]
 
 
 @given(datasets(max_attributes=4), st.sampled_from(KINDS), st.data())
 def test_every_way_to_add_up_is_that_of_the_region_graph(data: Dataset, kind: str, draw: st.DataObject) -> None:
     members = st.lists(st.integers(0, len(data.codes) - 1), min_size=1, unique=True).map(sorted).map(tuple)
-    regions: list[Region_DEGREES_OF_FREEDOM] = draw.draw(st.lists(members, max_size=5))
+    regions: list[Region] = draw.draw(st.lists(members, max_size=5))
     rule, covered = DegreesOfFreedom(data, kind), {()}
     size = draw.draw(st.integers(1, len(data.codes)))
     sets = all_sets(range(len(data.codes)), size)

@@ -317,7 +317,6 @@ def test_without_a_path_nothing_is_tried() -> None:
 
 
 Parents = dict[int, set[int]]
-Edge_ORIENTATION = tuple[int, int]
 
 
 def never(a: int, b: int, sets: Sequence[Nodes]) -> list[float]:
@@ -328,7 +327,7 @@ def always(a: int, b: int, sets: Sequence[Nodes]) -> list[float]:
     return [1.0] * len(sets)
 
 
-def graph_of_orientation(parents: Parents) -> dict[int, set[int]]:
+def graph_from_edges(parents: Parents) -> dict[int, set[int]]:
     graph: dict[int, set[int]] = {node: set(listed) for node, listed in parents.items()}
     for node, listed in parents.items():
         for parent in listed:
@@ -336,12 +335,12 @@ def graph_of_orientation(parents: Parents) -> dict[int, set[int]]:
     return graph
 
 
-def apart(graph: dict[int, set[int]]) -> list[Edge_ORIENTATION]:
+def apart(graph: dict[int, set[int]]) -> list[Edge]:
     return [(a, b) for a, b in itertools.combinations(sorted(graph), 2) if b not in graph[a]]
 
 
-def v_structures_orientation(parents: Parents) -> set[tuple[int, int, int]]:
-    graph = graph_of_orientation(parents)
+def v_structures_of(parents: Parents) -> set[tuple[int, int, int]]:
+    graph = graph_from_edges(parents)
     return {
         (a, b, c)
         for c, listed in parents.items()
@@ -383,7 +382,7 @@ def random_parents(draw: st.DrawFn) -> Parents:
 @given(random_parents())
 def test_true_cut_sets_give_an_equivalent_graph(parents: Parents) -> None:
     """The same edges and v-structures: equivalent (Verma & Pearl 1990)."""
-    graph = graph_of_orientation(parents)
+    graph = graph_from_edges(parents)
     cut_sets = {}
     for a, b in apart(graph):
         for end in (a, b):  # the parents of the later of two nodes separate them
@@ -394,8 +393,8 @@ def test_true_cut_sets_give_an_equivalent_graph(parents: Parents) -> None:
         return [float(not separated(parents, a, b, z)) for z in sets]
 
     found = orient(graph, cut_sets, information, 0.5)
-    assert graph_of_orientation(found) == graph
-    assert v_structures_orientation(found) == v_structures_orientation(parents)
+    assert graph_from_edges(found) == graph
+    assert v_structures_of(found) == v_structures_of(parents)
     assert_acyclic(found)
 
 
@@ -407,10 +406,10 @@ def assert_acyclic(parents: Parents) -> None:
 def test_whatever_the_cut_sets_say_there_is_no_cycle_and_every_edge_one_direction(
     parents: Parents, random: object
 ) -> None:
-    graph = graph_of_orientation(parents)
+    graph = graph_from_edges(parents)
     cut_sets = {pair: frozenset(n for n in graph if random.random() < 0.4) for pair in apart(graph)}  # type: ignore[attr-defined]
     found = orient(graph, cut_sets, always, 0.5)
-    assert graph_of_orientation(found) == graph
+    assert graph_from_edges(found) == graph
     assert sum(map(len, found.values())) == sum(map(len, parents.values()))
     assert_acyclic(found)
 
@@ -440,7 +439,7 @@ def test_arcs_that_would_follow_count_as_well() -> None:
 
     found = orient(graph, {(2, 3): frozenset({1})}, information, 0.5)
     assert found[0] == {1, 2, 3}
-    assert v_structures_orientation(found) == {(2, 3, 0)}
+    assert v_structures_of(found) == {(2, 3, 0)}
 
 
 def test_what_nothing_decides_goes_from_lower_to_higher() -> None:
@@ -452,7 +451,7 @@ def test_what_nothing_decides_goes_from_lower_to_higher() -> None:
 
 
 @pytest.mark.parametrize(("stronger", "head"), [((0, 2), 1), ((1, 3), 2)])
-def test_of_two_v_structures_that_want_one_edge_the_stronger_has_it(stronger: Edge_ORIENTATION, head: int) -> None:
+def test_of_two_v_structures_that_want_one_edge_the_stronger_has_it(stronger: Edge, head: int) -> None:
     """0 - 1 - 2 - 3: 0 -> 1 <- 2 or 1 -> 2 <- 3."""
     graph = {0: {1}, 1: {0, 2}, 2: {1, 3}, 3: {2}}
 

@@ -213,7 +213,7 @@ def test_the_searches_end_whatever_is_missing(share: float) -> None:
         assert chosen.class_children == ()
 
 
-RULES_FAMILY_CACHE = ("bic", "k2", "bdeu:1", "acll:5")
+CACHED_RULES = ("bic", "k2", "bdeu:1", "acll:5")
 
 
 def slow(data: Dataset, rule: str, child: int, parents: frozenset[int]) -> float:
@@ -221,7 +221,7 @@ def slow(data: Dataset, rule: str, child: int, parents: frozenset[int]) -> float
     return float(parse_score(rule).score(table.reshape(len(table), -1, data.n_labels)))
 
 
-@pytest.mark.parametrize("rule", RULES_FAMILY_CACHE)
+@pytest.mark.parametrize("rule", CACHED_RULES)
 @given(data=datasets(max_rows=30), more=st.data())
 def test_every_way_to_a_family_gives_its_score(rule: str, data: Dataset, more: st.DataObject) -> None:
     cache = FamilyCache(Counts(data), parse_score(rule))
@@ -242,7 +242,7 @@ def test_every_way_to_a_family_gives_its_score(rule: str, data: Dataset, more: s
 
 
 @pytest.mark.parametrize("many_rows", [0, 1000], ids=["packed", "swept"])
-@pytest.mark.parametrize("rule", RULES_FAMILY_CACHE)
+@pytest.mark.parametrize("rule", CACHED_RULES)
 def test_pairs_scored_together_give_the_columns_that_are_asked_for(
     rule: str, many_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +312,7 @@ def changed(present: np.ndarray, kind: str, j: int, i: int) -> np.ndarray | None
     return after
 
 
-def slow_arcs(present: np.ndarray, kind: str, max_parents: int, perfect: bool) -> np.ndarray:
+def allowed_changes(present: np.ndarray, kind: str, max_parents: int, perfect: bool) -> np.ndarray:
     """Which arcs may be changed: every change made and looked at."""
     n = len(present)
     allowed = np.zeros((n, n), bool)
@@ -334,7 +334,9 @@ def test_what_is_allowed_is_what_can_be_made(n: int, max_parents: int, perfect: 
     for _ in range(25):
         allowed = {"add": arcs.may_add(), "delete": arcs.may_delete(), "reverse": arcs.may_reverse()}
         for kind, matrix in allowed.items():
-            np.testing.assert_array_equal(matrix, slow_arcs(arcs.present, kind, max_parents, perfect), err_msg=kind)
+            np.testing.assert_array_equal(
+                matrix, allowed_changes(arcs.present, kind, max_parents, perfect), err_msg=kind
+            )
         moves = [(kind, j, i) for kind, matrix in allowed.items() for j, i in np.argwhere(matrix).tolist()]
         additions = [move for move in moves if move[0] == "add"]
         if not moves:

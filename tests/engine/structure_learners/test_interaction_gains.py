@@ -179,12 +179,9 @@ def test_progress_is_told() -> None:
     assert all(isinstance(e, Progress) and e.total is not None and 0 <= e.done < e.total for e in events)
 
 
-Array_EXTENSIONS = NDArray[np.float64]
-
-
-def slow(data: Dataset, members: tuple[int, ...], columns: Array_EXTENSIONS) -> list[list[float]]:
+def slow(data: Dataset, members: tuple[int, ...], columns: Array) -> list[list[float]]:
     """The sums of every cell that occurs, in the order of the cells."""
-    cells: dict[tuple[int, ...], Array_EXTENSIONS] = {}
+    cells: dict[tuple[int, ...], Array] = {}
     for t in range(data.n_rows):
         cell = tuple(int(data.codes[i][t]) for i in members)
         cells[cell] = cells.get(cell, 0.0) + columns[:, t]

@@ -218,7 +218,7 @@ Graph = dict[str, tuple[str, ...]]
 
 
 @st.composite
-def graphs_perfection(draw: st.DrawFn) -> Graph:
+def named_graphs(draw: st.DrawFn) -> Graph:
     """Any acyclic graph over up to six nodes, the target `y` among them; nodes without parents may be left out."""
     order = draw(st.permutations("abcdey"[draw(st.integers(0, 5)) :]))
     graph = {
@@ -242,7 +242,7 @@ def slow_canonical_edges(graph: Graph) -> tuple[set[str], set[frozenset[str]]]:
     return nodes, joined | {frozenset(pair) for pair in itertools.combinations(parents, 2)}
 
 
-@given(graphs_perfection())
+@given(named_graphs())
 def test_perfect_means_that_no_child_has_parents_apart(graph: Graph) -> None:
     nodes, joined = slow_canonical_edges(graph)
     apart = [
