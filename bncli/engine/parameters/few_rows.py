@@ -219,4 +219,6 @@ class FewRows(Space):
         grams = weighted_products(matrix[:, columns.top], factors)
         # the share of all weight that is uncertain, the same for every parameter
         mass = np.multiply.outer(np.add.reduce(factors, axis=1) / data.total_weight, self._masses)
-        return scaled_preconditioner(SampledCurvature(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels)
+        return scaled_preconditioner(
+            SampledCurvature(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels
+        )

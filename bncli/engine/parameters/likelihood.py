@@ -45,12 +45,28 @@ class _Kernels(NamedTuple):
     sparse: bool
 
 
-_TWO = _Kernels(passes.gradient_two_classes, passes.curvature_two_classes, passes.hessian_two_classes, two_classes=True, sparse=False)
+_TWO = _Kernels(
+    passes.gradient_two_classes,
+    passes.curvature_two_classes,
+    passes.hessian_two_classes,
+    two_classes=True,
+    sparse=False,
+)
 _SOME = _Kernels(passes.gradient_classes, passes.probabilities, passes.hessian_classes, two_classes=False, sparse=False)
 _SPARSE_TWO = _Kernels(
-    passes.sparse_gradient_two_classes, passes.sparse_curvature_two_classes, passes.sparse_hessian_two_classes, two_classes=True, sparse=True
+    passes.sparse_gradient_two_classes,
+    passes.sparse_curvature_two_classes,
+    passes.sparse_hessian_two_classes,
+    two_classes=True,
+    sparse=True,
 )
-_SPARSE = _Kernels(passes.sparse_gradient_classes, passes.sparse_probabilities, passes.sparse_hessian_classes, two_classes=False, sparse=True)
+_SPARSE = _Kernels(
+    passes.sparse_gradient_classes,
+    passes.sparse_probabilities,
+    passes.sparse_hessian_classes,
+    two_classes=False,
+    sparse=True,
+)
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,9 @@ class Whitening:
             jacobian = coordinates.jacobian(p, columns.top)
             return curved_preconditioner(sample, coordinates.curvature(p, mass), jacobian, penalty, n_labels)
         if isinstance(coordinates, SharedWeights):
-            return shared_preconditioner(sample, coordinates.scale, coordinates.index, coordinates.n_parameters, penalty)
+            return shared_preconditioner(
+                sample, coordinates.scale, coordinates.index, coordinates.n_parameters, penalty
+            )
         of_tables = scaled_preconditioner(sample, self._scale, self._cell_penalty(penalty), n_labels)
         if isinstance(coordinates, Contrasts):
             return _mapped_to_predictors(coordinates, of_tables)
