@@ -25,7 +25,6 @@ from bncli.files.exports import BLANK, NAME, NetworkFormat, Signature
 from bncli.files.exports.names import (
     EscapedNetwork,
     EscapedNode,
-    NameRules,
     escape_network,
     parse_property,
     restore_network,
@@ -47,7 +46,11 @@ _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete
 def write_bif(network: NamedNetwork) -> str:
     """Return the text of the BIF file, which is ASCII."""
     name, nodes, properties = escape_network(
-        network, NameRules(_legal_network_name, _legal_name, _legal_state, str.lower)
+        network,
+        legal_network=_legal_network_name,
+        legal_node=_legal_name,
+        legal_state=_legal_state,
+        fold=str.lower,
     )
     states = {node.name: node.states for node in nodes}
     lines = [f"network {name} {{", *_property_lines(properties), "}"]

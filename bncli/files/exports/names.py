@@ -45,29 +45,30 @@ class EscapedNetwork(NamedTuple):
     properties: Mapping[str, str]
 
 
-class NameRules(NamedTuple):
-    """What a format can hold; it cannot tell two names apart that are equal after `fold`."""
+def escape_network(
+    network: NamedNetwork,
+    *,
+    legal_network: LegalName,
+    legal_node: LegalName,
+    legal_state: LegalName,
+    fold: Callable[[str], str] = str,
+) -> EscapedNetwork:
+    """Return the network with legal names, and with the properties that `restore_network` needs.
 
-    network: LegalName
-    name: LegalName
-    state: LegalName
-    fold: Callable[[str], str]
-
-
-def escape_network(network: NamedNetwork, rules: NameRules) -> EscapedNetwork:
-    """Return the network with legal names, and with the properties that `restore_network` needs."""
+    The names of two nodes must differ after `fold`, because the format cannot tell them apart otherwise.
+    """
     names = [node.name for node in network.nodes]
-    legal = dict(zip(names, legal_names(names, rules.name, rules.fold), strict=True))
+    legal = dict(zip(names, legal_names(names, legal_node, fold), strict=True))
     nodes = []
     for node in network.nodes:
-        states = legal_names(node.states, rules.state)
+        states = legal_names(node.states, legal_state)
         properties = {"bncli_role": "class"} if node.name == network.class_name else {}
         properties |= _name_property(legal[node.name], node.name)
         if states != node.states:
             properties["bncli_states"] = " ".join(percent_encode(state) for state in node.states)
         parents = tuple(legal[parent] for parent in node.parents)
         nodes.append(EscapedNode(legal[node.name], states, parents, node.probabilities, properties))
-    name = rules.network(network.name)
+    name = legal_network(network.name)
     properties = _name_property(name, network.name) | origin_properties(network.method, network.options)
     return EscapedNetwork(name, tuple(nodes), properties)
 

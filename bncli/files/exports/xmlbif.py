@@ -26,7 +26,6 @@ from bncli.files.exports import NetworkFormat, Signature
 from bncli.files.exports.names import (
     EscapedNetwork,
     EscapedNode,
-    NameRules,
     escape_network,
     parse_property,
     restore_network,
@@ -66,8 +65,9 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 def write_xmlbif(network: NamedNetwork) -> str:
     """Return the text of the XMLBIF file, to be encoded as UTF-8."""
-    rules = NameRules(to_visible_line, to_visible_line, to_visible_line, str)
-    name, nodes, properties = escape_network(network, rules)
+    name, nodes, properties = escape_network(
+        network, legal_network=to_visible_line, legal_node=to_visible_line, legal_state=to_visible_line
+    )
     inner = [_element("NAME", name), *_property_elements(properties)]
     for node in nodes:
         outcomes = [_element("OUTCOME", state) for state in node.states]

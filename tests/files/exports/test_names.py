@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,6 @@ from hypothesis import strategies as st
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.exports.names import (
-    NameRules,
     escape_network,
     legal_names,
     origin_properties,
@@ -82,7 +83,12 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         percent_decode("%ff")
 
 
-RULES = NameRules(to_identifier, to_identifier, to_identifier, str.lower)
+RULES: dict[str, Any] = {
+    "legal_network": to_identifier,
+    "legal_node": to_identifier,
+    "legal_state": to_identifier,
+    "fold": str.lower,
+}
 NODES = (
     Node("y", ("no", "yes!"), (), np.array([0.25, 0.75])),
     Node("Y", ("0.5", "_0_5"), ("y",), np.full((2, 2), 0.5)),
@@ -91,7 +97,7 @@ NETWORK = NamedNetwork("my net", "y", NODES, "kdb", {"k": 2, "a": 0.1})
 
 
 def test_only_what_is_lost_is_kept() -> None:
-    escaped = escape_network(NETWORK, RULES)
+    escaped = escape_network(NETWORK, **RULES)
     assert (escaped.name, [node.name for node in escaped.nodes]) == ("my_net", ["y", "Y_2"])
     assert escaped.properties == {
         "bncli_name": "my%20net",
@@ -107,7 +113,7 @@ def test_only_what_is_lost_is_kept() -> None:
 
 
 def test_whatever_is_wrong_names_the_file() -> None:
-    escaped = escape_network(NETWORK, RULES)
+    escaped = escape_network(NETWORK, **RULES)
     with pytest.raises(BncliError, match="the network has no variables, f"):
         restore_network(escaped._replace(nodes=()), "f")
     with pytest.raises(BncliError, match="does not hold a percent-encoded text, f; leave it out"):
