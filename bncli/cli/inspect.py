@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
+    from bncli.engine.data.schema import Schema
     from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
     from bncli.steps import inspect as step
     from bncli.steps.effects_and_regions import NamedStep
@@ -76,7 +77,7 @@ def command(**typed: Any) -> None:
             raise ModelError("only a model has effects", where=typed["file"])
         from bncli.steps.effects_and_regions import effects_csv
 
-        console.text(effects_csv(report.effects, report.labels))
+        console.text(effects_csv(report.effects, report.model.schema.labels))
     elif console.as_json:
         console.json(report)
     elif isinstance(report, CountsReport):
@@ -184,8 +185,9 @@ def bins_text(bins: Sequence[int | None]) -> str:
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     """Return everything about a model in the order in which it is shown."""
-    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items() if value is not None}
-    tables: list[str | Table | Tree] = [fact_table("Model", _model_facts(report)), attribute_table(report.attributes)]
+    model, schema = report.model, report.model.schema
+    recipe = {key.replace("_", "-"): value for key, value in model.recipe.as_dict().items() if value is not None}
+    tables: list[str | Table | Tree] = [fact_table("Model", _model_facts(report)), attribute_table(schema.attributes)]
     if report.components is not None:
         # The structure that is shown is that of the component with the largest weight, which comes first.
         for component in report.components:
@@ -194,15 +196,15 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
                 sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
                 tables.append(f"{component.name} is a sum of {n_tables:,} tables, by attributes: {sizes}")
         tables.append(f"Of the heaviest component of the ensemble, {report.components[0].name}:")
-    tables += [*_structure_tables(report, report.param), "", fact_table("Recipe", recipe)]
+    tables += [*_structure_tables(report, model.recipe.param), "", fact_table("Recipe", recipe)]
 
-    if report.penalty_cv is not None:
-        trials = ((f"{trial.penalty:g}", f"{trial.log_loss:.5f}") for trial in report.penalty_cv.tried)
+    if model.penalty_cv is not None:
+        trials = ((f"{trial.penalty:g}", f"{trial.log_loss:.5f}") for trial in model.penalty_cv.tried)
         tables.append(filled_table("Penalties", ("penalty", "log-loss of held-out rows"), trials, numbers=(0, 1)))
-        if report.penalty_cv.arcs:
+        if model.penalty_cv.arcs:
             choices = (
                 (ARC_CHOICES[tried.arcs], f"{tried.n_arcs:,}", f"{tried.penalty:g}", f"{tried.log_loss:.5f}")
-                for tried in report.penalty_cv.arcs
+                for tried in model.penalty_cv.arcs
             )
             headings = ("choice", "arcs", "penalty", "log-loss of held-out rows")
             tables.append(filled_table("Arcs", headings, choices, numbers=(1, 2, 3)))
@@ -213,11 +215,11 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     if report.tables is not None and report.components is not None:
         for component in report.components:
             tables += ["", f"Component {component.name}, weight {component.weight:.4f}"]
-            tables += _score_tables(report, component.tables)
+            tables += _score_tables(schema, component.tables)
     else:
-        tables += _score_tables(report, report.tables)
+        tables += _score_tables(schema, report.tables)
     if report.effects is not None:
-        tables += ["", *effect_tables(report.effects, report.labels)]
+        tables += ["", *effect_tables(report.effects, schema.labels)]
     return tables
 
 
@@ -225,44 +227,45 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     """Return the facts about a model that take one line each."""
     from bncli.files.artifacts.model import rule_summary_json
 
-    marginalized = "; marginalized" if report.missing_policy == "marginalize" else ""
+    model, schema = report.model, report.model.schema
+    marginalized = "; marginalized" if schema.missing_policy == "marginalize" else ""
     facts = {
-        "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
-        "class": report.class_name,
-        "labels": ", ".join(report.labels),
-        "rows learnt from": f"{report.rows:,}",
-        "structure": report.structure_learned,
-        "table entries": f"{report.parameters:,}",
-        "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens_text(report.missing_tokens) + marginalized,
+        "format": f"bncli-model {report.version}, written by bncli {model.version}",
+        "class": schema.class_name,
+        "labels": ", ".join(schema.labels),
+        "rows learnt from": f"{model.n_rows:,}",
+        "structure": model.structure_learned,
+        "table entries": f"{model.predictor.n_parameters:,}",
+        "values never seen": _UNSEEN[schema.unseen],
+        "missing values": _tokens_text(schema.missing_tokens) + marginalized,
     }
-    if report.towards is not None:
-        facts["directions"] = f"of the log-odds of {report.towards}"
-    if report.sampled_rows is not None:
-        facts["cuts learnt from"] = f"a sample of {report.sampled_rows:,} rows"
+    if schema.towards is not None:
+        facts["directions"] = f"of the log-odds of {schema.towards}"
+    if model.sampled_rows is not None:
+        facts["cuts learnt from"] = f"a sample of {model.sampled_rows:,} rows"
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
-    if report.penalty_cv is not None:
-        facts["penalty"] = penalty_text(report.penalty_cv)
-        if report.penalty_cv.shrinkage is not None and report.parameters > len(report.labels):
-            facts["shrunk"] = shrinkage_text(report.penalty_cv.shrinkage)
-    if report.restarts is not None:
-        restarts = report.restarts
+    if model.penalty_cv is not None:
+        facts["penalty"] = penalty_text(model.penalty_cv)
+        if model.penalty_cv.shrinkage is not None and model.predictor.n_parameters > len(schema.labels):
+            facts["shrunk"] = shrinkage_text(model.penalty_cv.shrinkage)
+    if model.restarts is not None:
+        restarts = model.restarts
         what = "held-out likelihoods" if restarts.held_out else "objectives"
         which = f"random start {restarts.best_start}" if restarts.best_start else "the usual start"
         ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
         facts["starts"] = f"{which} kept of the usual one and {len(restarts.objectives) - 1:,} random: {ends}"
-    if report.class_weights is not None:
-        weights = zip(report.labels, report.class_weights, strict=True)
+    if model.class_weights is not None:
+        weights = zip(schema.labels, model.class_weights, strict=True)
         facts["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
-    if report.calibration is not None:
-        facts |= calibration_facts(report.calibration, report.labels)
-    if report.log_p is not None:
-        low, middle = report.log_p.quantiles[0], report.log_p.quantiles[3]
-        quantiles = f"mean {report.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
-        facts["ln P(x)"] = f"{quantiles} ({report.log_p.rows:,} training rows)"
-    if report.rule is not None:
-        facts["decides"] = "; ".join(rule_lines(rule_summary_json(report.rule), report.labels))
+    if model.calibration is not None:
+        facts |= calibration_facts(model.calibration, schema.labels)
+    if model.log_p is not None:
+        low, middle = model.log_p.quantiles[0], model.log_p.quantiles[3]
+        quantiles = f"mean {model.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
+        facts["ln P(x)"] = f"{quantiles} ({model.log_p.rows:,} training rows)"
+    if model.rule is not None:
+        facts["decides"] = "; ".join(rule_lines(rule_summary_json(model.rule), schema.labels))
     return facts
 
 
@@ -276,13 +279,13 @@ def _tokens_text(tokens: tuple[str, ...] | None) -> str:
     return ", ".join(["the empty field", *tokens])
 
 
-def _score_tables(report: step.ModelReport, tables: Sequence[step.NamedTable] | None) -> list[Table]:
+def _score_tables(schema: Schema, tables: Sequence[step.NamedTable] | None) -> list[Table]:
     """Return the scores that each family adds: a line per cell, a column per class."""
     import numpy as np
 
     from bncli.engine.data.schema import NumericAttribute
 
-    attributes = {attribute.name: attribute for attribute in report.attributes}
+    attributes = {attribute.name: attribute for attribute in schema.attributes}
     shown = []
     for table in tables or ():
         regrouped = table.merged or (None,) * len(table.attributes)
@@ -301,6 +304,6 @@ def _score_tables(report: step.ModelReport, tables: Sequence[step.NamedTable] | 
         )
         names = [(coarser or attributes[name]).name for name, coarser in zip(table.attributes, regrouped, strict=True)]
         title = f"Scores of {', '.join(names)}" if names else "Scores of the class alone"
-        numbers = range(len(names), len(names) + len(report.labels))
-        shown.append(filled_table(title, (*names, *report.labels), rows, numbers))
+        numbers = range(len(names), len(names) + len(schema.labels))
+        shown.append(filled_table(title, (*names, *schema.labels), rows, numbers))
     return shown

@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from bncli.engine.calibration import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
-    ChosenPenalty,
-    DecisionRule,
     Ensemble,
+    Model,
     Path,
-    Restarts,
     Tables,
-    TrainingLogP,
     TriedCandidate,
 )
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
@@ -47,7 +43,6 @@ from bncli.files.artifacts.structure import read_structure
 from bncli.files.exports import EXPORTS
 from bncli.files.exports.structure_json import graph_json, structure_json
 from bncli.files.paths import cannot_read
-from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import (
     EffectsReport,
     NamedStep,
@@ -98,81 +93,57 @@ class NamedComponent(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelReport:
-    """A model.
+    """A model, with the version of its file, and its structure by the names of attributes.
 
-    rows: number of training rows. parameters: number of entries of all tables. missing_tokens: texts that mean a
-    missing value, None for the default ones. penalty: None for parameters in closed form; penalty_cv: how it was
-    chosen, if by cross-validation. restarts: where random starts ended.
     tables: None unless requested. For a model that averages over the `steps` of a path they are those of `best_step`;
     for an ensemble, tables and structure are those of the heaviest of its `components`, and `trials` the candidates.
-    effects: None unless requested. sampled_rows: number of rows that the cuts were learnt from, None for all.
+    effects: None unless requested.
     """
 
-    format: str
+    model: Model
     version: int
-    bncli_version: str
-    class_name: str
-    labels: tuple[str, ...]
-    attributes: tuple[Attribute, ...]
-    unseen: str
-    missing_policy: str
-    missing_tokens: tuple[str, ...] | None
     structure: NamedStructure
-    param: str
-    recipe: Recipe
-    penalty: float | None
-    penalty_cv: ChosenPenalty | None
-    rows: int
-    parameters: int
     tables: tuple[NamedTable, ...] | None
-    restarts: Restarts | None = None
+    effects: EffectsReport | None
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
     trials: tuple[TriedCandidate, ...] | None = None
     components: tuple[NamedComponent, ...] | None = None
-    effects: EffectsReport | None = None
-    sampled_rows: int | None = None
-    label_frequencies: tuple[float, ...] = ()
-    class_weights: tuple[float, ...] | None = None
-    rule: DecisionRule | None = None
-    calibration: Calibration | None = None
-    log_p: TrainingLogP | None = None
-    structure_learned: str = ""
-    towards: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values, without keys that do not apply to the model or were not requested."""
+        model, schema = self.model, self.model.schema
         report = {
-            "format": self.format,
+            "format": "bncli-model",
             "version": self.version,
-            "bncli_version": self.bncli_version,
-            "class": self.class_name,
-            "labels": list(self.labels),
-            "attributes": [attribute_with_missing(a) | direction_json(a) for a in self.attributes],
-            "unseen": self.unseen,
-            "missing_policy": self.missing_policy,
-            "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
+            "bncli_version": model.version,
+            "class": schema.class_name,
+            "labels": list(schema.labels),
+            "attributes": [attribute_with_missing(a) | direction_json(a) for a in schema.attributes],
+            "unseen": schema.unseen,
+            "missing_policy": schema.missing_policy,
+            "missing_tokens": None if schema.missing_tokens is None else list(schema.missing_tokens),
             "structure": graph_json(self.structure),
-            "structure_learned": self.structure_learned,
+            "structure_learned": model.structure_learned,
             "perfect": _is_perfect(self.structure),
-            "param": self.param,
-            "recipe": recipe_json(self.recipe),
-            "penalty": self.penalty,
-            "penalty_cv": None if self.penalty_cv is None else tried_json(self.penalty_cv),
-            "arcs_cv": arcs_json(self.penalty_cv),
-            "rows": self.rows,
-            "parameters": self.parameters,
+            "param": model.recipe.param,
+            "recipe": recipe_json(model.recipe),
+            "penalty": model.penalty,
+            "penalty_cv": None if model.penalty_cv is None else tried_json(model.penalty_cv),
+            "arcs_cv": arcs_json(model.penalty_cv),
+            "rows": model.n_rows,
+            "parameters": model.predictor.n_parameters,
         }
         optional = {
-            "shrunk": shrinkage_json(self.penalty_cv),
-            "towards": self.towards,
-            "restarts": None if self.restarts is None else restarts_json(self.restarts),
-            SAMPLED_ROWS: self.sampled_rows,
-            "label_frequencies": list(self.label_frequencies) or None,
-            "class_weights": None if self.class_weights is None else list(self.class_weights),
-            CALIBRATION: None if self.calibration is None else calibration_json(self.calibration),
-            TRAINING_LOG_P: None if self.log_p is None else training_log_p_json(self.log_p),
-            "decisions": None if self.rule is None else rule_summary_json(self.rule),
+            "shrunk": shrinkage_json(model.penalty_cv),
+            "towards": schema.towards,
+            "restarts": None if model.restarts is None else restarts_json(model.restarts),
+            SAMPLED_ROWS: model.sampled_rows,
+            "label_frequencies": list(schema.label_frequencies) or None,
+            "class_weights": None if model.class_weights is None else list(model.class_weights),
+            CALIBRATION: None if model.calibration is None else calibration_json(model.calibration),
+            TRAINING_LOG_P: None if model.log_p is None else training_log_p_json(model.log_p),
+            "decisions": None if model.rule is None else rule_summary_json(model.rule),
             "steps": None if self.steps is None else [step.as_json() for step in self.steps],
             "best_step": self.best_step,
             "trials": None if self.trials is None else trials_json(self.trials),
@@ -282,33 +253,11 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
             components.append(NamedComponent(component.name, component.weight, its_tables, dict(sorted(sizes.items()))))
         of_kind = {"trials": predictor.trials, "components": tuple(components)}
     return ModelReport(
-        format="bncli-model",
-        version=format_version(path),
-        bncli_version=model.version,
-        class_name=schema.class_name,
-        labels=schema.labels,
-        attributes=schema.attributes,
-        unseen=schema.unseen,
-        missing_policy=schema.missing_policy,
-        missing_tokens=schema.missing_tokens,
-        structure=name_structure(model.structure, schema),
-        structure_learned=model.structure_learned,
-        param=model.recipe.param,
-        recipe=model.recipe,
-        penalty=model.penalty,
-        penalty_cv=model.penalty_cv,
-        restarts=model.restarts,
-        rows=model.n_rows,
-        sampled_rows=model.sampled_rows,
-        label_frequencies=schema.label_frequencies,
-        class_weights=model.class_weights,
-        rule=model.rule,
-        calibration=model.calibration,
-        log_p=model.log_p,
-        towards=schema.towards,
-        parameters=predictor.n_parameters,
-        tables=_named_tables(model.tables, schema) if tables else None,
-        effects=effects_report(model) if effects else None,
+        model,
+        format_version(path),
+        name_structure(model.structure, schema),
+        _named_tables(model.tables, schema) if tables else None,
+        effects_report(model) if effects else None,
         **of_kind,
     )
 

@@ -97,7 +97,7 @@ def test_as_csv_every_row_of_data_adds_up_to_its_log_odds(tmp_path: Path) -> Non
     report = inspect(str(tmp_path / "m.bnc"), effects=True)
     assert isinstance(report, ModelReport)
     assert report.effects is not None
-    lines = list(csv.DictReader(io.StringIO(effects_csv(report.effects, report.labels))))
+    lines = list(csv.DictReader(io.StringIO(effects_csv(report.effects, report.model.schema.labels))))
     told = {(line["attribute"], line["value"], line["label"]): float(line["log_odds"]) for line in lines}
     assert len(told) == len(lines)
     for row in ({"a": [a], "b": [b]} for a in "012" for b in "uv"):

@@ -118,8 +118,8 @@ def test_tables_that_see_attributes_coarsely_say_how(tmp_path: Path) -> None:
 def test_the_reports_are_the_engines_records(model_path: str) -> None:
     report = inspect(model_path)
     assert isinstance(report, ModelReport)
-    assert [attribute.informative for attribute in report.attributes] == [True, True, False]
-    assert [attribute.cardinality for attribute in report.attributes] == [2, 3, 1]
+    assert [attribute.informative for attribute in report.model.schema.attributes] == [True, True, False]
+    assert [attribute.cardinality for attribute in report.model.schema.attributes] == [2, 3, 1]
     assert report.structure.parents["colour"] == ("class", "age")
 
 
