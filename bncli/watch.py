@@ -108,7 +108,7 @@ class Run(NamedTuple):
     clock: measures a recipe's limit in seconds; None ignores that limit.
     watch: is called with every event.
     cluster: address of a Dask cluster whose workers do the work; None uses this machine alone.
-    place: takes the coded rows (a Dataset) and returns them distributed over the cluster; None leaves them here.
+    distribute: takes the coded rows (a Dataset) and returns them distributed over the cluster; None leaves them here.
     each_file: has every file of a table read by a worker; None reads the files here. `each_file(work, arguments)`
         yields per file, in order: its name, the list of what `work(source, begin, run, *arguments())` yields on the
         worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
@@ -120,6 +120,6 @@ class Run(NamedTuple):
     clock: Clock | None = None
     watch: Watch = silent
     cluster: str | None = None
-    place: Callable[[Any], Any] | None = None
+    distribute: Callable[[Any], Any] | None = None
     each_file: EachFile | None = None
     advise: bool = False

@@ -134,7 +134,7 @@ def _learn_calibrated(
         if columns.label is not None and (recipe.increasing or recipe.decreasing):
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run)
-        quiet = run._replace(watch=silent, place=None)
+        quiet = run._replace(watch=silent, distribute=None)
         model = calibrated_out_of_fold(
             fitted.model,
             columns,
@@ -162,7 +162,7 @@ def _learn(
 
         return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
     data = encode_training_rows(columns, recipe, supplied.cuts, reading_rules, run)
-    data = data if run.place is None else run.place(data)
+    data = data if run.distribute is None else run.distribute(data)
     seed = recipe.seed or 0
     # Held-out rows choose the penalty, the arcs, or both. Every fold is cut anew if the raw rows are at hand: then a
     # sample of them is kept.

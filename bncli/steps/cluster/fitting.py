@@ -88,7 +88,7 @@ def rows_on_cluster(
 ) -> Iterator[tuple[Source, SuppliedFiles, Run]]:
     """Yield what to fit from instead of `source`, so that the workers of the run's cluster hold the rows.
 
-    That is a `.codes` file, the supplied files with its cuts, and the run with a `place` that distributes row blocks.
+    That is a `.codes` file, the supplied files with its cuts, and the run with a function that distributes row blocks.
     Without a cluster all three are yielded as they are.
     """
     if run.cluster is None:
@@ -100,10 +100,10 @@ def rows_on_cluster(
             source, supplied = Source((path,)), replace(supplied, cuts=read_supplied(path).cuts, cuts_path=path)
         path = os.path.abspath(source.paths[0])
         cluster = stack.enter_context(checked_cluster(run.cluster, [path], run.watch))
-        placed: list[WorkerBlocks] = []
-        place = partial(place_rows, path=path, cluster=cluster, watch=run.watch, placed=placed)
-        yield source, supplied, run._replace(place=place)
-        for blocks in placed:
+        distributed: list[WorkerBlocks] = []
+        distribute = partial(distribute_rows, path=path, cluster=cluster, watch=run.watch, distributed=distributed)
+        yield source, supplied, run._replace(distribute=distribute)
+        for blocks in distributed:
             run.watch(Note(blocks.traffic()))
 
 
@@ -196,12 +196,12 @@ class WorkerBlocks:
         return f"{self.rounds:,} rounds on {workers} ({threads}): on average {out} out and {back} back"
 
 
-def place_rows(
-    data: Dataset, *, path: str, cluster: Cluster, watch: Watch, placed: list[WorkerBlocks]
+def distribute_rows(
+    data: Dataset, *, path: str, cluster: Cluster, watch: Watch, distributed: list[WorkerBlocks]
 ) -> DistributedDataset:
     """Return the rows of the `.codes` file at `path` with their blocks distributed over the threads of the workers.
 
-    The blocks are also appended to `placed`. Raises BncliError if a worker would reach its memory limit.
+    The blocks are also appended to `distributed`. Raises BncliError if a worker would reach its memory limit.
     """
     # Each thread gets a run of consecutive blocks; with fewer blocks than threads, the last threads get none.
     bounds = data.bounds()
@@ -234,7 +234,7 @@ def place_rows(
         )
         watch(Note(text))
     keeper = WorkerBlocks(cluster, blocks, homes, groups)
-    placed.append(keeper)
+    distributed.append(keeper)
     return DistributedDataset(data.schema, data.codes, data.labels, data.weights, data.threads, keeper=keeper)
 
 
