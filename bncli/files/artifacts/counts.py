@@ -1,4 +1,4 @@
-"""The counts file `.counts`: contingency tables of attributes and class, which can be merge_counts up without the rows.
+"""The counts file `.counts`: contingency tables of attributes and class, which can be added up without the rows.
 
 It is a ZIP archive of `counts.json` (sorted keys) and `tables.npy`, one array that holds all tables one after the
 other, int64 (float64 after a merge with a decay). Its comment is a checksum (`archive.py`). `unzip -p x.counts
