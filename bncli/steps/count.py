@@ -91,11 +91,11 @@ def _count_batches(
     batches: CodedBatches | CodesFileBatches, cuts: Cuts, structure: NamedStructure | None, run: Run
 ) -> CountedRows:
     """Return the counts of all rows, with sorted labels; BncliError if the tables do not fit into memory."""
-    wanted = _required_sets(cuts, structure)
+    sets = _required_sets(cuts, structure)
     chunk_rows = max(1, min(MOST_CHUNK_ROWS, CHUNK_CODES // max(1, len(cuts.attributes))))
-    total, fingerprints = empty_counts(cuts, wanted), dict[str, _Fingerprint]()
+    total, fingerprints = empty_counts(cuts, sets), dict[str, _Fingerprint]()
     for chunk in _chunks(_fingerprinted(batches, cuts, fingerprints), chunk_rows):
-        labels = batches.labels  # those met so far
+        labels = batches.labels  # those that have occurred so far
         entries = replace(total.layout, n_labels=len(labels)).n_entries
         needed = COPIES * 8 * entries
         if run.memory is not None and needed > run.memory:
@@ -104,7 +104,7 @@ def _count_batches(
             raise BncliError(f"{size}: {needed_and_free(needed, run.memory)}", hint=hint)
         schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
         data = Dataset(schema, chunk.codes, chunk.labels.astype(code_dtype(len(labels))), chunk.weights, run.threads)
-        total = merge_counts([total, count_rows(data, total.cuts, wanted)], labels)
+        total = merge_counts([total, count_rows(data, total.cuts, sets)], labels)
     # Every file is a part of its own, so that a later merge recognises rows that it would count twice.
     parts = {path: CountsPart(file.digest(batches.labels), file.n_rows) for path, file in fingerprints.items()}
     first_path: dict[str, str] = {}
@@ -137,10 +137,10 @@ def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
     waiting: list[CodedBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(len(one.labels) for one in waiting) >= n_rows:
+        if sum(len(batch.labels) for batch in waiting) >= n_rows:
             yield _join(waiting)
             waiting = []
-    if any(len(one.labels) for one in waiting):
+    if any(len(batch.labels) for batch in waiting):
         yield _join(waiting)
 
 

@@ -100,9 +100,9 @@ class EffectsReport:
 
 def effects_report(model: Model) -> EffectsReport:
     """Return the effects of a model."""
-    found = effects_of(model)
+    result = effects_of(model)
     effects = []
-    for effect in found.effects:
+    for effect in result.effects:
         attributes = [model.schema.attributes[a] for a in effect.tensor.attributes]
         regrouped = zip(attributes, effect.tensor.groupings, strict=True)
         merged = tuple(
@@ -111,7 +111,7 @@ def effects_report(model: Model) -> EffectsReport:
         seen = tuple(coarser or attribute for coarser, attribute in zip(merged, attributes, strict=True))
         names = tuple(attribute.name for attribute in attributes)
         effects.append(NamedEffect(names, effect.share, effect.tensor.shown, seen, merged, effect.averaged))
-    return EffectsReport(found.constant, tuple(effects), found.models, found.left_out)
+    return EffectsReport(result.constant, tuple(effects), result.models, result.left_out)
 
 
 def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
@@ -169,8 +169,8 @@ def search_steps(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
     weights = posterior_weights(trace.log_posterior)
     losses = trace.bootstrap_log_loss or (None,) * len(weights)
     steps = ((), *regions.regions)
-    each = zip(steps, trace.df, trace.log_likelihood, trace.log_posterior, weights, losses, strict=True)
-    return tuple(NamedStep(*values) for values in each)
+    fields = zip(steps, trace.df, trace.log_likelihood, trace.log_posterior, weights, losses, strict=True)
+    return tuple(NamedStep(*values) for values in fields)
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def _system_limit() -> Iterator[int]:
 
 
 def _cgroup_limits() -> Iterator[int]:
-    """Yield what each memory limit leaves, of the groups that the process is in."""
+    """Yield the bytes that each memory limit of the process's control groups leaves."""
     root = PurePosixPath("/")
     own: dict[str, PurePosixPath] = {}  # the path of the process's group, by controller; "" stands for version 2
     try:
