@@ -19,8 +19,8 @@ from bncli.api.tables import LABELLED_OPTIONS, SCORED_OPTIONS, check_word, sourc
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.decision_rules import Decided, Decider
-from bncli.engine.prediction.prior import prior_shift, shifted
+from bncli.engine.prediction.decision_rules import DecidedRows, Decider
+from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import dump_model, read_model
@@ -99,7 +99,7 @@ class Model:
         """
         shift = None if prior is None else prior_shift(self._model, prior)
         blocks = self._score(RowScorer(self._model), table, threads, allow_missing_columns, options)
-        probabilities = [np.exp(shifted(block.log_p, shift)).T for block in blocks]
+        probabilities = [np.exp(shift_log_probabilities(block.log_p, shift)).T for block in blocks]
         return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
 
     def predict(
@@ -127,9 +127,9 @@ class Model:
                 raise UsageError("the model does not say what to decide", hint=hint)
             shift = None if prior is None else prior_shift(self._model, prior)
             decider = Decider.of(rule, labels)
-            decided, highest = list[Decided](), -math.inf
+            decided, highest = list[DecidedRows](), -math.inf
             for block in self._score(RowScorer(self._model), table, threads, allow_missing_columns, reading):
-                log_p = shifted(block.log_p, shift)
+                log_p = shift_log_probabilities(block.log_p, shift)
                 highest = max(highest, float(log_p[1].max()))
                 decided.append(decider.decide(log_p))
             warn_about_threshold(rule, labels, highest, watch)
@@ -156,9 +156,9 @@ class Model:
             assert why is not None
             for t, label in enumerate(self.classes_[block.log_p.argmax(axis=0)]):
                 contributions = []
-                for i, term in enumerate(why.reasons[:, t]):
+                for i, term in enumerate(why.term_of[:, t]):
                     if term >= 0:
-                        text = why.wordings[term]
+                        text = why.terms[term]
                         contributions.append(Contribution(text.attributes, text.values, float(why.contributions[i, t])))
                 log_odds, base, rest = float(why.log_odds[t]), float(why.base[t]), float(why.rest[t])
                 explanations.append(RowExplanation(label, log_odds, base, tuple(contributions), rest))

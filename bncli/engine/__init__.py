@@ -1,4 +1,4 @@
-"""The engine: pure functions from columns to models and from models to probabilities.
+"""The engine: pure functions from tables to models and from models to probabilities.
 
-No files, no printing, no clock, no globals, no hidden randomness. Start reading at `learn.py`.
+No files, no printing, no clock, no global state, no hidden randomness. Start reading at `learn.py` and `model.py`.
 """

@@ -36,9 +36,9 @@ from bncli.engine.parameters.cross_validation import (
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, Starts
-from bncli.engine.prediction.decision_rules import DecisionOptions, rule_of
-from bncli.engine.prediction.held_out_rows import learn_with_rule
-from bncli.engine.prediction.monitoring import plain_frequencies
+from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
+from bncli.engine.prediction.monitoring import count_plain_frequencies
+from bncli.engine.prediction.out_of_fold import learn_with_rule
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training_data import encode_training_rows
@@ -129,13 +129,13 @@ def _learn_calibrated(
     else:
         # These modules load scipy.optimize, which takes longer than a small fit.
         from bncli.engine.calibration import refuse_directed
-        from bncli.engine.prediction.held_out_rows import calibrated_out_of_fold
+        from bncli.engine.prediction.out_of_fold import calibrate_out_of_fold
 
         if columns.label is not None and (recipe.increasing or recipe.decreasing):
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run)
         quiet = run._replace(watch=silent, distribute=None)
-        model = calibrated_out_of_fold(
+        model = calibrate_out_of_fold(
             fitted.model,
             columns,
             lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
@@ -143,7 +143,7 @@ def _learn_calibrated(
         )
         fitted = replace(fitted, model=model)
     if class_weights is not None:
-        frequencies = plain_frequencies(fitted.model, unweighted)
+        frequencies = count_plain_frequencies(fitted.model, unweighted)
         weights = tuple(class_weights.tolist())
         fitted = replace(fitted, model=replace(fitted.model, class_weights=weights, plain_frequencies=frequencies))
     return fitted
@@ -203,7 +203,7 @@ def learn_from_counts(
     structure = _structure(counts, recipe, supplied, run)
     sampled_rows = None if supplied.cuts is None else supplied.cuts.sampled_rows
     fitted = _fit_parameters(counts, structure, recipe, None, sampled_rows, run.watch)
-    rule = rule_of(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
+    rule = make_rule(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
     return replace(fitted, model=replace(fitted.model, rule=rule))
 
 

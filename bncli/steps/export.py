@@ -31,10 +31,9 @@ from bncli.engine.model import DecisionRule, Ensemble, Model
 from bncli.engine.networks.named_network import name_network
 from bncli.engine.networks.network import equivalent_network, graph_of
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.portable import portable, probe_rows
-from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.portable import make_portable, make_portable_effects
 from bncli.engine.prediction.positive_label import with_positive_label
-from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, same_nodes
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, probe_rows, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.model import read_model
@@ -181,7 +180,7 @@ def _export_program(
     watch: Watch,
 ) -> ExportReport:
     with _errors_about(model_path):
-        scorer = portable(model)
+        scorer = make_portable(model)
     # Parts of dates and numbers with a decimal comma are not in the table in the form in which the program takes them.
     forms = {a.name: a.form for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
     plain = {name for name, f in forms.items() if isinstance(f, NumberForm) and (f.decimal, f.affix) == (".", "")}
@@ -198,7 +197,7 @@ def _export_program(
         missing=tokens.text,
         missing_numbers=tuple(dict.fromkeys((*tokens.number, *words))),
         options=options,
-        effects=partial(portable_effects, model, scorer.inputs),
+        effects=partial(make_portable_effects, model, scorer.inputs),
         rule=rule,
     )
     probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
@@ -218,7 +217,7 @@ def _export_program(
             decisions = form.decide(text, probes.rows())
             assert decisions is not None
             labels = model.schema.labels
-            n_other = Decider.of(rule, labels).disagreements(probes.probabilities, decisions, labels, TOLERANCE)
+            n_other = Decider.of(rule, labels).count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
             if n_other:
                 what = f"the program would decide otherwise than the model in {n_other:,} of {rows:,} made-up rows"
                 raise BncliError(what, hint="this is a fault of bncli: report it")

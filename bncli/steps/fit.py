@@ -11,7 +11,7 @@ from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
-from bncli.engine.prediction.monitoring import even_sample, training_log_p
+from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
@@ -149,7 +149,7 @@ def fit(
     with rows_on_cluster(source, recipe, supplied, model_path, run._replace(watch=recorder)) as (rows, files, run):
         recorder(Stage("read"))
         columns = [files.read(rows, run, recipe)]
-        sample = even_sample(columns[0]) if log_p_quantiles else None
+        sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(
             columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
             recipe,
@@ -159,7 +159,7 @@ def fit(
         )
         if sample is not None:
             try:
-                quantiles = training_log_p(fitted.model, sample, compile_scorer(fitted.model).used)
+                quantiles = summarise_log_p(fitted.model, sample, compile_scorer(fitted.model).used)
                 fitted = replace(fitted, model=replace(fitted.model, log_p=quantiles))
             except ModelError as error:
                 recorder(Note(f"no quantiles of ln P(x): {error.what}", warning=True))

@@ -27,12 +27,12 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import Explainer, Explanation
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.joint_model import JointModel
+from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
-from bncli.engine.prediction.prior import shifted
+from bncli.engine.prediction.prior import shift_log_probabilities
 from bncli.engine.prediction.purification import contrasts
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
-from bncli.engine.prediction.what_if import Flips, NextBest
+from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.exports.score_layout import ExtraColumn, most_probable
@@ -184,7 +184,7 @@ class RowScorer:
 
     def _calibrated_and_shifted(self, raw: Array) -> Array:
         calibration = self._scorer.calibration
-        return shifted(raw if calibration is None else calibration.apply(raw), self._shift)
+        return shift_log_probabilities(raw if calibration is None else calibration.apply(raw), self._shift)
 
     def _explanation(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
         """Return the explanation by the model's tables.
@@ -254,7 +254,7 @@ class WhatIfAnswers:
         if questions.flip:
             allowed = [_position(name, names, model.schema) for name in questions.flip_columns or names]
             decide = partial(_decide, rule, self._labels)
-            self._flips = Flips(model.schema, used, allowed, questions.flip_changes, score, decide)
+            self._flips = CounterfactualSearch(model.schema, used, allowed, questions.flip_changes, score, decide)
 
     @property
     def columns(self) -> tuple[ExtraColumn, ...]:

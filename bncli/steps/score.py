@@ -23,7 +23,7 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, DecisionRule, Model
 from bncli.engine.prediction.contributions import Explanation
-from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, rule_of
+from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.prior import TRAINING, prior_shift
@@ -378,7 +378,7 @@ def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool,
     stored = model.rule
     has_sets = stored is not None and stored.sets is not None
     refuse_decisions({flag_of(key): value for key, value in options._asdict().items()}, has_sets)
-    rule = rule_of(options, model.schema.labels, model.schema.class_name, stored)
+    rule = make_rule(options, model.schema.labels, model.schema.class_name, stored)
     if rule is None:
         return None
     Decider.of(rule, model.schema.labels)  # so that an impossible rule is an error before any row is read

@@ -21,8 +21,15 @@ from bncli.engine.model import Model
 from bncli.engine.networks.named_network import name_network
 from bncli.engine.networks.network import equivalent_network
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.portable import ProbeRows, probe_rows
-from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change, largest_difference, same_nodes
+from bncli.engine.prediction.verification import (
+    EXPORT_ROWS,
+    TOLERANCE,
+    ProbeRows,
+    largest_change,
+    largest_difference,
+    probe_rows,
+    same_nodes,
+)
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports import NetworkFormat, ProgramFormat, export_formats, find_format
@@ -197,7 +204,7 @@ def _compare_program(
     assert decisions is not None
     labels = model.schema.labels
     decider = Decider.of(replace(model.rule, sets=None), labels)
-    others = decider.disagreements(probes.probabilities, decisions, labels, TOLERANCE)
+    others = decider.count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
     return replace(report, decisions=ComparedDecisions(probes.n_rows, others))
 
 

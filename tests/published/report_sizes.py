@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.prediction.portable import portable
+from bncli.engine.prediction.portable import make_portable
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -91,7 +91,7 @@ def measured(name: str) -> Figure:
         learnt, text = read_model(model), Path(page).read_text(encoding="utf-8")
     found = re.search('"effects":(true|false)', text)
     panel = "none" if found is None else "effects" if found[1] == "true" else "tables"
-    entries = sum(table.entries.size for table in portable(learnt).tables)
+    entries = sum(table.entries.size for table in make_portable(learnt).tables)
     sizes = (len(learnt.attributes), len(learnt.schema.labels), entries, len(text.encode()))
     return Figure(name, *sizes, panel, round(seconds, 2))
 

@@ -1,13 +1,14 @@
 """Prediction: from a model and a row's codes to probabilities, and everything that is derived from them.
 
-scoring                             the way in: compile a model once, then score blocks of rows
-factors, table_factors              what a compiled model consists of: sums of table look-ups
-contributions                       explain a row: what each attribute adds to the log-odds of a class
-purification, effects, mixtures     the effects of the whole model: interactions with main effects taken out
-portable, portable_effects          a model as plain tables, for exports to other programs
-decision_rules, held_out_rows       thresholds, costs and prediction sets; those chosen on held-out rows
-prior                               probabilities under other class frequencies
-monitoring, joint_model             drift of scored rows, and ln P(x) of a row
-what_if                             the smallest change that changes a decision; the next value to ask for
-verification                        whether a model, or an export of it, still predicts what it did when made
+- scoring: the entry point: compile a model once, then score blocks of rows.
+- factors, path_factors: what a compiled model looks up and adds to the scores of rows.
+- marginalization: rows that lack values, by a network; ln P(x) of a row.
+- purification: scores rewritten so that each table has one meaning.
+- contributions, effects: explanations of a row, and of the whole model.
+- portable: a model as plain tables, for exports to other programs.
+- decision_rules, out_of_fold: costs, thresholds and prediction sets; rules and calibration from held-out rows.
+- positive_label, prior: a model with its two labels swapped; predictions under other class frequencies.
+- monitoring: drift of scored rows.
+- what_if: the fewest changes that change a decision; the next value to ask for.
+- verification: whether a model, or an export of it, still predicts what it did when it was made.
 """

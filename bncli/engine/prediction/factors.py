@@ -1,67 +1,80 @@
-"""Look-ups of the scorer: tables by cell, and what a table says of a row in which some attribute is unknown.
+"""Factors: what a compiled scorer looks up in the tables of a model and adds to the scores of rows.
 
-A `Factor` has the code "unobserved" built into its table and is looked up blindly. A `WideFactor` is one that this code
-would blow up (k binary parents make 2^k cells, and 3^k with the code): it keeps the plain table, and the few
-rows with an unknown are averaged one pattern of unknowns at a time,
+Scores (R, rows) have one row per class, or for two classes one row, the difference S[t, 1] - S[t, 0]. The kinds of
+factor differ in how they treat an attribute that is unknown in a row, which has the code "unobserved", one past its
+last:
 
-    entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y],
+- A `Factor` has entries for this code in its table and needs no case distinction.
+- A `WideFactor` is a table that these entries would make too large (k binary parents have 2^k cells, and 3^k with the
+  code). It keeps the plain table, and the few rows with unknown attributes are averaged, one pattern of unknown
+  attributes at a time: entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y]. This is 0
+  if the family's own attribute is unknown. Cost of such a row: the number of its completions.
+- `PackedTables` are many small tables that are looked up together.
+- A `SharedFactor` is one of these whose tables only some of several models have. A family that several models have is
+  looked up once, in a table with the score rows of all of them.
 
-which is 0 where the family's own attribute is unknown. Cost of such a row: the number of completions.
+Packing. With a thousand tables over up to six attributes each, and a grouping of its own per attribute, most of the
+time would go into cell numbers. The cell of a row is a sum over the attributes of what each adds to it. So one look-up
+by the code of an attribute can add to the cells of many tables at once: a 64-bit word has lanes of 8 or 16 bits, and
 
-From the scores of rows to probabilities, of one model or averaged over several.
+    word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
 
-    P(y | x_t) = exp S[t, y] / sum over c of exp S[t, c]
-
-Scores (R, rows) are class-major: R = K rows, or for two classes one row, the difference d = S[t, 1] - S[t, 0].
-
-What scoring adds up between two softmaxes: the steps of a path gathered into stages, each region's changes into one.
-
-A step whose weight is next to nothing needs no probabilities of its own, so its changes go to the next step that does:
-a stage is a step with weight and those just before it without. Of the changes of a stage many cancel, and what is left
-of a region that another one contains goes into the table of that one. So the model of a single step is a stage with one
-table for every region that no other contains.
-
-Conventions: steps of less than LEAST_WEIGHT are left out. That is less than a rounding error of any probability.
-
-Look-ups of a path: one table over the cells of a region, into which all that changes inside the region is added up.
-
-    D[v, y] = sum over changes (R, c) of c ln P(v_R, y)
-
-Every submodel is marginalized over what a row does not show, so that the model is that of the attributes it shows:
-
-    ln P(v_R without a, y) = ln sum over values u of a of P(v_R with a = u, y)
-
-Submodels of overlapping regions are consistent, so what is left is the submodel of the smaller region. Such entries are
-in the table (`expand_submodel`), unless they would blow it up: a `RegionFactor` has the plain table and marginalizes,
-pattern by pattern, over what the rows at hand do not show.
+A lane numbers the joint cells of as many tables as have few cells together; E_l is the sum of their entries. Rows in
+which nothing is unknown use words without entries for "unobserved"; the others use words of their own, so that the
+score of a row does not depend on the rows beside it. Cost per row and table: 1 or 2 ns, and 1 ns per score row. Memory:
+the joint tables, with at most MOST_JOINT entries each, and temporaries of a block of rows that do not grow with the
+tables.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Index, Mask, log_sum
-from bncli.engine.model import Path
-from bncli.engine.structures.region_graph import Region, maximal
-from bncli.engine.structures.structure import Family
+from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Tables
+from bncli.engine.structures.regrouping import regrouped_attributes, relative_frequencies
+from bncli.engine.structures.structure import BinnedAttribute, Family
+
+EXPANDED_ENTRIES = 1 << 20
+"""A table gets entries for "unobserved" if it then has at most this many, or at most twice as many as before."""
+GATHERED_ENTRIES = 1 << 18
+"""Entries gathered at a time for the rows of a wide factor with unknown attributes."""
+MANY_TABLES = 32
+"""This many small tables of a model are packed."""
+MOST_CELLS = 1 << 12
+"""The most cells of a small table; with the code "unobserved" it must also fit into a lane."""
+MOST_JOINT = 1 << 12
+"""The most entries of a joint table, so that its look-ups hit the first or second-level cache."""
+BITS = (8, 16)
+"""Lanes of a word: eight of up to 256 cells, or four of up to 65,536."""
+KEPT_ENTRIES = 1 << 24
+"""Up to this many entries, expanded tables are kept; beyond, parts are made again for every block that needs them."""
+NUMBERS_PER_SLICE = 1 << 17
+"""Numbers gathered at a time from packed tables."""
+_WINDOW = 128
+"""Tables among which the next one of a word is chosen."""
 
 Scores = Array | Sequence[Array]
 """(R, rows), or R arrays (rows,)."""
 Averages = tuple[Array | None, ...]
-"""By attribute, the frequencies that an unknown value is averaged with; None for the family's own attribute."""
-GATHERED_ENTRIES = 1 << 18
-"""Entries gathered at a time for the unknown rows of a wide factor."""
+"""Per attribute of a family, the frequencies by which an unknown value is averaged; None for the family's own one."""
+Regrouped = tuple[tuple[int, Index], ...]
+"""Position of an attribute, and the coarse code of each of its codes, that of "unobserved" last."""
+Word = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class Factor:
-    """tables (R, cells), R score rows; the cell is the mixed-radix number of the codes at `positions` (`cells_of`)."""
+    """tables (R, cells), one per score row; the cell is the mixed-radix number of the codes at `positions`."""
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]
@@ -70,15 +83,15 @@ class Factor:
     def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
         """Add the entry of every row to scores (R, rows); codes[p] (rows,) are the codes at position p."""
         cells = cells_of([codes[p] for p in self.positions], self.shape)
-        found = np.empty(len(cells))
+        entries = np.empty(len(cells))
         for row, table in zip(scores, self.tables, strict=True):
-            np.take(table, cells, out=found, mode="clip")
-            row += found
+            np.take(table, cells, out=entries, mode="clip")
+            row += entries
 
 
 @dataclass(frozen=True)
 class WideFactor:
-    """Like `Factor`, without the code "unobserved" in the table: code shape[i] means that digit i is unknown."""
+    """A table without entries for "unobserved": code shape[i] means that digit i is unknown."""
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]
@@ -92,126 +105,213 @@ class WideFactor:
         rows = np.flatnonzero(unknown.any(axis=0))
         cells = cells_of([np.where(u, 0, digit) for u, digit in zip(unknown, digits, strict=True)], self.shape)
         for row, table in zip(scores, self.tables, strict=True):
-            found = np.take(table, cells, mode="clip")
-            found[rows] = 0.0
-            row += found
+            entries = np.take(table, cells, mode="clip")
+            entries[rows] = 0.0
+            row += entries
         for pattern in np.unique(unknown[:, rows], axis=1).T:
+            # The unknown digits are 0 in `cells`: offsets and weights of all their combinations.
+            offsets, weights = np.zeros(1, dtype=np.intp), np.ones(1)
+            is_left_out = False
+            for i in np.flatnonzero(pattern).tolist():
+                average = self.averages[i]
+                if average is None:
+                    is_left_out = True  # the family's own attribute is unknown
+                    break
+                stride = int(np.prod(self.shape[i + 1 :], dtype=np.intp))
+                offsets = np.add.outer(offsets, stride * np.arange(self.shape[i])).ravel()
+                weights = np.multiply.outer(weights, average).ravel()
+            if is_left_out:
+                continue
             alike = rows[(unknown[:, rows] == pattern[:, None]).all(axis=0)]
-            self._add_averages(scores, alike, cells[alike], pattern)
-
-    def _add_averages(self, scores: Scores, rows: Index, cells: Index, pattern: Mask) -> None:
-        """scores[:, rows] += the averages of rows that have the same digits unknown, these being 0 in `cells`."""
-        hidden = [i for i in range(len(self.shape)) if pattern[i]]
-        offsets, weights = np.zeros(1, dtype=np.intp), np.ones(1)
-        for i in hidden:
-            average = self.averages[i]
-            if average is None:
-                return
-            stride = int(np.prod(self.shape[i + 1 :], dtype=np.intp))
-            offsets = np.add.outer(offsets, stride * np.arange(self.shape[i])).ravel()
-            weights = np.multiply.outer(weights, average).ravel()
-        step = max(1, GATHERED_ENTRIES // offsets.size)
-        for start in range(0, rows.size, step):
-            block = slice(start, start + step)
-            for row, table in zip(scores, self.tables, strict=True):
-                row[rows[block]] += table[cells[block, None] + offsets] @ weights
-
-
-LEAST_PROBABILITY = 1e-280
-"""Averages below it may have lost digits."""
-_TINY = float(np.finfo(np.float64).tiny)
-_STEEPEST = 690.0
-"""Of a difference whose exp, and that of its negative, are neither infinite nor 0."""
-LEAST_WEIGHT = 1e-17
-Change = tuple[int, int]
-"""Index of a family of the path, or -1 for the class alone; the change of its counting number."""
+            step = max(1, GATHERED_ENTRIES // offsets.size)
+            for start in range(0, alike.size, step):
+                block = alike[start : start + step]
+                for row, table in zip(scores, self.tables, strict=True):
+                    row[block] += table[cells[block, None] + offsets] @ weights
 
 
 @dataclass(frozen=True)
-class PathStage:
-    """`hosts`: family by family of the path what is added over its cells; `class_change`: what is left of the class."""
+class SharedFactor:
+    """Tables that only some of several models have: the score rows of `factor` are `rows` of all score rows."""
 
-    weight: float
-    class_change: int
-    hosts: tuple[tuple[int, tuple[Change, ...]], ...]
+    rows: tuple[int, ...]
+    factor: Factor | WideFactor | PackedTables
 
-
-EXPANDED_ENTRIES = 1 << 20
-"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
-Term = tuple[int, Region, Array]
-"""A factor c, attributes R in the order of the region around them, and an array (values of each ..., K)."""
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
+        """Add the entry of every row to scores (rows of all models, rows)."""
+        self.factor.add_to([scores[row] for row in self.rows], codes)
 
 
-class SubmodelTensors:
-    """The submodels of a path, shape (cardinalities ..., K), plain or expanded; index -1 is the class alone."""
+class SmallTable(NamedTuple):
+    """A table to be packed: entries (R, cells), and what the codes of attributes add to its cell number.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._expanded: dict[int, Array] = {-1: path.class_logs}
-
-    def plain(self, f: int) -> Array:
-        return self.path.class_logs if f < 0 else self.path.logs[f].reshape(*self.path.families[f].shape, -1)
-
-    def expanded(self, f: int) -> Array:
-        if f not in self._expanded:
-            self._expanded[f] = expand_submodel(self.plain(f))
-        return self._expanded[f]
-
-    def attributes(self, f: int) -> tuple[int, ...]:
-        return () if f < 0 else self.path.families[f].attributes
-
-
-@dataclass(frozen=True)
-class RegionFactor:
-    """The table of a large region: tables (R, cells), and the terms it is made of for rows that do not show it all.
-
-    Code shape[i] means that digit i, `region[i]`, is unknown.
+    digits[i] (codes + 1,) are the digits on axis i of the codes at positions[i], that of "unobserved", shape[i], last.
+    `averages` is called when the first row comes in which something is unknown.
     """
 
     positions: tuple[int, ...]
-    region: tuple[int, ...]
+    digits: tuple[Index, ...]
     shape: tuple[int, ...]
-    tables: Array
-    terms: tuple[Term, ...]
+    entries: Array
+    averages: Callable[[], Averages]
 
-    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add the entry of every row to scores (R, rows)."""
-        digits = [codes[p] for p in self.positions]
-        unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
-        patterns, of_row = np.unique(unknown, axis=1, return_inverse=True)
-        for k, pattern in enumerate(patterns.T):
-            rows = np.flatnonzero(of_row.ravel() == k)
-            known = [axis for axis, hidden in enumerate(pattern) if not hidden]
-            tables = self.tables if len(known) == len(pattern) else self._margin(known)
-            cells = cells_of([digits[a][rows] for a in known], [self.shape[a] for a in known]) if known else 0
-            scores[:, rows] += tables[:, cells] if known else tables
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.shape)
 
-    def _margin(self, known: Sequence[int]) -> Array:
-        """Return what the table is to rows that show only these axes, (R, cells of these)."""
-        shown = tuple(self.region[a] for a in known)
-        terms = [
-            (
-                change,
-                tuple(i for i in region if i in shown),
-                log_margin(table, [axis for axis, i in enumerate(region) if i not in shown]),
-            )
-            for change, region, table in self.terms
-        ]
-        table = sum_over(shown, [self.shape[a] for a in known], terms)
-        return score_rows(table.reshape(-1, table.shape[-1]))
+    @property
+    def expanded_size(self) -> int:
+        """Number of entries with those for "unobserved"."""
+        return len(self.entries) * math.prod(n + 1 for n in self.shape)
+
+    def expanded(self) -> SmallTable:
+        """Return the table with "unobserved" as one more value on every axis."""
+        entries = expand(self.entries.reshape(-1, *self.shape), self.averages())
+        return self._replace(shape=entries.shape[1:], entries=entries.reshape(len(entries), -1))
 
 
-def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
-    """Mixed-radix number of the digits, the first the most significant."""
-    cells = digits[0]
-    for digit, n in zip(digits[1:], shape[1:], strict=True):
-        cells = cells * n
-        cells += digit
-    return cells
+class LookUps(NamedTuple):
+    """A word: per position what a code adds to it, and per lane the table (cells,), or (cells, R) with R score rows."""
+
+    bits: int
+    words: tuple[tuple[int, Word], ...]
+    tables: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class PackedTables:
+    """Small tables that are looked up together; `unobserved` pairs positions with their code for "unobserved"."""
+
+    tables: tuple[SmallTable, ...]
+    unobserved: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def complete(self) -> tuple[LookUps, ...]:
+        """The words for rows in which nothing is unknown."""
+        return tuple(_pack(self.tables))
+
+    def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
+        """Add the entries of every row to scores (R, rows); codes[p] (rows,) are the codes at position p."""
+        is_incomplete = np.zeros(len(codes[self.unobserved[0][0]]), bool)
+        for p, code in self.unobserved:
+            is_incomplete |= codes[p] == code
+        if not is_incomplete.any():
+            _add(self.complete, scores, codes, slice(None))
+            return
+        _add(self.complete, scores, codes, np.flatnonzero(~is_incomplete))
+        is_kept = sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES
+        for look_ups in self._kept if is_kept else self._parts():
+            _add(look_ups, scores, codes, np.flatnonzero(is_incomplete))
+
+    @cached_property
+    def _kept(self) -> tuple[tuple[LookUps, ...], ...]:
+        """All words for rows in which something is unknown, made when the first such row comes."""
+        return tuple(self._parts())
+
+    def _parts(self) -> Iterator[tuple[LookUps, ...]]:
+        """Pack the expanded tables, at most KEPT_ENTRIES / 8 entries at a time."""
+        part, entries = list[SmallTable](), 0
+        for table in self.tables:
+            if part and entries + table.expanded_size > KEPT_ENTRIES // 8:
+                yield tuple(_pack(part))
+                part, entries = [], 0
+            part.append(table.expanded())
+            entries += table.expanded_size
+        yield tuple(_pack(part))
+
+
+TableFactor = Factor | WideFactor | PackedTables | SharedFactor
+
+
+def table_factors(
+    models: Sequence[Tables], schema: Schema, used: Sequence[int]
+) -> tuple[tuple[TableFactor, ...], Regrouped]:
+    """Return the factors of one or several models, and the regrouped attributes that they use.
+
+    Positions are those of the attributes `used`, followed by the regrouped ones; the coarse codes of these are looked
+    up once per block of rows. Packed tables use ungrouped attributes and group them in their own look-ups.
+    """
+    families = _entries_by_family(models)
+    small = Counter(owners for family, owners, _ in families if can_be_packed(family.shape))
+    is_packed = [can_be_packed(family.shape) and small[owners] >= MANY_TABLES for family, owners, _ in families]
+    single = [one for one, packed in zip(families, is_packed, strict=True) if not packed]
+    regrouped = regrouped_attributes(family for family, _, _ in single)
+    axes: list[BinnedAttribute] = [*((a, None) for a in used), *regrouped]
+    places = {axis: place for place, axis in enumerate(axes)}
+    factors: list[tuple[tuple[int, ...], Factor | WideFactor | PackedTables]] = [
+        (owners, _single_factor(family, entries, schema, places)) for family, owners, entries in single
+    ]
+    packed_tables: dict[tuple[int, ...], list[SmallTable]] = {}
+    for (family, owners, entries), packed in zip(families, is_packed, strict=True):
+        if packed:
+            packed_tables.setdefault(owners, []).append(_small_table(family, entries, schema, places))
+    for owners, tables in packed_tables.items():
+        unobserved = {
+            p: len(digits) - 1 for table in tables for p, digits in zip(table.positions, table.digits, strict=True)
+        }
+        packing = PackedTables(tuple(tables), tuple(sorted(unobserved.items())))
+        _ = packing.complete  # made here, so that a scorer is ready for complete rows wherever it is sent
+        factors.append((owners, packing))
+    shared: list[TableFactor] = []
+    n_rows = len(score_rows(models[0].bias[None, :]))
+    for owners, factor in factors:
+        rows = tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows))
+        shared.append(factor if len(models) == 1 else SharedFactor(rows, factor))
+    coarse = ((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
+    return tuple(shared), tuple(coarse)
+
+
+def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int, ...], Array]]:
+    """Return each family that depends on the class, the models that have it, and their entries (R of all, cells)."""
+    owned: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
+    for m, tables in enumerate(models):
+        seen: Counter[Family] = Counter()  # a model may have two tables over the same attributes
+        for family, weights in zip(tables.families, tables.weights, strict=True):
+            if family.by_class:
+                owned.setdefault((family, seen[family]), []).append((m, weights))
+                seen[family] += 1
+    return [
+        (family, tuple(m for m, _ in pairs), np.concatenate([score_rows(weights) for _, weights in pairs]))
+        for (family, _), pairs in owned.items()
+    ]
+
+
+def _single_factor(
+    family: Family, tables: Array, schema: Schema, places: Mapping[BinnedAttribute, int]
+) -> Factor | WideFactor:
+    positions = tuple(places[axis] for axis in family.binned_attributes)
+    averages = unobserved_averages(family, schema)
+    shape = tuple(n + 1 for n in family.shape)
+    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
+        return WideFactor(positions, family.shape, tables, averages)
+    tensor = expand(tables.reshape(-1, *family.shape), averages)
+    return Factor(positions, shape, tensor.reshape(len(tables), -1))
+
+
+def _small_table(family: Family, entries: Array, schema: Schema, places: Mapping[BinnedAttribute, int]) -> SmallTable:
+    positions = tuple(places[a, None] for a in family.attributes)
+    digits = tuple(
+        np.array((*(grouping or range(n)), n), np.intp)
+        for (_, grouping), n in zip(family.binned_attributes, family.shape, strict=True)
+    )
+    return SmallTable(positions, digits, family.shape, entries, partial(unobserved_averages, family, schema))
+
+
+def can_be_packed(shape: Sequence[int]) -> bool:
+    """Return whether a table of this shape is small enough for a lane, with the code "unobserved" too."""
+    return math.prod(shape) <= MOST_CELLS and math.prod(n + 1 for n in shape) <= 1 << BITS[-1]
+
+
+def unobserved_averages(family: Family, schema: Schema) -> Averages:
+    """Return the training frequencies by which a family is averaged if an attribute is unobserved."""
+    return tuple(
+        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
+        for axis, (a, grouping) in enumerate(family.binned_attributes)
+    )
 
 
 def expand(tensor: Array, averages: Averages) -> Array:
-    """Return (R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
+    """Return (R, n_1, n_2, ...) as (R, n_1 + 1, n_2 + 1, ...): the last code of every axis is "unobserved"."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:
             unobserved = np.zeros_like(tensor.take(0, axis))
@@ -222,158 +322,114 @@ def expand(tensor: Array, averages: Averages) -> Array:
 
 
 def score_rows(weights: Array) -> Array:
-    """Return (cells, K) -> (K, cells), or (1, cells) for two classes: second minus first."""
+    """Return (cells, K) as (K, cells), or as (1, cells) for two classes: second minus first."""
     rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
     return rows
 
 
-def log_softmax(scores: Array, out: Array) -> None:
-    """Write ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
-    if len(out) == 2:
-        difference = scores[0]
-        log_sum = np.log1p(np.exp(-np.abs(difference)))
-        np.minimum(difference, 0.0, out=out[1])
-        np.minimum(-difference, 0.0, out=out[0])
-        out -= log_sum
-        return
-    np.subtract(scores, scores.max(axis=0), out=out)
-    out -= np.log(np.exp(out).sum(axis=0))
+def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
+    """Return the mixed-radix numbers of the digits, the first one the most significant.
 
-
-def add_softmax(scores: Array, weight: float, out: Array) -> None:
-    """Add weight P to out (K, rows); both probabilities of two classes keep their digits, however small."""
-    if len(out) == 2:
-        odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
-        np.exp(odds, out=odds)
-        share = odds + 1.0
-        np.divide(weight, share, out=share)
-        out[0] += share
-        share *= odds
-        out[1] += share
-        return
-    shares = scores - scores.max(axis=0)
-    np.exp(shares, out=shares)
-    shares *= weight / shares.sum(axis=0)
-    out += shares
-
-
-def log_shares(out: Array) -> None:
-    """Replace (K, rows) by ln of each row's shares of their sum; a share of 0 counts as the least positive number."""
-    if len(out) != 2:
-        out /= out.sum(axis=0)
-        np.log(np.maximum(out, _TINY, out=out), out=out)
-        return
-    second = out[1] > out[0]
-    odds = np.minimum(out[0], out[1]) / np.maximum(out[0], out[1])
-    larger = np.log1p(odds)
-    smaller = np.log(np.maximum(odds, _TINY, out=odds), out=odds)
-    np.negative(larger, out=larger)
-    smaller += larger
-    out[0] = np.where(second, smaller, larger)
-    out[1] = np.where(second, larger, smaller)
-
-
-def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
-    """Return ln of the weighted average of the probabilities of several models, (R, rows) each; weights sum to 1."""
-    out[:] = 0.0
-    for one, weight in zip(scores, weights, strict=True):
-        add_softmax(one, weight, out)
-    rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
-    log_shares(out)
-    if rare.size:
-        out[:, rare] = _log_average_in_logs([one[:, rare] for one in scores], weights, len(out))
-
-
-def _log_average_in_logs(scores: Sequence[Array], weights: Sequence[float], n_labels: int) -> Array:
-    terms = np.empty((len(weights), n_labels, scores[0].shape[1]))
-    for term, one, weight in zip(terms, scores, weights, strict=True):
-        log_softmax(one, term)
-        term += math.log(weight)
-    return normalised(np.asarray(np.logaddexp.reduce(terms)))
-
-
-def normalised(logs: Array) -> Array:
-    """Logarithms of probabilities (K, rows) that sum to 1 but for rounding, made to do so, none above 0."""
-    return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
-
-
-def stages_of(path: Path) -> list[PathStage]:
-    """Return the stages in the order of their steps; those after the last step with weight are gone."""
-    stages, changes = [], defaultdict[int, int](int)
-    for step in path.steps:
-        for family, change in step.changes:
-            changes[family] += change
-        if step.weight >= LEAST_WEIGHT:
-            stages.append(_stage(path, step.weight, {f: c for f, c in changes.items() if c}))
-            changes.clear()
-    return stages
-
-
-def _stage(path: Path, weight: float, changes: dict[int, int]) -> PathStage:
-    """Return every change in the first family that contains it, of those that no other contains."""
-    regions: dict[int, Region] = {f: path.families[f].attributes if f >= 0 else () for f in changes}
-    largest = set(maximal(region for region in regions.values() if region))
-    hosts: dict[int, list[Change]] = {f: [] for f, region in regions.items() if region in largest}
-    homeless = 0
-    for f, change in changes.items():
-        home = next((h for h in hosts if set(regions[f]) <= set(regions[h])), None)
-        if home is None:
-            homeless = change
-        else:
-            hosts[home].append((f, change))
-    return PathStage(weight, homeless, tuple((h, tuple(terms)) for h, terms in hosts.items()))
-
-
-def compile_host(
-    tensors: SubmodelTensors, host: int, changes: Sequence[Change], used: Sequence[int]
-) -> Factor | RegionFactor:
-    """Return the factor of family `host` of the path, to which these changes go.
-
-    `used` are the attributes of the scorer.
+    Unlike `kernels.cells.cell_numbers` it takes indices alone and does not copy a single digit.
     """
-    family = tensors.path.families[host]
-    # `used` is ascending: a look-up that is not linear in the attributes
-    positions = tuple(bisect_left(used, a) for a in family.attributes)
-    shape = tuple(n + 1 for n in family.shape)
-    rows = len(score_rows(tensors.path.class_logs[None, :]))
-    if rows * math.prod(shape) <= max(EXPANDED_ENTRIES, 2 * rows * family.n_cells):
-        terms = ((change, tensors.attributes(f), tensors.expanded(f)) for f, change in changes)
-        return Factor(positions, shape, _table(family, shape, terms))
-    plain = tuple((change, tensors.attributes(f), tensors.plain(f)) for f, change in changes)
-    return RegionFactor(positions, family.attributes, family.shape, _table(family, family.shape, plain), plain)
+    cells = digits[0]
+    for digit, n in zip(digits[1:], shape[1:], strict=True):
+        cells = cells * n
+        cells += digit
+    return cells
 
 
-def _table(family: Family, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return (R, cells of `shape`)."""
-    table = sum_over(family.attributes, shape, terms)
-    return score_rows(table.reshape(-1, table.shape[-1]))
+def _add(look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], rows: slice | Index) -> None:
+    """Add the entries of these rows to scores[:, rows], slice by slice."""
+    places = np.arange(len(scores[0]))[rows]
+    step = max(1, NUMBERS_PER_SLICE // len(scores))
+    used = {p for look_up in look_ups for p, _ in look_up.words}
+    for start in range(0, len(places), step):
+        stop = min(start + step, len(places))
+        part: Any = slice(start, stop) if isinstance(rows, slice) else places[start:stop]
+        sums = np.zeros((stop - start, len(scores)) if len(scores) > 1 else stop - start)
+        _add_words(look_ups, sums, {p: codes[p][part] for p in used})
+        for row, total in zip(scores, np.atleast_2d(sums.T), strict=True):
+            row[part] += total
 
 
-def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """D, shape (*shape, K); every R is a subset of `region` and one of them is all of it."""
-    total: Array | None = None
-    for factor, attributes, table in terms:
-        sizes = dict(zip(attributes, table.shape[:-1], strict=True))
-        aligned = table.reshape(*(sizes.get(i, 1) for i in region), -1)
-        if total is None:
-            total = np.zeros((*shape, aligned.shape[-1]))
-        total += factor * aligned
-    assert total is not None
-    return total
+def _add_words(look_ups: Sequence[LookUps], sums: Array, codes: dict[int, Index]) -> None:
+    """Add the entries of every row to sums (rows,) or (rows, R)."""
+    word, added = np.empty(len(sums), np.uint64), np.empty(len(sums), np.uint64)
+    cells, entries = np.empty(len(sums), np.intp), np.empty_like(sums)
+    for bits, words, tables in look_ups:
+        (p, first), *others = words
+        np.take(first, codes[p], out=word, mode="clip")
+        for p, values in others:
+            np.take(values, codes[p], out=added, mode="clip")
+            word += added
+        lanes = word.view(f"u{bits // 8}").reshape(len(word), -1)
+        for lane, table in enumerate(tables):
+            cells[:] = lanes[:, lane]  # numpy would convert indices of another type in smaller pieces
+            np.take(table, cells, axis=0, out=entries, mode="clip")
+            sums += entries
 
 
-def log_margin(table: Array, axes: Collection[int]) -> Array:
-    """Return ln of the sum of exp over these axes, which go."""
-    if not axes:
-        return table
-    summed = tuple(axes)
-    return np.asarray(np.squeeze(log_sum(table, summed), summed))
+def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
+    """Yield the words of all tables; if cells have several entries, small tables use lanes of 8 bits, twice as many."""
+    several = len(tables[0].entries) > 1
+    narrow = [table for table in tables if several and table.n_cells <= 1 << BITS[0]]
+    wide = [table for table in tables if not several or table.n_cells > 1 << BITS[0]]
+    for bits, members in zip(BITS, (narrow, wide), strict=True):
+        joint = 1 << bits if bits == BITS[0] else MOST_JOINT // len(tables[0].entries)
+        for lanes in _assign_lanes(members, 64 // bits, joint):
+            yield _look_ups(lanes, bits)
 
 
-def expand_submodel(table: Array) -> Array:
-    """Return (n_1, n_2, ..., K) -> (n_1 + 1, n_2 + 1, ..., K): the last code of every axis stands for "unobserved"."""
-    for axis in range(table.ndim - 1):
-        table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)
-    return table
+def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Iterator[list[list[SmallTable]]]:
+    """Yield per word the tables of each lane, so that a word needs few attributes.
+
+    The next table is always the one that adds the fewest attributes; ties go to the first by attributes. A lane has at
+    most `joint` cells, unless it holds a single table.
+    """
+    left = sorted(tables, key=lambda table: sorted(table.positions))
+    masks = [sum(1 << p for p in set(table.positions)) for table in left]
+    lanes: list[list[SmallTable]] = []
+    seen = 0
+    while left:
+        best = min(range(min(_WINDOW, len(left))), key=lambda i: (masks[i] & ~seen).bit_count())
+        table, mask = left.pop(best), masks.pop(best)
+        lane = next((one for one in lanes if _joint_cells(one) * table.n_cells <= joint), None)
+        if lane is not None:
+            lane.append(table)
+        elif len(lanes) < n_lanes:
+            lanes.append([table])
+        else:
+            yield lanes
+            lanes, seen = [[table]], 0
+        seen |= mask
+    if lanes:
+        yield lanes
+
+
+def _joint_cells(lane: Sequence[SmallTable]) -> int:
+    return math.prod(table.n_cells for table in lane)
+
+
+def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
+    """Return the word that has these tables in its lanes."""
+    words: dict[int, Any] = {}
+    joint_tables = []
+    for number, lane in enumerate(lanes):
+        stride = _joint_cells(lane)
+        for table in lane:
+            for p, digits, n in zip(table.positions, table.digits, table.shape, strict=True):
+                stride //= n
+                if p not in words:
+                    words[p] = np.zeros((len(digits), 64 // bits), f"u{bits // 8}")
+                # Complete rows never have the last code, whose digit may be too large for the lane.
+                words[p][:, number] += (stride * np.minimum(digits, n - 1)).astype(words[p].dtype)
+        # The sums of entries over the joint cells; the first table has the most significant digit.
+        total = lane[0].entries
+        for table in lane[1:]:
+            total = (total[:, :, None] + table.entries[:, None, :]).reshape(len(total), -1)
+        joint_tables.append(np.ascontiguousarray(total[0] if len(total) == 1 else total.T))
+    by_position = tuple((p, lanes_of.view(np.uint64).ravel()) for p, lanes_of in words.items())
+    return LookUps(bits, by_position, tuple(joint_tables))

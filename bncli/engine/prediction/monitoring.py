@@ -1,39 +1,31 @@
-"""What a monitor says: a tally of scored rows, judged against the training rows of the model that scored them.
+"""Monitoring: counts of scored rows, compared with the training rows of the model that scored them.
 
-How far the values of new rows are from those of training, and whether chance can tell.
-
-With a_v and e_v the shares of value v among n new rows and N training rows that have one of the k values of training,
+Drift of an attribute. With the shares a_v and e_v of value v among n new and N training rows that have one of the k
+values of training,
 
     PSI = sum over v of (a_v - e_v) ln(a_v / e_v)
 
-the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. Where both
-samples come from one distribution, PSI / (1/n + 1/N) is about chi-squared with k - 1 degrees of freedom (Yurdakul
-2018), so that its mean is (1/n + 1/N)(k - 1): the usual limits 0.1 and 0.25 know nothing of n. `p` is that of Pearson's
-chi-squared test of homogeneity of the two samples.
+is the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. If both
+samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
+(Yurdakul 2018), so that its mean is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is that of
+Pearson's chi-squared test that the two samples are homogeneous. Values that never occurred in training are not part of
+these sums. If x of n new rows and none of N training rows have such values, all of them are among the new rows by
+chance with the probability C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
 
-A value that training never had is in no sum. Of x such values among n rows, where training had none in N, it is C(n, x)
-/ C(n + N, x) that chance puts all of them among the new rows (Fisher's exact test, one-sided).
-
-Conventions: an attribute has drifted if its PSI is at least 0.1 and p below its limit, or if at least 5 % of the rows
-have a value that training never had and that is as improbable. The limit is 0.01 divided by the number of tests, two an
-attribute (Bonferroni), so that in at most about 1 of 100 reports on rows like those of training anything is called
+An attribute has drifted if its PSI is at least LEAST_PSI and p below its limit, or if at least a share LEAST_UNKNOWN of
+the rows have a value that never occurred in training and that is as improbable. The limit is ALPHA divided by the
+number of tests, two per attribute (Bonferroni): at most about 1 of 100 reports on rows like those of training shows any
 drift. In PSI a value that one side lacks counts as half a row there. In the test, values of which less than one is
-expected among the new rows count together. Weighted training rows count as their weights say, together for no more than
-there were rows.
+expected among the new rows are pooled. Weighted training rows count by their weights, together for at most the number
+of rows.
 
-How surprising rows are: the distribution of ln P(x), which a generative model gives, over many rows.
+Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
+store the mean and the quantiles of ln P(x) of its training rows, of at most MOST_ROWS of them at equal distances. The
+distribution over a stream is stored as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
+DDSketch). Training rows have their weights in the data, never class weights.
 
-A row that is unlike all that the model has seen has a low one (`bncli.engine.prediction.joint_model`). A model may keep
-the mean and the quantiles of its training rows, of MOST_ROWS at most, which lie at equal distances in their table.
-
-Conventions: the distribution is kept as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
-DDSketch), so that a stream takes no memory, and sketches of several streams add up. Rows of training weigh as their
-weights in the data say, never as class weights do.
-
-What is counted of a stream of scored rows: codes by attribute, predictions, confidence, ln P(x), log-loss.
-
-Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up. Sums are
-exact, so that neither the order of the rows nor how they fall into blocks or onto machines shows in the last digit.
+Everything is a sum over rows, so memory does not grow with them, and the counts of several streams can be added. Sums
+are exact, so that neither the order of the rows nor their division into blocks or machines changes the last digit.
 """
 
 from __future__ import annotations
@@ -49,118 +41,111 @@ import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
-from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import QUANTILES, Model, TrainingLogP
-from bncli.engine.prediction.joint_model import JointModel
+from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
 ALPHA = 0.01
-"""Reports on rows like those of training in which anything is called drift, at most about."""
+"""Approximate share of reports on rows like those of training in which anything is called drift."""
 LEAST_PSI = 0.1
-"""Below it nobody needs to act, however sure it is; above 0.25 a change is called large."""
+"""A smaller change needs no action, however certain it is; above 0.25 a change is called large."""
 LEAST_UNKNOWN = 0.05
-"""Share of rows with a value that training never had, below which nobody needs to act."""
+"""A smaller share of rows with a value that never occurred in training needs no action."""
+MOST_ROWS = 10_000
+"""Training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
+WIDTH = float(np.log(1.01))
+"""Width of an interval of the sketch, on the scale of ln(-ln P(x))."""
+_BITS = 53
+"""Bits of the mantissa of a float64."""
 
 
-class Drift(NamedTuple):
-    """Of one attribute; None where no new row has a value of training, or training none.
+class MonitoredModel(NamedTuple):
+    """The model that scored the rows: a fingerprint of all its content, its class, labels and training rows.
 
-    `psi_expected` is the mean of the index under no drift, `psi_limit` what it exceeds with the probability that the
-    tests allow; `unknown_p` is that of so many values that training never had, which are the share `unknown` of the
-    rows.
+    held_out_log_loss is None if no rows were held out when it was learned; log_p, that of training rows, is None if the
+    model does not store it.
     """
 
-    psi: float | None
-    p: float | None
-    psi_expected: float | None
-    psi_limit: float | None
-    unknown_p: float
-    drifted: bool
-    unknown: float = 0.0
+    fingerprint: str
+    class_name: str
+    labels: tuple[str, ...]
+    rows: int
+    held_out_log_loss: float | None = None
+    log_p: TrainingLogP | None = None
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """Counts and the model that they are of. `no_log_p` is the reason why there is no ln P(x), empty if there is."""
+
+    model: MonitoredModel
+    tally: MonitorCounts
+    no_log_p: str = ""
+
+    @cached_property
+    def drifts(self) -> tuple[Drift, ...]:
+        """The drift of each attribute."""
+        if not self.tally.rows:
+            return (Drift(None, None, None, None, 1.0, False),) * len(self.tally.attributes)
+        return tuple(drift_of(one.counts, one.training, one.unknown, self.n_tests) for one in self.tally.attributes)
 
     @property
-    def severity(self) -> float:
-        """How far the attribute has drifted, by whichever of PSI and values never seen says more; 1 is the limit."""
-        strange = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
-        return max((self.psi or 0.0) / LEAST_PSI, strange)
+    def n_tests(self) -> int:
+        """The number of tests by which the allowed probability of an error is divided."""
+        return max(2 * len(self.tally.attributes), 1)
 
+    @property
+    def drifted(self) -> tuple[str, ...]:
+        """The attributes that have drifted, the most severe first."""
+        pairs = zip(self.tally.attributes, self.drifts, strict=True)
+        found = [(-drift.severity, one.name) for one, drift in pairs if drift.drifted]
+        return tuple(name for _, name in sorted(found, key=lambda pair: pair[0]))
 
-WIDTH = float(np.log(1.01))
-"""Of an interval of the sketch, on the scale of ln(-ln P(x))."""
-MOST_ROWS = 10_000
-"""Of training that are looked at: more would tell the lowest quantile, 0.01, hardly better."""
+    @property
+    def below_training(self) -> float | None:
+        """The share of rows less probable than the lowest quantile of training; None if either is not known."""
+        if self.model.log_p is None or not self.tally.log_p.n:
+            return None
+        return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
 
-
-class LogProbabilitySketch:
-    """Counts of -ln P(x) by interval: interval k holds exp((k - 1) WIDTH) to exp(k WIDTH) nats."""
-
-    def __init__(self, counts: Mapping[int, int] | None = None) -> None:
-        self.counts: Counter[int] = Counter(counts)
-
-    def add(self, log_p: Array) -> None:
-        """More rows."""
-        nats = np.maximum(-log_p, 1e-9)
-        values, counts = np.unique(np.ceil(np.log(nats) / WIDTH).astype(np.int64), return_counts=True)
-        self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-
-    def quantile(self, q: float) -> float | None:
-        """Return ln P(x) that a share q of the rows do not exceed, to 1 %; None without rows."""
-        rank, total = q * sum(self.counts.values()), 0
-        for interval in sorted(self.counts, reverse=True):
-            total += self.counts[interval]
-            if total >= rank:
-                return -float(np.exp((interval - 0.5) * WIDTH))
-        return None
-
-    def share_below(self, log_p: float) -> float:
-        """Return the share of rows with a lower ln P(x), assuming equal frequencies within an interval."""
-        nats = max(-log_p, 1e-9)
-        place = float(np.log(nats) / WIDTH)
-        own = int(np.ceil(place))
-        below = sum(count for interval, count in self.counts.items() if interval > own)
-        return (below + self.counts[own] * (own - place)) / sum(self.counts.values())
+    def predictions(self) -> Iterator[tuple[str, float]]:
+        """Yield each label and the share of the rows for which it was predicted."""
+        for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
+            yield label, count / self.tally.rows if self.tally.rows else 0.0
 
 
 @dataclass
-class Moments:
-    """The number of some rows' values, their sum and the sum of their squares, each square rounded."""
+class MonitorCounts:
+    """Counts of all rows so far; log_loss and classes are of the rows that have a class."""
 
-    n: int = 0
-    total: Fraction = Fraction()
-    squares: Fraction = Fraction()
+    attributes: list[AttributeCounts]
+    predictions: Array
+    rows: int = 0
+    confidence: Moments = field(default_factory=lambda: Moments())
+    log_p: Moments = field(default_factory=lambda: Moments())
+    sketch: LogProbabilitySketch = field(default_factory=lambda: LogProbabilitySketch())
+    log_loss: Moments = field(default_factory=lambda: Moments())
+    classes: Array = field(default_factory=lambda: np.zeros(0))
 
-    def add(self, values: Array) -> None:
-        """More values, (rows,)."""
-        self.n += len(values)
-        self.total += _exact_sum(values)
-        self.squares += _exact_sum(values * values)
-
-    def merge(self, other: Moments) -> None:
-        """Those of other rows."""
-        self.n, self.total, self.squares = self.n + other.n, self.total + other.total, self.squares + other.squares
-
-    @property
-    def mean(self) -> float | None:
-        return float(self.total / self.n) if self.n else None
-
-    @property
-    def variance(self) -> float:
-        """Of one value, unbiased; 0 of fewer than two."""
-        if self.n < 2:
-            return 0.0
-        return float(max(self.squares - self.total * self.total / self.n, Fraction()) / (self.n - 1))
-
-
-_BITS = 53
-"""Of the mantissa of a float64."""
+    def merge(self, other: MonitorCounts) -> None:
+        """Add the rows of other counts of the same model."""
+        for mine, theirs in zip(self.attributes, other.attributes, strict=True):
+            mine.counts = mine.counts + theirs.counts
+            mine.missing, mine.unseen = mine.missing + theirs.missing, mine.unseen + theirs.unseen
+        self.predictions, self.classes = self.predictions + other.predictions, self.classes + other.classes
+        self.rows += other.rows
+        self.confidence.merge(other.confidence)
+        self.log_p.merge(other.log_p)
+        self.log_loss.merge(other.log_loss)
+        self.sketch.counts.update(other.sketch.counts)
 
 
 @dataclass
 class AttributeCounts:
-    """Of one attribute: counts (k,) of the values of training, and how often it was missing and never seen.
+    """Counts of one attribute: counts (k,) of the values of training, and of missing and never seen values.
 
-    training (k,) has the weight of each value there, the missing one last where it had one (`missing_counts`).
+    training (k,) has the weight of each value there. If `missing_counts`, missing is one of these values, the last.
     """
 
     name: str
@@ -172,60 +157,110 @@ class AttributeCounts:
 
     @property
     def unknown(self) -> int:
-        """Rows with a value that training never had."""
+        """Number of rows with a value that never occurred in training."""
         return self.unseen + (0 if self.missing_counts else self.missing)
 
 
 @dataclass
-class MonitorCounts:
-    """Of all rows so far. `no_log_p`: why the model has no ln P(x); log_loss: of rows that have a class."""
+class Moments:
+    """The number of values, their exact sum, and the exact sum of their squares, each square rounded."""
 
-    attributes: list[AttributeCounts]
-    predictions: Array
-    rows: int = 0
-    confidence: Moments = field(default_factory=Moments)
-    log_p: Moments = field(default_factory=Moments)
-    sketch: LogProbabilitySketch = field(default_factory=LogProbabilitySketch)
-    log_loss: Moments = field(default_factory=Moments)
-    classes: Array = field(default_factory=lambda: np.zeros(0))
+    n: int = 0
+    total: Fraction = Fraction()
+    squares: Fraction = Fraction()
 
-    def merge(self, other: MonitorCounts) -> None:
-        """Add the rows of another tally of the same model."""
-        for mine, theirs in zip(self.attributes, other.attributes, strict=True):
-            mine.counts = mine.counts + theirs.counts
-            mine.missing, mine.unseen = mine.missing + theirs.missing, mine.unseen + theirs.unseen
-        self.predictions, self.classes = self.predictions + other.predictions, self.classes + other.classes
-        self.rows += other.rows
-        for mine_, theirs_ in (
-            (self.confidence, other.confidence),
-            (self.log_p, other.log_p),
-            (self.log_loss, other.log_loss),
-        ):
-            mine_.merge(theirs_)
-        self.sketch.counts.update(other.sketch.counts)
+    def add(self, values: Array) -> None:
+        """Add values (rows,)."""
+        self.n += len(values)
+        self.total += _exact_sum(values)
+        self.squares += _exact_sum(values * values)
+
+    def merge(self, other: Moments) -> None:
+        """Add the values of other rows."""
+        self.n, self.total, self.squares = self.n + other.n, self.total + other.total, self.squares + other.squares
+
+    @property
+    def mean(self) -> float | None:
+        return float(self.total / self.n) if self.n else None
+
+    @property
+    def variance(self) -> float:
+        """The unbiased variance of a value; 0 for fewer than two values."""
+        if self.n < 2:
+            return 0.0
+        return float(max(self.squares - self.total * self.total / self.n, Fraction()) / (self.n - 1))
+
+
+def _exact_sum(values: Array) -> Fraction:
+    """Return the sum without rounding: the halves of the mantissas are summed as whole numbers, by exponent."""
+    if not len(values):
+        return Fraction()
+    mantissas, exponents = np.frexp(values)
+    high = np.floor(np.ldexp(mantissas, _BITS - 26))
+    low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
+    least = int(exponents.min())
+    highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
+    parts = enumerate(zip(highs, lows, strict=True))
+    whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
+    return whole * Fraction(2) ** (least - _BITS)
+
+
+class LogProbabilitySketch:
+    """Counts of -ln P(x) by interval: interval k holds exp((k - 1) WIDTH) to exp(k WIDTH) nats."""
+
+    def __init__(self, counts: Mapping[int, int] | None = None) -> None:
+        self.counts: Counter[int] = Counter(counts)
+
+    def add(self, log_p: Array) -> None:
+        """Add rows with these ln P(x)."""
+        nats = np.maximum(-log_p, 1e-9)
+        values, counts = np.unique(np.ceil(np.log(nats) / WIDTH).astype(np.int64), return_counts=True)
+        self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def quantile(self, q: float) -> float | None:
+        """Return the ln P(x) that a share q of the rows do not exceed, to within 1 %; None without rows."""
+        rank, total = q * sum(self.counts.values()), 0
+        for interval in sorted(self.counts, reverse=True):
+            total += self.counts[interval]
+            if total >= rank:
+                return -float(np.exp((interval - 0.5) * WIDTH))
+        return None
+
+    def share_below(self, log_p: float) -> float:
+        """Return the share of rows with a lower ln P(x), assuming a uniform distribution within an interval."""
+        nats = max(-log_p, 1e-9)
+        place = float(np.log(nats) / WIDTH)
+        own = int(np.ceil(place))
+        below = sum(count for interval, count in self.counts.items() if interval > own)
+        return (below + self.counts[own] * (own - place)) / sum(self.counts.values())
 
 
 class ScoreMonitor:
-    """Counts what a model scores. `used`: the schema's attributes, ascending, whose codes it is shown."""
+    """Counts the rows that a model scores; `used` are the schema's attributes, ascending, whose codes it gets."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         self._model, self._used = model, used
-        self.tally = self._empty()
         self.no_log_p = ""
         self.joint: JointModel | None = None
         try:
             self.joint = JointModel(model, used)
         except ModelError as error:
             self.no_log_p = error.what
-
-    def _empty(self) -> MonitorCounts:
-        schema, plain = self._model.schema, self._model.plain_frequencies or {}
-        attributes = [attribute_tally(schema.attributes[i], self._model.n_rows, plain.get(i)) for i in self._used]
-        return MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
+        self.begin()
 
     def begin(self) -> None:
-        """Count from nothing again."""
-        self.tally = self._empty()
+        """Start counting from zero."""
+        schema, n_rows, plain = self._model.schema, self._model.n_rows, self._model.plain_frequencies or {}
+        attributes = []
+        for i in self._used:
+            attribute = schema.attributes[i]
+            *known, missing = plain.get(i, (*attribute.frequencies, attribute.missing_weight))
+            training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
+            if training.sum() > n_rows:
+                training *= n_rows / training.sum()
+            has_missing = attribute.missing or attribute.missing_weight > 0
+            attributes.append(AttributeCounts(attribute.name, training, has_missing, np.zeros(len(training))))
+        self.tally = MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
 
     def add_values(self, encoded: EncodedAttributes, n_rows: int) -> None:
         """Count the attributes of more rows."""
@@ -233,15 +268,15 @@ class ScoreMonitor:
         for tally, codes, unseen, missing in zip(
             self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
         ):
-            found = np.bincount(codes, minlength=len(tally.counts) + 1)[: len(tally.counts)].astype(np.float64)
+            counts = np.bincount(codes, minlength=len(tally.counts) + 1)[: len(tally.counts)].astype(np.float64)
             tally.unseen += unseen
             tally.missing += missing
             if tally.missing_counts:
-                found[-1] = missing  # where it is marginalized it has the code of what is unknown
-            tally.counts += found
+                counts[-1] = missing  # a missing value that is marginalized has the code of unknown values
+            tally.counts += counts
 
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
-        """Count the predictions log P(y | x_t) (K, rows) of more rows; labels (rows,), negative where missing."""
+        """Count the predictions ln P(y | x_t) (K, rows) of more rows; labels (rows,), negative if missing."""
         tally = self.tally
         tally.predictions += np.bincount(log_p.argmax(axis=0), minlength=len(log_p))
         tally.confidence.add(np.exp(log_p.max(axis=0)))
@@ -256,148 +291,108 @@ class ScoreMonitor:
             tally.classes += np.bincount(known, minlength=len(log_p))
 
 
-class MonitoredModel(NamedTuple):
-    """Which model scored the rows: a fingerprint of all that is in it, its class, labels and training rows.
+class Drift(NamedTuple):
+    """Drift of one attribute; None if no new row, or no training row, has a value of training.
 
-    `held_out_log_loss` is that of rows that were held out when it was learnt; None where none were. log_p: that of
-    training rows, None where the model does not keep it.
+    - psi, and p of the test that both samples are homogeneous.
+    - psi_expected: mean of PSI without drift; psi_limit: what it exceeds with the probability that the tests allow.
+    - unknown: share of the rows with a value that never occurred in training; unknown_p: its probability by chance.
     """
 
-    fingerprint: str
-    class_name: str
-    labels: tuple[str, ...]
-    rows: int
-    held_out_log_loss: float | None = None
-    log_p: TrainingLogP | None = None
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """A tally and the model it is of. `no_log_p`: why there is no ln P(x), empty where there is."""
-
-    model: MonitoredModel
-    tally: MonitorCounts
-    no_log_p: str = ""
-
-    @cached_property
-    def drifts(self) -> tuple[Drift, ...]:
-        """Of each attribute."""
-        return tuple(
-            drift_of(one.counts, one.training, one.unknown, self.n_tests) if self.tally.rows else _NO_ROWS
-            for one in self.tally.attributes
-        )
+    psi: float | None
+    p: float | None
+    psi_expected: float | None
+    psi_limit: float | None
+    unknown_p: float
+    drifted: bool
+    unknown: float = 0.0
 
     @property
-    def below_training(self) -> float | None:
-        """The share of rows less probable than the lowest quantile of training; None where either is not known."""
-        if self.model.log_p is None or not self.tally.log_p.n:
-            return None
-        return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
-
-    @property
-    def n_tests(self) -> int:
-        """Among which the allowed probability of an error is divided."""
-        return max(2 * len(self.tally.attributes), 1)
-
-    @property
-    def drifted(self) -> tuple[str, ...]:
-        """The attributes that have drifted, the farthest first."""
-        pairs = zip(self.tally.attributes, self.drifts, strict=True)
-        found = [(-drift.severity, one.name) for one, drift in pairs if drift.drifted]
-        return tuple(name for _, name in sorted(found, key=lambda pair: pair[0]))
-
-    def predictions(self) -> Iterator[tuple[str, float]]:
-        """Yield the share of the rows that each label was predicted for."""
-        for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
-            yield label, count / self.tally.rows if self.tally.rows else 0.0
+    def severity(self) -> float:
+        """PSI or the share of unknown values, whichever is larger in units of its limit."""
+        of_unknown = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
+        return max((self.psi or 0.0) / LEAST_PSI, of_unknown)
 
 
-_NO_ROWS = Drift(None, None, None, None, 1.0, False)
-
-
-def drift_of(counts: Array, training: Array, unknown: int, n_tests: int) -> Drift:
-    """Return the drift from counts (k,) and training counts (k,) of each value, and rows with unseen values."""
-    from scipy import special  # takes long to load: only where it is used
+def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Drift:
+    """Return the drift from counts (k,) and training counts (k,) of each value, and the rows with other values."""
+    from scipy import special  # takes long to load
 
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
-    unknown_p = unknown_probability(unknown, n + unknown, n_training)
-    share = unknown / max(n + unknown, 1.0)
-    is_strange = unknown >= LEAST_UNKNOWN * (n + unknown) and unknown > 0 and unknown_p <= level
+    unknown_p = unknown_probability(n_unknown, n + n_unknown, n_training)
+    share = n_unknown / max(n + n_unknown, 1.0)
+    has_unknown = n_unknown >= LEAST_UNKNOWN * (n + n_unknown) and n_unknown > 0 and unknown_p <= level
     if not n or not n_training:
-        return Drift(None, None, None, None, unknown_p, is_strange, share)
-    index, p = psi(counts, training), homogeneity(counts, training)
+        return Drift(None, None, None, None, unknown_p, has_unknown, share)
+    psi, p = population_stability(counts, training), homogeneity_p(counts, training)
     spread, freedom = 1 / n + 1 / n_training, len(counts) - 1
     limit = spread * float(special.chdtri(freedom, level)) if freedom else 0.0
-    drifted = is_strange or (index >= LEAST_PSI and p <= level)
-    return Drift(index, p, spread * freedom, limit, unknown_p, drifted, share)
+    drifted = has_unknown or (psi >= LEAST_PSI and p <= level)
+    return Drift(psi, p, spread * freedom, limit, unknown_p, drifted, share)
 
 
-def psi(counts: Array, training: Array) -> float:
-    """Return the population stability index, nats; both (k,), neither all 0."""
+def population_stability(counts: Array, training: Array) -> float:
+    """Return the population stability index in nats; both (k,), neither all 0."""
     a, e = (np.where(one > 0, one, 0.5) / one.sum() for one in (counts, training))
     return float(((a - e) * np.log(a / e)).sum())
 
 
-def homogeneity(counts: Array, training: Array) -> float:
-    """Return the p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
+def homogeneity_p(counts: Array, training: Array) -> float:
+    """Return p of Pearson's chi-squared test that two samples, counts of k values, have one distribution.
 
-    Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
-    that they are not more.
+    If at most one value is expected once or more among the new rows, p is that of Fisher's exact test that the other
+    values together are not more frequent among them.
     """
-    from scipy import special  # takes long to load: only where it is used
+    from scipy import special  # takes long to load
 
     n, n_training = counts.sum(), training.sum()
-    often = (counts + training) * n / (n + n_training)
-    rows = _pooled(np.stack([counts, training]), often)
-    expected = rows.sum(axis=0) * np.array([[n], [n_training]]) / (n + n_training)
-    if expected.shape[1] < 2:
-        rare = often < 1
-        return 1.0 if rare.all() else _tail(counts[rare].sum(), training[rare].sum(), n, n_training)
-    statistic = ((rows - expected) ** 2 / expected).sum()
-    return float(special.chdtrc(expected.shape[1] - 1, statistic))
-
-
-def _pooled(rows: Array, expected: Array) -> Array:
-    """Return the columns with all values expected less than once pooled, together with the next rarest."""
-    order = np.argsort(expected, kind="stable")
-    sums = expected[order].cumsum()
-    n_rare = int(np.count_nonzero(expected < 1))
+    expected_new = (counts + training) * n / (n + n_training)
+    # Pool the rare values, and as many of the next rarest ones as it takes for one to be expected.
+    order = np.argsort(expected_new, kind="stable")
+    sums = expected_new[order].cumsum()
+    n_rare = int(np.count_nonzero(expected_new < 1))
     while 0 < n_rare < len(sums) and sums[n_rare - 1] < 1:
         n_rare += 1
-    kept, rare = rows[:, np.sort(order[n_rare:])], rows[:, order[:n_rare]].sum(axis=1, keepdims=True)
-    return np.hstack([kept, rare]) if rare.sum() else kept
-
-
-def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> float:
-    """Return that chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
-    total = rare + rare_in_training
+    rows = np.stack([counts, training])
+    others, pooled = rows[:, np.sort(order[n_rare:])], rows[:, order[:n_rare]].sum(axis=1, keepdims=True)
+    rows = np.hstack([others, pooled]) if pooled.sum() else others
+    expected = rows.sum(axis=0) * np.array([[n], [n_training]]) / (n + n_training)
+    if expected.shape[1] >= 2:
+        statistic = ((rows - expected) ** 2 / expected).sum()
+        return float(special.chdtrc(expected.shape[1] - 1, statistic))
+    is_rare = expected_new < 1
+    if is_rare.all():
+        return 1.0
+    # hypergeometric: the probability of as many rare values, or more, among the new rows
+    rare = counts[is_rare].sum()
+    total = rare + training[is_rare].sum()
     x = np.arange(rare, min(total, n) + 1)
     log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
     return float(min(np.exp(log_p).sum(), 1.0))
 
 
 def _log_choose(n: float, k: Array | float) -> Array:
-    from scipy import special  # takes long to load: only where it is used
+    from scipy import special  # takes long to load
 
     return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
-def unknown_probability(unknown: int, n: float, n_training: float) -> float:
+def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
     """Return the probability that these values occur only among the n new rows and never in training."""
-    from scipy import special  # takes long to load: only where it is used
+    from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
-    log_p = new - special.gammaln(n - unknown + 1) - both + special.gammaln(n + n_training - unknown + 1)
+    log_p = new - special.gammaln(n - n_unknown + 1) - both + special.gammaln(n + n_training - n_unknown + 1)
     return float(np.exp(min(log_p, 0.0)))
 
 
-def even_sample(columns: Columns) -> Columns:
-    """Return every so-manyeth row, so that there are MOST_ROWS at most."""
+def sample_evenly(columns: Columns) -> Columns:
+    """Return rows at equal distances, at most MOST_ROWS."""
     return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
 
 
-def training_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
-    """Of rows that the model was learnt from, by these attributes; ModelError where it has no P(x)."""
+def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
+    """Return mean and quantiles of ln P(x) of training rows by these attributes; raise ModelError without P(x)."""
     joint = JointModel(model, used)
     log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
@@ -408,36 +403,12 @@ def training_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Train
     return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
 
 
-def plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
-    """Of each attribute that the model looks at: the weight of the rows with each value, and with none it knows."""
+def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
+    """Return, per attribute that the model uses, the weight of the rows with each value, and with no known value."""
     used = sorted(model.attributes)
     encoded = encode_attributes(columns, model.schema, used)
-    found = {}
+    frequencies = {}
     for i, codes in zip(used, encoded.codes, strict=True):
         n_codes = model.schema.attributes[i].cardinality + 1
-        found[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
-    return found
-
-
-def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeCounts:
-    """With no rows yet; `n_rows` is the number of training rows, `plain` as in `plain_frequencies`."""
-    *known, missing = (*attribute.frequencies, attribute.missing_weight) if plain is None else plain
-    training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
-    if training.sum() > n_rows:
-        training *= n_rows / training.sum()
-    has_missing = attribute.missing or attribute.missing_weight > 0
-    return AttributeCounts(attribute.name, training, has_missing, np.zeros(len(training)))
-
-
-def _exact_sum(values: Array) -> Fraction:
-    """Without rounding: the halves of the mantissas summed as whole numbers, by exponent."""
-    if not len(values):
-        return Fraction()
-    mantissas, exponents = np.frexp(values)
-    high = np.floor(np.ldexp(mantissas, _BITS - 26))
-    low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
-    least = int(exponents.min())
-    highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
-    parts = enumerate(zip(highs, lows, strict=True))
-    whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
-    return whole * Fraction(2) ** (least - _BITS)
+        frequencies[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
+    return frequencies

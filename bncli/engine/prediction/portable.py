@@ -1,60 +1,70 @@
-"""A model as sums of small tables and nothing else: what is written into programs that know nothing of bncli.
+"""A model as plain tables, for programs and reports that do not use bncli.
 
-    S[t, r] = sum over the tables of a stage and those before it, since the last that begins `anew`, of entries[r, cell]
+    S[t, r] = sum over the tables of a stage and those before it, since the last stage that begins `anew`, of
+              entries[r, cell]
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
-and of a calibrated model what its map makes of these. Score rows r are the classes, or for two classes the one
-difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of values becomes codes, one an input; of each code per table
-knows its digit, and the digits make the cell, the first the most significant. The code one past the last, "unobserved",
-is averaged over, as in `prediction.scoring`, or has entries of its own.
+A calibrated model has a map that is applied to these probabilities. The score rows r are the classes, or for two
+classes the one difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table knows the digit
+of every code, and the digits of its inputs make the cell, the first one the most significant. The code one past the
+last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: the temperature of a model of one stage divides its tables, and is no map of its scorer. A model that
-marginalizes missing values over a network is no sum of tables, unless leaving tables out is all there is to do; then it
+Conventions: a temperature divides the tables of a model with one stage, so that it needs no map. A model that
+marginalizes missing values over a network is no sum of tables, unless leaving tables out is always enough; otherwise it
 is refused. So is a path over regions that are too large to be expanded.
 
-Made-up rows that show all that a model tells apart, to compare a program written from it with the model itself.
+The effects of a model can be tables as well, for scorecards and for programs that explain themselves:
 
-Every input shows in turn, whatever the number of rows that takes: each level and each value pooled to one, a text that
-no training row had, a missing value; of numbers each cut, the next number above it and one between it and the next cut,
-values far outside. The other inputs of such a row are drawn: any of their values alike. None of it is taken from
-training rows.
+    contrast[y] (x) = constant[y] + sum over the tables of entries[y, cell],
 
-Conventions: every `HIDDEN`-th row that is drawn lacks about half of its values.
+the log-odds of class y against the geometric mean of the others, for two classes ln P(y)/P(other). These tables are
+purified (`prediction.purification`), one per set of attributes, with mean 0 along each axis, and have entries for
+"unobserved". An average of models has no such sum and is refused, as are effects with more than MOST_CELLS cells.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration import CalibrationMap, Isotonic, Knots, PerClass, Temperature
+from bncli.engine.calibration import CalibrationMap, Isotonic, PerClass, Temperature
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
-from bncli.engine.prediction.factors import Averages, Factor, cells_of, expand, log_softmax, normalised, score_rows
-from bncli.engine.prediction.scoring import compile_path, compile_scorer, log_probabilities, network_to_marginalize
+from bncli.engine.prediction.factors import Averages, Factor, expand, score_rows, unobserved_averages
+from bncli.engine.prediction.marginalization import network_to_marginalize
+from bncli.engine.prediction.purification import (
+    ContrastTensor,
+    Score,
+    add_by_set,
+    common_refinement,
+    mixture_of,
+    with_unobserved,
+)
+from bncli.engine.prediction.scoring import compile_path
 from bncli.engine.structures.regrouping import relative_frequencies
-from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 
 MOST_ENTRIES = 1 << 26
-"""Of all expanded tables together."""
+"""The most entries of all expanded tables together."""
+MOST_CELLS = 1 << 22
+"""The most cells of all effects together."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A value of a row and its code: a number, coded by `cuts`, or a text, coded by `codes`; the other of them is None.
+    """A value of a row and its code: a number, coded by `cuts`, or a text, coded by `codes`; the other one is None.
 
-    Code i of a number: cuts[i - 1] < value <= cuts[i]. `missing` is the code of a missing value, `unobserved` that of a
-    text without a code; they are the same where training had no missing value. frequencies (unobserved,): of each code
-    in training, summing to 1.
+    - Code i of a number: cuts[i - 1] < value <= cuts[i].
+    - missing: the code of a missing value; unobserved: that of a text without a code. They are the same if training had
+      no missing value.
+    - frequencies (unobserved,): of each code in training, summing to 1.
     """
 
     name: str
@@ -66,14 +76,14 @@ class Input:
 
     @classmethod
     def of(cls, attribute: Attribute) -> Input:
-        """Return what a program has to know of the attribute."""
-        known = (attribute.n_values, attribute.cardinality, tuple(relative_frequencies(attribute, None).tolist()))
+        """Return what a program needs to know of an attribute."""
+        rest = (attribute.n_values, attribute.cardinality, tuple(relative_frequencies(attribute, None).tolist()))
         if isinstance(attribute, NumericAttribute):
-            return cls(attribute.name, attribute.cuts, None, *known)
-        return cls(attribute.name, None, dict(attribute.code_of), *known)
+            return cls(attribute.name, attribute.cuts, None, *rest)
+        return cls(attribute.name, None, dict(attribute.code_of), *rest)
 
     def code(self, value: float | str | None) -> int:
-        """Return the code of a value, as `bncli.engine.data.encoding` says it of columns; None is a missing value."""
+        """Return the code of a value, the same as `engine.data.encoding` gives it; None is a missing value."""
         if value is None:
             return self.missing
         if self.codes is not None:
@@ -85,9 +95,9 @@ class Input:
 class PortableTable:
     """entries (R, cells of `shape`) over some of the inputs; digits[i][code] on axis i, "unobserved" the last code.
 
-    `averages`: by axis, what is averaged with over an unobserved value, the frequencies of the digits; None for an axis
-    along which the table is left out then. The digit of "unobserved" is shape[i]; without averages (None) there are
-    entries for it: it is shape[i] - 1.
+    `averages` are the frequencies of the digits per axis, by which the table is averaged if the input is unobserved;
+    None for an axis along which the table is left out then. The digit of "unobserved" is shape[i]. If `averages` itself
+    is None, the table has entries for "unobserved", whose digit is shape[i] - 1.
     """
 
     inputs: tuple[int, ...]
@@ -97,7 +107,7 @@ class PortableTable:
     averages: Averages | None = None
 
     def expanded(self) -> PortableTable:
-        """With entries for "unobserved"."""
+        """Return the table with entries for "unobserved"."""
         if self.averages is None:
             return self
         entries = expand(self.entries.reshape(-1, *self.shape), self.averages)
@@ -106,13 +116,13 @@ class PortableTable:
 
     @property
     def expanded_size(self) -> int:
-        """Numbers that the expanded table holds."""
+        """Number of entries of the expanded table."""
         return len(self.entries) * math.prod(n + (self.averages is not None) for n in self.shape)
 
 
 @dataclass(frozen=True)
 class PortableStage:
-    """What is added to the scores, shift (R,) and tables, after those before it or `anew`, and the weight of its P."""
+    """A shift (R,) and tables that are added to the scores, `anew` or to those before, and the weight of the result."""
 
     weight: float
     anew: bool
@@ -121,7 +131,7 @@ class PortableStage:
 
 
 class PortableLine(NamedTuple):
-    """A line through points: where ends[i - 1] < P <= ends[i], levels[i] + slopes[i] (P - starts[i]).
+    """A piecewise linear function of P: for ends[i - 1] < P <= ends[i] it is levels[i] + slopes[i] (P - starts[i]).
 
     ends (J,), ascending; the others (J + 1,).
     """
@@ -131,58 +141,21 @@ class PortableLine(NamedTuple):
     levels: tuple[float, ...]
     slopes: tuple[float, ...]
 
-    @classmethod
-    def of(cls, knots: Knots) -> PortableLine:
-        """Constant before the first knot and behind the last."""
-        at, values = np.array(knots.at), np.array(knots.values)
-        slopes = np.diff(values) / np.diff(at)
-        return cls(
-            knots.at, (knots.at[0], *knots.at), (knots.values[0], *knots.values), (0.0, *map(float, slopes), 0.0)
-        )
-
-    def apply(self, probabilities: Array) -> Array:
-        """Return the levels there."""
-        i = np.searchsorted(self.ends, probabilities)
-        starts, levels, slopes = (np.array(part)[i] for part in self[1:])
-        return np.asarray(levels + slopes * (probabilities - starts))
-
 
 class PortableMap(NamedTuple):
-    """What is made of probabilities at last: powers or lines, the other is empty.
+    """How probabilities are calibrated: by powers or by lines; the other one is empty.
 
-    P'(y) ~ exp(scales[y] ln P(y) + shifts[y]), powers holding (scales, shifts), (K,) each; P'(y) ~ line(P(y)), a line a
-    label, or of two labels that of the second, the first having what is left.
+    P'(y) ~ exp(scales[y] ln P(y) + shifts[y]), where powers are (scales, shifts), (K,) each; P'(y) ~ line(P(y)), a line
+    per label, or for two labels that of the second, the first getting the remainder.
     """
 
     powers: tuple[tuple[float, ...], ...] = ()
     lines: tuple[PortableLine, ...] = ()
 
-    @classmethod
-    def of(cls, found: CalibrationMap, n_labels: int) -> PortableMap:
-        """Return the same map, a temperature as powers."""
-        if isinstance(found, Isotonic):
-            return cls(lines=tuple(map(PortableLine.of, found.knots)))
-        if isinstance(found, PerClass):
-            return cls((found.scales, found.shifts))
-        return cls(((1 / found.temperature,) * n_labels, (0.0,) * n_labels))
-
-    def apply(self, log_p: Array) -> Array:
-        """Return P' (K, N) from ln P(y | x_t). Plain: for checks."""
-        if self.powers:
-            scales, shifts = (np.array(part)[:, None] for part in self.powers)
-            logs = log_p * scales + shifts
-            shares = np.exp(logs - logs.max(axis=0))
-        elif len(self.lines) == 1:
-            second = self.lines[0].apply(np.exp(log_p[1]))
-            return np.array([1 - second, second])
-        else:
-            shares = np.array([line.apply(np.exp(row)) for line, row in zip(self.lines, log_p, strict=True)])
-        return np.asarray(shares / shares.sum(axis=0))
-
 
 @dataclass(frozen=True)
 class PortableScorer:
-    """A model to be written as a program; inputs in the schema's order; the map of a calibrated model."""
+    """A model to be written as a program; the inputs are in the order of the schema."""
 
     class_name: str
     labels: tuple[str, ...]
@@ -192,40 +165,24 @@ class PortableScorer:
 
     @property
     def tables(self) -> tuple[PortableTable, ...]:
-        """Those of all stages."""
+        """The tables of all stages."""
         return tuple(table for stage in self.stages for table in stage.tables)
 
-    def probabilities(self, codes: Sequence[Index]) -> Array:
-        """Return P(y | x_t), shape (K, rows); codes[p] (rows,) of input p. Slow and plain: for checks."""
-        n = len(codes[0]) if codes else 1
-        logs, scores = [], np.zeros((len(self.stages[0].shift), n))
-        for stage in self.stages:
-            scores = (0.0 if stage.anew else scores) + stage.shift[:, None] + np.zeros_like(scores)
-            for table in (one.expanded() for one in stage.tables):
-                digits = [np.array(d)[codes[p]] for p, d in zip(table.inputs, table.digits, strict=True)]
-                scores = scores + table.entries[:, cells_of(digits, table.shape)]
-            log_p = np.empty((len(self.labels), n))
-            log_softmax(scores, log_p)
-            logs.append(log_p + math.log(stage.weight))
-        found = normalised(np.logaddexp.reduce(logs))
-        return np.exp(found) if self.calibration is None else self.calibration.apply(found)
 
-
-def portable(model: Model) -> PortableScorer:
-    """Return the model as tables; ModelError with the reason where it cannot be written so."""
-    used, stages = portable_stages(model.predictor, model.schema)
-    found = None if model.calibration is None else model.calibration.map
-    if isinstance(found, Temperature) and len(stages) == 1:
-        stage = stages[0]
-        factor = 1 / found.temperature
+def make_portable(model: Model) -> PortableScorer:
+    """Return the model as tables; raise ModelError with the reason if that is not possible."""
+    used, stages = _stages_of(model.predictor, model.schema)
+    calibration = None if model.calibration is None else model.calibration.map
+    if isinstance(calibration, Temperature) and len(stages) == 1:
+        stage, factor = stages[0], 1 / calibration.temperature
         tables = tuple(replace(table, entries=table.entries * factor) for table in stage.tables)
-        stages, found = (replace(stage, shift=stage.shift * factor, tables=tables),), None
+        stages, calibration = (replace(stage, shift=stage.shift * factor, tables=tables),), None
     scorer = PortableScorer(
         model.schema.class_name,
         model.schema.labels,
         tuple(Input.of(model.schema.attributes[i]) for i in used),
         stages,
-        None if found is None else PortableMap.of(found, len(model.schema.labels)),
+        None if calibration is None else _portable_map(calibration, len(model.schema.labels)),
     )
     entries = sum(table.expanded_size for table in scorer.tables)
     if entries > MOST_ENTRIES:
@@ -234,57 +191,50 @@ def portable(model: Model) -> PortableScorer:
     return scorer
 
 
-@singledispatch
-def portable_stages(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    """Return the attributes used, ascending, and the stages over them, by the kind of the predictor."""
-    raise TypeError(f"there is no program for {type(predictor).__name__}")
+def _portable_map(calibration: CalibrationMap, n_labels: int) -> PortableMap:
+    if isinstance(calibration, PerClass):
+        return PortableMap((calibration.scales, calibration.shifts))
+    if not isinstance(calibration, Isotonic):
+        return PortableMap(((1 / calibration.temperature,) * n_labels, (0.0,) * n_labels))
+    lines = []
+    for at, values in calibration.knots:
+        # constant before the first knot and behind the last
+        slopes = (0.0, *map(float, np.diff(np.array(values)) / np.diff(np.array(at))), 0.0)
+        lines.append(PortableLine(at, (at[0], *at), (values[0], *values), slopes))
+    return PortableMap(lines=tuple(lines))
 
 
-@portable_stages.register
-def _(tables: Tables, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    if network_to_marginalize(tables, schema) is not None:
-        what = "missing values are marginalized over the network, which is no sum of tables"
-        raise ModelError(what, hint="learn with --missing-policy level, or with --structure nb")
-    used = _used((tables,))
-    return used, (_stage(tables, 1.0, schema, used),)
-
-
-@portable_stages.register
-def _(ensemble: Ensemble, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    if ensemble.pool is Pool.LOGARITHMIC:
-        return portable_stages(ensemble.combined, schema)
-    used = _used([component.tables for component in ensemble.components])
-    return used, tuple(_stage(one.tables, one.weight, schema, used) for one in ensemble.components)
-
-
-def _used(models: Sequence[Tables]) -> tuple[int, ...]:
-    return tuple(sorted({a for tables in models for f in tables.families if f.by_class for a in f.attributes}))
-
-
-def _stage(tables: Tables, weight: float, schema: Schema, used: Sequence[int]) -> PortableStage:
+def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+    """Return the attributes used, ascending, and the stages over them."""
+    if isinstance(predictor, Path):
+        return _path_stages(predictor)
+    if isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC:
+        predictor = predictor.combined
+    if isinstance(predictor, Tables):
+        if network_to_marginalize(predictor, schema) is not None:
+            what = "missing values are marginalized over the network, which is no sum of tables"
+            raise ModelError(what, hint="learn with --missing-policy level, or with --structure nb")
+        weighted = [(1.0, predictor)]
+    else:
+        weighted = [(component.weight, component.tables) for component in predictor.components]
+    families = [family for _, tables in weighted for family in tables.families if family.by_class]
+    used = tuple(sorted({a for family in families for a in family.attributes}))
     place = {a: p for p, a in enumerate(used)}
-    found = (
-        _table(family, entries, schema, place)
-        for family, entries in zip(tables.families, tables.weights, strict=True)
-        if family.by_class
-    )
-    return PortableStage(weight, True, score_rows(tables.bias[None, :])[:, 0], tuple(found))
+    stages = []
+    for weight, tables in weighted:
+        portable_tables = []
+        for family, entries in zip(tables.families, tables.weights, strict=True):
+            if family.by_class:
+                axes = zip(family.binned_attributes, family.shape, strict=True)
+                digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in axes)
+                inputs, averages = tuple(place[a] for a in family.attributes), unobserved_averages(family, schema)
+                portable_tables.append(PortableTable(inputs, digits, family.shape, score_rows(entries), averages))
+        shift = score_rows(tables.bias[None, :])[:, 0]
+        stages.append(PortableStage(weight, True, shift, tuple(portable_tables)))
+    return used, tuple(stages)
 
 
-def _table(family: Family, entries: Array, schema: Schema, place: Mapping[int, int]) -> PortableTable:
-    seen = tuple(zip(family.binned_attributes, family.shape, strict=True))
-    averages = tuple(
-        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
-        for axis, ((a, grouping), _) in enumerate(seen)
-    )
-    digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in seen)
-    return PortableTable(
-        tuple(place[a] for a in family.attributes), digits, family.shape, score_rows(entries), averages
-    )
-
-
-@portable_stages.register
-def _(path: Path, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+def _path_stages(path: Path) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
     scorer = compile_path(path)
     stages = []
     for number, stage in enumerate(scorer.stages):
@@ -298,66 +248,65 @@ def _(path: Path, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage,
     return scorer.used, tuple(stages)
 
 
-HIDDEN = 8
-Value = float | str | None
-"""Of an input in a row: a number, a text, or None for a missing value."""
-
-
 @dataclass(frozen=True)
-class ProbeRows:
-    """values[p] (rows,) of input p, and what the model says of them, P(y | x_t), shape (K, rows)."""
+class PortableEffects:
+    """constant (K,), and tables with entries (K, cells), without averages, to be added up; small sets come first."""
 
-    inputs: tuple[Input, ...]
-    values: tuple[tuple[Value, ...], ...]
-    probabilities: Array
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.probabilities.T)
-
-    def rows(self) -> list[dict[str, Value]]:
-        """Row by row, by the names of the inputs."""
-        if not self.values:
-            return [{} for _ in range(self.n_rows)]
-        names = [one.name for one in self.inputs]
-        return [dict(zip(names, row, strict=True)) for row in zip(*self.values, strict=True)]
+    constant: Array
+    tables: tuple[PortableTable, ...]
 
 
-def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows:
-    """At least so many rows, and so many that every value of every input is among them."""
-    scorer = compile_scorer(model)
-    inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
-    palettes = [_palette(one) for one in inputs]
-    n_rows = max(n_rows, sum(map(len, palettes)))
-    drawn = _sampled_indices([len(palette) for palette in palettes], n_rows, rng)
-    values = tuple(tuple(palette[i] for i in rows) for palette, rows in zip(palettes, drawn, strict=True))
-    coded = [np.array([one.code(value) for value in palette]) for one, palette in zip(inputs, palettes, strict=True)]
-    codes = [known[rows].astype(np.uint32) for known, rows in zip(coded, drawn, strict=True)]
-    return ProbeRows(inputs, values, np.exp(log_probabilities(scorer, codes, n_rows)))
+def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
+    """Return the effects over the inputs of a program; raise ModelError if they are no sum of tables, or too large.
+
+    A set of attributes has one table. With `apart` it has one per binning if the joint table would have more cells.
+    """
+    mixture, schema = mixture_of(model.predictor, model.schema), model.schema
+    if len(mixture.weights) > 1:
+        what = f"the model averages the probabilities of {len(mixture.weights):,} models: no effects add up to them"
+        raise ModelError(what, hint="learn one with --structure tan or interactions, say, and without --param kbma")
+    score = mixture.averaged().purified(schema)
+    terms = list(score.tensors)
+    for table in score.tables:
+        for axes in table.subsets[1:]:
+            attributes = [table.attributes[axis] for axis in axes]
+            groupings = [table.groupings[axis] for axis in axes]
+            terms.append(ContrastTensor.ordered(attributes, groupings, with_unobserved(table.values(axes))))
+    score = Score(score.constant, tuple(terms)).calibrated(model.calibration)
+    # tensors that become one table
+    parts: list[list[ContrastTensor]] = []
+    by_set = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
+    for tensor in score.tensors:
+        by_set[tensor.attributes].append(tensor)
+    for key in sorted(by_set, key=lambda key: (len(key), key)):
+        by_binning = defaultdict[object, list[ContrastTensor]](list)
+        for tensor in by_set[key]:
+            by_binning[tensor.groupings].append(tensor)
+        apart_cells = sum(_joint_cells(members, schema) for members in by_binning.values())
+        if apart and apart_cells < _joint_cells(by_set[key], schema):
+            parts += by_binning.values()
+        else:
+            parts.append(by_set[key])
+    # counted before tensors in different binnings are added
+    cells = sum(_joint_cells(part, schema) for part in parts)
+    if cells > MOST_CELLS:
+        what = f"the effects of the model are too large to be written: {cells:,} cells"
+        raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
+    place = {one.name: p for p, one in enumerate(inputs)}
+    tables = []
+    for tensor in (tensor for part in parts for tensor in add_by_set(part, schema)):
+        shape = tensor.values.shape[:-1]
+        digits = tuple((*(g or range(n - 1)), n - 1) for g, n in zip(tensor.groupings, shape, strict=True))
+        entries = np.moveaxis(tensor.values, -1, 0).reshape(tensor.values.shape[-1], -1)
+        positions = tuple(place.get(schema.attributes[a].name, -1) for a in tensor.attributes)
+        tables.append(PortableTable(positions, digits, shape, entries))
+    return PortableEffects(score.constant, tuple(tables))
 
 
-def _palette(one: Input) -> list[Value]:
-    """Return the values that an input shows; None, the missing value, is the first."""
-    if one.codes is not None:
-        unseen = "never seen"
-        while unseen in one.codes:  # which any table may have among its values
-            unseen += "!"
-        return [None, *one.codes, unseen]
-    cuts = one.cuts or ()
-    between = [(a + b) / 2 for a, b in itertools.pairwise(cuts)]
-    above = [math.nextafter(cut, math.inf) for cut in cuts]
-    far = [-1e300, 0.0, 1e300, *(cut * 2 for cut in cuts[-1:]), *(cut * 2 for cut in cuts[:1])]
-    return [None, *filter(math.isfinite, (*cuts, *above, *between, *far))]
-
-
-def _sampled_indices(sizes: Sequence[int], n_rows: int, rng: np.random.Generator) -> list[Index]:
-    """Return indices into the palettes: each in turn in some rows, else drawn."""
-    columns: list[Any] = [rng.integers(0, size, n_rows) for size in sizes]
-    lacking = np.arange(n_rows) % HIDDEN == 0
-    for column in columns:
-        column[lacking & (rng.random(n_rows) < 0.5)] = 0
-    first = 0
-    for column, size in zip(columns, sizes, strict=True):
-        column[first : first + size] = np.arange(size)
-        first += size
-    return columns
+def _joint_cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
+    """Return the number of cells of the sum of tensors over one set, those for "unobserved" included."""
+    n_cells = 1
+    for i, a in enumerate(tensors[0].attributes):
+        grouping = common_refinement([one.groupings[i] for one in tensors], schema.cardinalities[a])
+        n_cells *= 1 + (len(set(grouping)) if grouping else schema.cardinalities[a])
+    return n_cells

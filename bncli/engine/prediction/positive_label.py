@@ -1,6 +1,6 @@
-"""The event of a model of two labels: the same model with its two labels the other way round.
+"""The positive label of a model with two labels: the same model with its two labels in the other order.
 
-Whatever is said of the second label (thresholds, rates, effects, points of a scorecard) is then said of the other one.
+Everything about the second label (thresholds, rates, effects, points of a scorecard) then refers to the other one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import DecisionRule, Ensemble, Model, Path, Predictor, Tables, Threshold
 from bncli.errors import UsageError
 
-_MOST_SHOWN = 8
+_MOST_LISTED = 8
 
 
 def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> None:
-    """Raise UsageError for a label that cannot be the event."""
+    """Raise UsageError for a label that cannot be the positive one."""
     if positive not in labels:
-        shown = ", ".join(map(repr, labels[:_MOST_SHOWN])) + (", ..." if len(labels) > _MOST_SHOWN else "")
-        raise UsageError(f"--positive {positive}: '{class_name}' has no such label", hint=f"its labels are {shown}")
+        listed = ", ".join(map(repr, labels[:_MOST_LISTED])) + (", ..." if len(labels) > _MOST_LISTED else "")
+        raise UsageError(f"--positive {positive}: '{class_name}' has no such label", hint=f"its labels are {listed}")
     if len(labels) != 2:
         what = f"--positive names the event of a class of two labels, and '{class_name}' has {len(labels)}"
         raise UsageError(what, hint="leave it out")
 
 
 def with_positive_label(model: Model, positive: str | None) -> Model:
-    """Return the model with `positive` as the second of its two labels; None: as it is.
+    """Return the model with `positive` as the second of its two labels; None leaves it as it is.
 
-    P(y | x) of each label stays the same, and so do costs; a threshold t of the old second label becomes 1 - t of the
-    new one. UsageError for a label that the model does not have, and for more than two labels.
+    P(y | x) of each label stays the same, and so do costs; a threshold t for the old second label becomes 1 - t for the
+    new one. Raises UsageError for an unknown label, and for a model with more than two labels.
     """
     if positive is None:
         return model
@@ -49,34 +49,34 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
             label_frequencies=schema.label_frequencies[::-1],
             towards=None if towards == positive else towards,
         ),
-        predictor=_predictor(model.predictor),
-        self_test=None if test is None else test._replace(probabilities=_reversed(test.probabilities, axis=0)),
+        predictor=_reverse_predictor(model.predictor),
+        self_test=None if test is None else test._replace(probabilities=_reverse(test.probabilities, axis=0)),
         class_weights=None if model.class_weights is None else model.class_weights[::-1],
-        rule=None if model.rule is None else _rule(model.rule),
-        calibration=None if model.calibration is None else _calibration(model.calibration),
+        rule=None if model.rule is None else _reverse_rule(model.rule),
+        calibration=None if model.calibration is None else _reverse_calibration(model.calibration),
     )
 
 
-def _reversed(values: Array, axis: int = -1) -> Array:
+def _reverse(values: Array, axis: int = -1) -> Array:
     return np.ascontiguousarray(np.flip(values, axis=axis))
 
 
-def _predictor(predictor: Predictor) -> Predictor:
+def _reverse_predictor(predictor: Predictor) -> Predictor:
     if isinstance(predictor, Tables):
-        return _tables(predictor)
+        return replace(predictor, bias=_reverse(predictor.bias), weights=tuple(map(_reverse, predictor.weights)))
     if isinstance(predictor, Path):
-        logs = tuple(map(_reversed, predictor.logs))
-        return replace(predictor, class_logs=_reversed(predictor.class_logs), logs=logs)
+        logs = tuple(map(_reverse, predictor.logs))
+        return replace(predictor, class_logs=_reverse(predictor.class_logs), logs=logs)
     assert isinstance(predictor, Ensemble)
-    components = tuple(one._replace(tables=_tables(one.tables)) for one in predictor.components)
-    return replace(predictor, components=components)
+    components = []
+    for component in predictor.components:
+        tables = component.tables
+        reversed_tables = replace(tables, bias=_reverse(tables.bias), weights=tuple(map(_reverse, tables.weights)))
+        components.append(component._replace(tables=reversed_tables))
+    return replace(predictor, components=tuple(components))
 
 
-def _tables(tables: Tables) -> Tables:
-    return replace(tables, bias=_reversed(tables.bias), weights=tuple(map(_reversed, tables.weights)))
-
-
-def _rule(rule: DecisionRule) -> DecisionRule:
+def _reverse_rule(rule: DecisionRule) -> DecisionRule:
     held_out = rule.held_out
     if held_out is not None:
         weights = None if held_out.weights is None else held_out.weights[::-1]
@@ -86,12 +86,12 @@ def _rule(rule: DecisionRule) -> DecisionRule:
     return replace(rule, costs=costs, threshold=threshold, held_out=held_out)
 
 
-def _calibration(found: Calibration) -> Calibration:
-    how = found.map
-    if isinstance(how, PerClass):
-        how = PerClass(how.scales[::-1], how.shifts[::-1])
-    elif isinstance(how, Isotonic):  # of two labels the map of the second alone; that of the first is what is left
-        (knots,) = how.knots
+def _reverse_calibration(calibration: Calibration) -> Calibration:
+    fitted = calibration.map
+    if isinstance(fitted, PerClass):
+        fitted = PerClass(fitted.scales[::-1], fitted.shifts[::-1])
+    elif isinstance(fitted, Isotonic):
+        (knots,) = fitted.knots  # that of the second label alone; the first one gets the remainder
         at, values = (tuple(1 - value for value in reversed(one)) for one in knots)
-        how = Isotonic((Knots(at, values),))
-    return found._replace(map=how, frequencies=found.frequencies[::-1])
+        fitted = Isotonic((Knots(at, values),))
+    return calibration._replace(map=fitted, frequencies=calibration.frequencies[::-1])

@@ -1,12 +1,12 @@
-"""Another prior: what a model says where its classes are as frequent as somebody states, without learning again.
+"""Another prior: predictions for a population with other class frequencies, without learning again.
 
     P'(y | x) = P(y | x) pi'(y) / pi(y), over its sum over the classes
 
-pi is the prior that the model was learnt under: the class frequencies of its rows, class weights heeded; of a model
-calibrated by a map a class, those of the calibration rows, whose frequencies such a map makes its probabilities have
-(a temperature cannot move them). This is Bayes' rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker
-2002, Neural Computation 14), for every kind of model; the logarithm ln pi'(y) - ln pi(y) is one number per class. Cost:
-an addition and a sum a row and class.
+pi is the prior under which the model was learned: the class frequencies of its rows, with class weights. For a model
+calibrated by a map per class it is that of the calibration rows, since such a map gives probabilities under their
+frequencies (a temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
+2002, Neural Computation 14), for every kind of model. ln pi'(y) - ln pi(y) is one number per class. Cost: an addition
+and a sum per row and class.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from bncli.engine.model import Model
 from bncli.errors import ModelError, UsageError
 
 TRAINING = "training"
-"""The prior of the data: class weights undone."""
+"""The prior of the data: class weights are undone."""
 _SUM_TOLERANCE = 1e-6
 
 
 def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
-    """Return what is added to ln P(y | x) before it is normalised again, (K,): `training`, or a probability a label.
+    """Return what is added to ln P(y | x) before normalising again, (K,): for `training`, or a probability per label.
 
-    UsageError for what is no distribution over the labels, ModelError where the model does not know its own prior.
+    Raises UsageError if `prior` is no distribution over the labels, and ModelError if the model does not know its own
+    prior.
     """
+    labels = model.schema.labels
     if isinstance(prior, str):
         if prior != TRAINING:
             raise UsageError(f"{prior!r} is no prior", hint=f"say {TRAINING}, or a probability for every label")
-        undone = np.zeros(len(model.schema.labels)) if model.class_weights is None else -np.log(model.class_weights)
-        return np.asarray(undone + _back_to_training(model))
-    labels = model.schema.labels
+        undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
+        return np.asarray(undone + _shift_to_training(model))
     for label, share in prior.items():
         if label not in labels:
             error = unknown_label_error(label, labels, "--prior", model.schema.class_name)
@@ -51,28 +52,29 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     if abs(total - 1) > _SUM_TOLERANCE:
         raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
     wanted = np.array([prior[label] for label in labels]) / total
-    own = _known_frequencies(model.schema.label_frequencies)
-    return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _back_to_training(model))
+    own = _class_frequencies(model)
+    return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _shift_to_training(model))
 
 
-def _back_to_training(model: Model) -> Array | float:
-    """From the class frequencies of the calibration rows to those of training, ln of their ratio."""
+def _shift_to_training(model: Model) -> Array | float:
+    """Return what leads from the class frequencies of the calibration rows to those of training, if they count."""
     if model.calibration is None or not model.calibration.frequencies:
         return 0.0
-    own, calibrated = _known_frequencies(model.schema.label_frequencies), np.array(model.calibration.frequencies)
+    own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)
     return np.asarray(np.log(own / own.sum()) - np.log(calibrated / calibrated.sum()))
 
 
-def _known_frequencies(frequencies: tuple[float, ...]) -> Array:
-    """As an array; ModelError where nobody counted them, or a label had no rows."""
+def _class_frequencies(model: Model) -> Array:
+    """Return the class frequencies of training; raise ModelError if they are not known, or a label had no rows."""
+    frequencies = model.schema.label_frequencies
     if not frequencies or min(frequencies) <= 0:
         what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"
         raise ModelError(what, hint="fit it again: models keep that since format 7")
     return np.array(frequencies)
 
 
-def shifted(log_probabilities: Array, shift: Array | None) -> Array:
-    """Return ln P'(y | x_t), shape (K, N), from ln P(y | x_t); None: as they are."""
+def shift_log_probabilities(log_probabilities: Array, shift: Array | None) -> Array:
+    """Return ln P'(y | x_t), shape (K, N), from ln P(y | x_t); a shift of None leaves them as they are."""
     if shift is None:
         return log_probabilities
     return log_softmax(log_probabilities + shift[:, np.newaxis], axis=0)

@@ -1,45 +1,45 @@
-"""Purification: a sum of overlapping tables rewritten so that each number means one thing.
+"""Purified scores: any model as an average of sums of tables, rewritten so that each number has one meaning.
 
-Tables over overlapping sets of attributes can trade: what one attribute does may stand in its own table, or be spread
-over the tables of all pairs that it is part of. The functional analysis of variance (Hooker 2007, Journal of
-Computational and Graphical Statistics 16; Lengerich, Tan, Chang, Hooker & Caruana 2020, AISTATS) settles it. Where
-attribute i has the values of its training rows, with frequencies q_i, whatever the others are, a table V over a set S
-is the sum of one term for every subset T of S,
+Tables over overlapping sets of attributes can trade: the effect of one attribute may be in its own table, or spread
+over the tables of all its pairs. The functional analysis of variance (Hooker 2007, Journal of Computational and
+Graphical Statistics 16; Lengerich, Tan, Chang, Hooker & Caruana 2020, AISTATS) removes this freedom. Let attribute i be
+distributed as in training, with frequencies q_i, independent of the others. A table V over a set S is the sum of one
+term per subset T of S,
 
     g_T(x_T) = sum over U subset of T of (-1)^(|T| - |U|) E[V | x_U],
 
-found axis by axis: V = mean along the axis + (V - mean along the axis). The score does not change; every term has mean
-0 along each of its axes, so a curve is the deviation from the average row, and a pair's term holds nothing that two
-curves could say. Terms over different sets are uncorrelated under the product of the q_i, so that their variances add.
+found axis by axis: V = mean along the axis + (V - mean along the axis). The score does not change. Every term has mean
+0 along each of its axes, so that a curve is the deviation from the average row, and the term of a pair contains nothing
+that two curves could express. Terms over different sets are uncorrelated under the product of the q_i, so that their
+variances add.
 
-Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and stay exact: where a table
-averages over what it does not see, its purified terms are 0. A table over n attributes has 2^n terms; over more than
-MOST_ATTRIBUTES it is refused (`bncli.engine.prediction.mixtures`). Cost: (1 + 1/cardinality)^n passes over a table.
-
-Contrast tensors: a table with an axis an attribute, a place for "unobserved", and the contrasts of the classes.
-
-What a table adds to all classes alike says nothing. So a contrast tensor holds, for every class, how far it is raised
-above the others, the log-odds of the class against the geometric mean of the others:
+Contrasts. What a table adds to all classes alike has no effect. So a table over attributes (a `ContrastTensor`) holds,
+per class, how far it is raised above the others, the log-odds of the class against the geometric mean of the others:
 
     V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
 
 For two classes these are the log-odds ln P(y)/P(other). Contrasts sum to 0 over the classes and determine the
-probabilities. Conventions: with one class alone they are 0.
+probabilities. With a single class they are 0.
 
-Purified tables of very many families, each in one array: what every set of its attributes says of a row.
+Averages. A `Mixture` is a model as an average of sums of scores G_p:
 
-Purification (`explanation.purification`) of a table over n attributes yields 2^n terms, a thousand tables 64,000. They
-stand in one array each, whose axis i has a place for every value and a last one for the mean: along it
+    P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
+
+A model that is no average has one score, a linear pool one per component. A path of Kikuchi-Bayes models has one for
+the class alone and one per region, and `numbers` are the counting numbers.
+
+Very many tables. A table over n attributes has 2^n terms, a thousand tables have 64,000. So the terms of a small table
+stand in one array (`PureTable`), whose axis i has a place for every value and a last one for the mean: along it
 
     V[x_i] = (V[x_i] - mean) at the place of x_i, + mean at the last place,
 
-so that the term of a set T has its values where the axes outside T are at their last place. With the strides s_i the
-entries that a row needs are at
+so that the term of a set T is where the axes outside T are at their last place. With the strides s_i, the entries that
+a row needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
+Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers per table and class.
 
-    last cell + sum over i in T of (x_i - n_i) s_i,
-
-found for all T by doubling: one addition a term. An unobserved attribute is averaged over: every term that has it is 0,
-the others stay. Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers a table and class.
+Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. If a table
+averages over what it does not see, its purified terms are 0. A table over more than MOST_ATTRIBUTES is refused. Cost:
+(1 + 1/cardinality)^n passes over a table.
 """
 
 from __future__ import annotations
@@ -49,16 +49,27 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 
 from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index, Integers
-from bncli.engine.prediction.factors import expand
+from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
+from bncli.engine.prediction.factors import expand, unobserved_averages
+from bncli.engine.prediction.path_factors import LEAST_WEIGHT, SubmodelTensors
 from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
+from bncli.errors import BncliError
+
+MOST_ATTRIBUTES = 8
+MANY_TABLES = 256
+"""This many small tables without a child are kept as `PureTable`s."""
+MOST_CELLS = 1 << 16
+"""The most places of a small table, those of the means included."""
+MOST_JOINT_CELLS = 1 << 16
+"""The most cells of one table that joins the tables over a set of attributes whose binnings differ."""
 
 
 @dataclass(frozen=True)
@@ -72,30 +83,32 @@ class ContrastTensor:
     groupings: tuple[Grouping | None, ...]
     values: Array
 
+    @classmethod
+    def ordered(cls, attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
+        """Return the tensor whose axes belong to these attributes, in any order."""
+        order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
+        return cls(
+            tuple(attributes[i] for i in order),
+            tuple(groupings[i] for i in order),
+            np.ascontiguousarray(values.transpose(*order, len(order))),
+        )
+
     @property
     def shown(self) -> Array:
-        """The values of attributes that are observed, (n_1, n_2, ..., K)."""
+        """The values of observed attributes, (n_1, n_2, ..., K)."""
         return self.values[tuple(slice(-1) for _ in self.attributes)]
 
     def weights(self, schema: Schema) -> tuple[Array, ...]:
-        """For every axis the training frequencies of its codes, 0 for the last one."""
-        seen = zip(self.attributes, self.groupings, strict=True)
-        return tuple(np.append(relative_frequencies(schema.attributes[a], grouping), 0.0) for a, grouping in seen)
-
-
-MANY_TABLES = 256
-"""So many tables of a model, small and without a child, are explained through such arrays."""
-MOST_CELLS = 1 << 16
-"""Places, those of means included, of a table that is explained so."""
-MOST_TOGETHER = 1 << 16
-"""Cells that tables over one set of attributes may tell apart together, that one table over these cells is made."""
+        """Return for every axis the training frequencies of its codes, 0 for the last one."""
+        axes = zip(self.attributes, self.groupings, strict=True)
+        return tuple(np.append(relative_frequencies(schema.attributes[a], grouping), 0.0) for a, grouping in axes)
 
 
 @dataclass(frozen=True)
 class PureTable:
-    """entries: contrasts by cell, with a place for the mean on every axis, and by class, then a 0.
+    """The terms of a small table: contrasts by cell, with a place for the mean on every axis, and by class, then a 0.
 
-    codes[i] (cardinality,): the digit of every code of attribute i.
+    codes[i] (cardinality,) is the digit of every code of attribute i.
     """
 
     attributes: tuple[int, ...]
@@ -107,7 +120,7 @@ class PureTable:
 
     @classmethod
     def of(cls, family: Family, weights: Array, schema: Schema) -> PureTable:
-        """Return a family's table, weights (cells, K), purified."""
+        """Purify a family's table, weights (cells, K)."""
         binned = family.binned_attributes
         frequencies = tuple(relative_frequencies(schema.attributes[a], grouping) for a, grouping in binned)
         values = contrasts(weights).reshape(*family.shape, -1)
@@ -118,9 +131,14 @@ class PureTable:
             np.array(grouping if grouping else range(n), np.intp)
             for (_, grouping), n in zip(binned, family.shape, strict=True)
         )
+        groupings = tuple(grouping for _, grouping in binned)
         entries = np.append(values.ravel(), 0.0)
-        seen = tuple(grouping for _, grouping in binned)
-        return cls(family.attributes, seen, family.shape, codes, frequencies, entries)
+        return cls(family.attributes, groupings, family.shape, codes, frequencies, entries)
+
+    @property
+    def _grid(self) -> Array:
+        """(n_1 + 1, n_2 + 1, ..., K)."""
+        return np.asarray(self.entries[:-1].reshape(*(n + 1 for n in self.shape), -1))
 
     @property
     def constant(self) -> Array:
@@ -129,22 +147,15 @@ class PureTable:
 
     def times(self, factor: float) -> PureTable:
         """Return every term times a number."""
-        return PureTable(
-            self.attributes, self.groupings, self.shape, self.codes, self.frequencies, factor * self.entries
-        )
-
-    @property
-    def _grid(self) -> Array:
-        """(n_1 + 1, n_2 + 1, ..., K)."""
-        return np.asarray(self.entries[:-1].reshape(*(n + 1 for n in self.shape), -1))
+        return replace(self, entries=factor * self.entries)
 
     @cached_property
     def subsets(self) -> tuple[tuple[int, ...], ...]:
         """The axes of every term, the constant first, in the order of doubling."""
-        found: list[tuple[int, ...]] = [()]
+        subsets: list[tuple[int, ...]] = [()]
         for axis in range(len(self.shape)):
-            found += [(*axes, axis) for axes in found]
-        return tuple(found)
+            subsets += [(*axes, axis) for axes in subsets]
+        return tuple(subsets)
 
     @property
     def terms(self) -> list[tuple[int, ...]]:
@@ -157,18 +168,18 @@ class PureTable:
         return np.asarray(self._grid[places])
 
     def variances(self) -> Array:
-        """Of every term but the constant: the mean of squares over values and classes, (2^n - 1,), as `subsets`."""
+        """Return, per term but the constant, the mean square over values and classes, (2^n - 1,), as `subsets`."""
         moments: Array = (self._grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
-            seen = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
-            moments = np.stack([moments.take(-1, axis), seen], axis=axis)
-        # the first axis doubles first: it is the fastest
+            observed = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
+            moments = np.stack([moments.take(-1, axis), observed], axis=axis)
+        # the first axis doubles first, so it changes fastest
         return np.asarray(moments.transpose().ravel()[1:])
 
     def add_to(
         self, sums: Array, rows: Index, codes: Mapping[int, Integers], labels: Index, share: Array | float
     ) -> None:
-        """sums[rows[t]] (N,) += share times term t of every row and its label, in the order of `terms`."""
+        """Add share times term t of every row and its label to sums[rows[t]] (N,), in the order of `terms`."""
         cells = math.prod(n + 1 for n in self.shape)
         places = np.empty((1 << len(self.shape), len(labels)), np.intp)
         places[0] = cells - 1
@@ -181,30 +192,178 @@ class PureTable:
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
-        """What every code adds to the place of a cell; "unobserved" leads beyond the last, where there are zeros."""
+        """What every code adds to a place; "unobserved" leads beyond the last one, where np.take clips to the 0."""
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         beyond = 2 * math.prod(n + 1 for n in self.shape)
-        joined = zip(self.codes, self.shape, strides, strict=True)
-        return tuple(np.append((digits - n) * stride, beyond) for digits, n, stride in joined)
-
-
-MOST_ATTRIBUTES = 8
+        axes = zip(self.codes, self.shape, strides, strict=True)
+        return tuple(np.append((digits - n) * stride, beyond) for digits, n, stride in axes)
 
 
 @dataclass(frozen=True)
 class Score:
-    """Contrasts of the classes as a sum: constant (K,) + the entry of every tensor, + the terms of purified `tables`.
+    """Contrasts of the classes as a sum: constant (K,), the entry of every tensor, and the terms of purified `tables`.
 
-    The constants of the tables are in `constant`.
+    The constants of the tables are part of `constant`.
     """
 
     constant: Array
     tensors: tuple[ContrastTensor, ...]
     tables: tuple[PureTable, ...] = ()
 
+    def purified(self, schema: Schema) -> Score:
+        """Return the same score with one tensor per set of attributes, each with mean 0 along every axis."""
+        constant = self.constant.copy()
+        terms = []
+        for tensor in self.tensors:
+            for axes, values in terms_of(tensor.values, tensor.weights(schema)).items():
+                if axes:
+                    attributes = tuple(tensor.attributes[axis] for axis in axes)
+                    terms.append(ContrastTensor(attributes, tuple(tensor.groupings[axis] for axis in axes), values))
+                else:
+                    constant += values
+        return Score(constant, add_by_set(terms, schema), self.tables)
+
+    def calibrated(self, calibration: Calibration | None) -> Score:
+        """Return the score divided by the temperature; other maps act on probabilities and leave scores as they are."""
+        if calibration is None or not isinstance(calibration.map, Temperature):
+            return self
+        factor = 1 / calibration.map.temperature
+        tensors = tuple(replace(tensor, values=tensor.values * factor) for tensor in self.tensors)
+        return Score(self.constant * factor, tensors, tuple(table.times(factor) for table in self.tables))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A model as an average: weights (S,) sum to 1; numbers (S, P); terms: P scores.
+
+    If each term is a model of its own, `models` (P,) are these.
+    """
+
+    weights: Array
+    numbers: Array
+    terms: tuple[Score, ...]
+    models: tuple[Tables, ...] = ()
+
+    def averaged(self) -> Score:
+        """Return the weighted average of the models' scores, which is not the score of their averaged probabilities."""
+        shares = self.weights @ self.numbers
+        constant = np.sum([share * term.constant for share, term in zip(shares, self.terms, strict=True)], axis=0)
+        tensors: list[ContrastTensor] = []
+        tables: list[PureTable] = []
+        for share, term in zip(shares, self.terms, strict=True):
+            tensors += [replace(tensor, values=share * tensor.values) for tensor in term.tensors]
+            tables += [table.times(float(share)) for table in term.tables]
+        return Score(np.asarray(constant), tuple(tensors), tuple(tables))
+
+
+@singledispatch
+def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
+    """Return a predictor as a mixture; raise BncliError if a table is over too many attributes."""
+    raise TypeError(f"there is no explanation of {type(predictor).__name__}")
+
+
+@mixture_of.register
+def _(tables: Tables, schema: Schema) -> Mixture:
+    return Mixture(np.ones(1), np.eye(1), (_score_of_tables(tables, schema),))
+
+
+@mixture_of.register
+def _(ensemble: Ensemble, schema: Schema) -> Mixture:
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return mixture_of(ensemble.combined, schema)
+    models = tuple(component.tables for component in ensemble.components)
+    terms = tuple(_score_of_tables(tables, schema) for tables in models)
+    weights = np.array([component.weight for component in ensemble.components])
+    return Mixture(weights / weights.sum(), np.eye(len(terms)), terms, models)
+
+
+@mixture_of.register
+def _(path: Path, _: Schema) -> Mixture:
+    """Return the steps with weight; a region is a term if one of them counts it."""
+    rows: list[Array] = []
+    weights: list[float] = []
+    numbers = np.zeros(len(path.families) + 1)
+    for step in path.steps:
+        for f, change in step.changes:
+            numbers[f] += change  # -1, the class alone, is the last
+        if step.weight >= LEAST_WEIGHT:
+            rows.append(numbers.copy())
+            weights.append(step.weight)
+    counts = np.array(rows)
+    counted = [f for f in range(len(path.families)) if counts[:, f].any()]
+    submodels, terms = SubmodelTensors(path), []
+    for f in counted:
+        family = path.families[f]
+        _refuse_many_attributes(family)
+        values = contrasts(submodels.expanded(f))
+        tensor = ContrastTensor.ordered(family.attributes, (None,) * len(family.shape), values)
+        terms.append(Score(np.zeros(values.shape[-1]), (tensor,)))
+    terms.append(Score(contrasts(path.class_logs), ()))
+    return Mixture(np.array(weights) / sum(weights), counts[:, [*counted, -1]], tuple(terms))
+
+
+def _score_of_tables(tables: Tables, schema: Schema) -> Score:
+    """Return a sum of tables; families without the class are left out, since they are equal for all classes."""
+    families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
+    small = [is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES for family, _ in families]
+    if not are_many([f for (f, _), chosen in zip(families, small, strict=True) if chosen], schema.cardinalities):
+        small = [False] * len(small)
+    tensors, pure_tables = [], []
+    for (family, weights), chosen in zip(families, small, strict=True):
+        if chosen:
+            pure_tables.append(PureTable.of(family, weights, schema))
+            continue
+        _refuse_many_attributes(family)
+        rows = contrasts(weights).T.reshape(-1, *family.shape)
+        values = np.moveaxis(expand(rows, unobserved_averages(family, schema)), 0, -1)
+        groupings = [grouping for _, grouping in family.binned_attributes]
+        tensors.append(ContrastTensor.ordered(family.attributes, groupings, values))
+    constant = contrasts(tables.bias) + sum(table.constant for table in pure_tables)
+    return Score(np.asarray(constant), tuple(tensors), tuple(pure_tables))
+
+
+def _refuse_many_attributes(family: Family) -> None:
+    if len(family.attributes) > MOST_ATTRIBUTES:
+        what = f"the effects inside a table over {len(family.attributes)} attributes cannot be told apart"
+        raise BncliError(what, hint=f"learn a model with tables over at most {MOST_ATTRIBUTES} attributes")
+
+
+def is_small(family: Family) -> bool:
+    """Return whether the family's table can be a `PureTable`: small, and averaged over what is unobserved."""
+    return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
+
+
+def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
+    """Return whether small families are kept as `PureTable`s: if they are many, or their binnings differ widely.
+
+    The latter holds if tables over one set of attributes would together need more than MOST_JOINT_CELLS cells.
+    """
+    if len(families) >= MANY_TABLES:
+        return True
+    number: dict[BinnedAttribute, int] = {}
+    sizes: dict[int, int] = {}
+    binnings_of_set: dict[tuple[int, ...], list[set[int]]] = {}
+    for family in families:
+        binnings = [number.setdefault(binned, len(number)) for binned in family.binned_attributes]
+        sizes.update(zip(binnings, family.shape, strict=True))
+        axes = sorted(zip(family.attributes, binnings, strict=True))
+        for size in range(1, len(axes) + 1):
+            for subset in itertools.combinations(axes, size):
+                per_axis = binnings_of_set.setdefault(tuple(a for a, _ in subset), [set() for _ in subset])
+                for found, (_, binning) in zip(per_axis, subset, strict=True):
+                    found.add(binning)
+    for key, per_axis in binnings_of_set.items():
+        if any(len(found) > 1 for found in per_axis):
+            n_cells = 1
+            for a, found in zip(key, per_axis, strict=True):
+                n_cells *= min(cardinalities[a], 1 + sum(sizes[binning] - 1 for binning in found))
+            if n_cells > MOST_JOINT_CELLS:
+                return True
+    return False
+
 
 def contrasts(scores: Array) -> Array:
-    """Return (..., K) -> (..., K): each class against the mean of the others."""
+    """Return (..., K) of each class against the mean of the others, from scores (..., K)."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)
@@ -214,143 +373,11 @@ def contrasts(scores: Array) -> Array:
 
 
 def with_unobserved(values: Array) -> Array:
-    """Return (codes..., K) with a 0 after the codes of every axis: where its attribute is unobserved."""
-    # np.pad takes 13 times as long, which very many small tensors make a fifth of a report
+    """Return (codes..., K) with a 0 after the codes of every axis, for an unobserved attribute."""
+    # np.pad takes 13 times as long, which with very many small tensors is a fifth of a report
     whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
     whole[(*[slice(-1)] * (values.ndim - 1),)] = values
     return whole
-
-
-def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-    """Return the tensor whose axes, in whatever order, belong to these attributes."""
-    order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
-    turned = values.transpose(*order, len(order))
-    return ContrastTensor(
-        tuple(attributes[i] for i in order), tuple(groupings[i] for i in order), np.ascontiguousarray(turned)
-    )
-
-
-def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
-    """Return a family's table, weights (cells, K), with what it says where an attribute is unobserved."""
-    averages = tuple(
-        None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(family.binned_attributes)
-    )
-    rows = contrasts(weights).T.reshape(-1, *family.shape)
-    values = np.moveaxis(expand(rows, averages), 0, -1)
-    return ordered_tensor(family.attributes, [grouping for _, grouping in family.binned_attributes], values)
-
-
-def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
-    """Return one tensor for each set of attributes, the sum of those over it.
-
-    Small sets first, then in the schema's order.
-
-    Tensors with different binnings of an attribute are added over the coarsest codes that each of them can tell.
-    """
-    groups = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
-    for tensor in tensors:
-        groups[tensor.attributes].append(tensor)
-    return tuple(_sum(groups[key], schema) for key in sorted(groups, key=lambda key: (len(key), key)))
-
-
-def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
-    first = tensors[0]
-    if len(tensors) == 1:
-        return first
-    groupings = tuple(
-        refinement([tensor.groupings[axis] for tensor in tensors], schema.cardinalities[a])
-        for axis, a in enumerate(first.attributes)
-    )
-    total = sum(_lifted(tensor, groupings, schema) for tensor in tensors)
-    return ContrastTensor(first.attributes, groupings, np.asarray(total))
-
-
-def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
-    """Return the tensor's values over the finer codes of `groupings`."""
-    values = tensor.values
-    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
-        if own != finer and own is not None:
-            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
-            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
-    return values
-
-
-def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """Return the coarsest binning that each of these can tell: it joins two codes only where all do.
-
-    None: it joins none.
-    """
-    distinct = list(dict.fromkeys(groupings))
-    if None in distinct or len(distinct) == 1:
-        return None if None in distinct else distinct[0]
-    number: dict[tuple[int, ...], int] = {}
-    told_apart = zip(*(grouping for grouping in distinct if grouping is not None), strict=True)
-    finest = tuple(number.setdefault(codes, len(number)) for codes in told_apart)
-    return None if len(number) == cardinality else finest
-
-
-def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
-    """Return whether small families are to be explained through arrays.
-
-    They are many, or their binnings differ widely.
-    """
-    return len(families) >= MANY_TABLES or _most_together(families, cardinalities) > MOST_TOGETHER
-
-
-def _most_together(families: Sequence[Family], cardinalities: Sequence[int]) -> int:
-    """At most so many cells are told apart by the tables over any set of attributes, where these differ in binning."""
-    number: dict[BinnedAttribute, int] = {}
-    groups: dict[int, int] = {}
-    together: dict[tuple[int, ...], list[set[int]]] = {}
-    for family in families:
-        seen = [number.setdefault(binned, len(number)) for binned in family.binned_attributes]
-        groups.update(zip(seen, family.shape, strict=True))
-        axes = sorted(zip(family.attributes, seen, strict=True))
-        for size in range(1, len(axes) + 1):
-            for subset in itertools.combinations(axes, size):
-                found = together.setdefault(tuple(a for a, _ in subset), [set() for _ in subset])
-                for binnings, (_, binning) in zip(found, subset, strict=True):
-                    binnings.add(binning)
-    sizes = (
-        math.prod(
-            min(cardinalities[a], 1 + sum(groups[b] - 1 for b in seen)) for a, seen in zip(key, found, strict=True)
-        )
-        for key, found in together.items()
-        if any(len(binnings) > 1 for binnings in found)
-    )
-    return max(sizes, default=0)
-
-
-def is_small(family: Family) -> bool:
-    """Return whether the family can be one of many: what it does not see it averages over."""
-    return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
-
-
-def calibrated(score: Score, calibration: Calibration | None) -> Score:
-    """Return the score divided by the temperature, where there is one.
-
-    Other maps are of probabilities, and leave scores.
-    """
-    if calibration is None or not isinstance(calibration.map, Temperature):
-        return score
-    factor = 1 / calibration.map.temperature
-    tensors = tuple(replace(tensor, values=tensor.values * factor) for tensor in score.tensors)
-    return Score(score.constant * factor, tensors, tuple(table.times(factor) for table in score.tables))
-
-
-def purified(score: Score, schema: Schema) -> Score:
-    """Return the same score, one tensor a set of attributes, each with mean 0 along every axis."""
-    constant = score.constant.copy()
-    terms = []
-    for tensor in score.tensors:
-        for axes, values in terms_of(tensor.values, tensor.weights(schema)).items():
-            if axes:
-                attributes = tuple(tensor.attributes[axis] for axis in axes)
-                terms.append(ContrastTensor(attributes, tuple(tensor.groupings[axis] for axis in axes), values))
-            else:
-                constant += values
-    return Score(constant, gathered(terms, schema), score.tables)
 
 
 def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:
@@ -364,3 +391,47 @@ def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], A
             split[(*axes, axis)] = term - np.expand_dims(mean, len(axes))
         terms = split
     return terms
+
+
+def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
+    """Return one tensor per set of attributes, the sum of those over it; small sets first, then by attributes.
+
+    Tensors that bin an attribute differently are added over the common refinement of their binnings.
+    """
+    by_set = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
+    for tensor in tensors:
+        by_set[tensor.attributes].append(tensor)
+    sums = []
+    for attributes in sorted(by_set, key=lambda key: (len(key), key)):
+        members = by_set[attributes]
+        if len(members) == 1:
+            sums.append(members[0])
+            continue
+        groupings = tuple(
+            common_refinement([tensor.groupings[axis] for tensor in members], schema.cardinalities[a])
+            for axis, a in enumerate(attributes)
+        )
+        total = sum(_refined_values(tensor, groupings, schema) for tensor in members)
+        sums.append(ContrastTensor(attributes, groupings, np.asarray(total)))
+    return tuple(sums)
+
+
+def _refined_values(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
+    """Return the tensor's values over the finer codes of `groupings`."""
+    values = tensor.values
+    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
+        if own != finer and own is not None:
+            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
+            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
+    return values
+
+
+def common_refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
+    """Return the coarsest grouping that joins two codes only if all these groupings do; None if it joins none."""
+    distinct = list(dict.fromkeys(groupings))
+    if None in distinct or len(distinct) == 1:
+        return None if None in distinct else distinct[0]
+    number: dict[tuple[int, ...], int] = {}
+    joint_codes = zip(*(grouping for grouping in distinct if grouping is not None), strict=True)
+    finest = tuple(number.setdefault(codes, len(number)) for codes in joint_codes)
+    return None if len(number) == cardinality else finest

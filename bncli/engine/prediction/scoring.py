@@ -2,45 +2,30 @@
 
     S[t, y] = bias[y] + sum over families f of W_f[cell_f(t), y],     log P(y | x_t) = S[t, y] - log sum_c exp S[t, c]
 
-An attribute of a new row can be unknown: a value never seen in training, or a missing value where training had none.
-Such an attribute has the code one past its last, "unobserved", and every table is expanded by that code along each
-attribute before the first row is scored: a row of zeros where the family's own attribute is unknown (the family is left
-out), and where a parent is unknown the average over its values with their training frequencies q:
+Unknown attributes. An attribute of a new row is unknown if its value never occurred in training, or if it is missing
+and training had no missing value. It then has the code one past its last, "unobserved". Before the first row is scored,
+every table gets entries for this code along each attribute: 0 if the family's own attribute is unknown (the family is
+left out), and the average over its values with their training frequencies q if a parent is unknown,
 
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
-with the product of the frequencies for several unknown parents. A family without a child of its own (the
-class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns. Where a family looks at
-an attribute in a coarser binning, the coarse codes of a row block are looked up once, whichever families share them; an
-unknown stays unknown, and coarse codes have the frequencies of what they join.
+with the product of the frequencies for several unknown parents. A family without a child (the parents of the class)
+averages over all unknown attributes. So the inner loop treats unknown attributes like any other. If families use an
+attribute in a coarser binning, the coarse codes of a block of rows are looked up once; an unknown attribute stays
+unknown, and a coarse code has the frequencies of the codes that it joins.
 
-A model whose policy for missing values is to marginalize does so instead, exactly: rows for which that is more than
-leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are looked up
-for no row; they cancel where everything that they depend on is known.
+Other models. A model that marginalizes missing values scores rows exactly by inference if leaving families out is not
+enough (`prediction.marginalization`). A calibrated model applies its map (`engine.calibration`) to the
+log-probabilities last. An average over a path (`engine.kikuchi`) is scored in one pass: the tables of the stages are
+added up one after the other, and the probabilities of every stage are taken on the way (`prediction.path_factors`). A
+logarithmic pool is one sum of tables. In a linear pool the score rows of the components stand one above the other, and
+a family that several of them have is one look-up of all their tables. Families without the class are never looked up,
+since they cancel if all that they depend on is known.
 
-A model that is calibrated has a map (`bncli.engine.calibration`) applied to these log-probabilities last.
-
-An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the steps' tables are added up one after the
-other, and the probabilities of every step with weight are taken on the way. There, each submodel is
-marginalized over what is unknown.
-
-An ensemble is one pass as well: a logarithmic pool is one sum of tables; of a linear one the score rows of its
-components stand one above the other, and a family that several of them have is one look-up of all their tables.
-
-Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
-(K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
-look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
-per parent, a look-up per family and class (for two classes: per family), about 2 ns each.
-
-Rows that do not show all that a network depends on: log P(y | what they show), marginalized over the rest.
-
-    P(y | e) = sum over all values u of the unobserved attributes of P(y, e, u) / sum over c of the same of P(c, e, u)
-
-An unobserved attribute that is nobody's parent has a factor that sums to 1: leaving it out is the sum. Only where a row
-lacks an attribute on which another node depends is there more to do; such rows go through `bncli.engine.inference`, all
-others are scored by look-ups as ever. Naive Bayes needs nothing but look-ups.
-
-Conventions: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
+Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major, (K,
+N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the look-ups, but
+these are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition per parent, and a
+look-up per family and class (with two classes: per family), about 2 ns each.
 """
 
 from __future__ import annotations
@@ -57,74 +42,29 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
-from bncli.engine.prediction.factors import (
-    LEAST_PROBABILITY,
-    RegionFactor,
-    SubmodelTensors,
-    add_softmax,
-    compile_host,
-    log_average,
-    log_shares,
-    log_softmax,
-    normalised,
-    score_rows,
-    stages_of,
+from bncli.engine.prediction.factors import Regrouped, TableFactor, score_rows, table_factors
+from bncli.engine.prediction.marginalization import (
+    NetworkTables,
+    incomplete_rows,
+    log_joint,
+    network_to_marginalize,
 )
-from bncli.engine.prediction.table_factors import TableFactor, table_factors
-
-MARGINALIZATION_ROWS_PER_BLOCK = 1 << 16
-
-
-@dataclass(frozen=True)
-class Network:
-    """The tables of a model as log probabilities; `needed`: attributes on which another node depends, ascending."""
-
-    schema: Schema
-    tables: Tables
-    needed: tuple[int, ...]
-
-
-def network_to_marginalize(tables: Tables, schema: Schema) -> Network | None:
-    """Return None where the model does not marginalize, or leaving out is all there ever is to do."""
-    if not schema.marginalizes:
-        return None
-    needed = {a for family in tables.families for a in family.attributes[family.child is not None :]}
-    return Network(schema, tables, tuple(sorted(needed))) if needed else None
-
-
-def incomplete_rows(network: Network, codes: dict[int, Codes]) -> Index:
-    """Return the rows, ascending, that lack a needed attribute; codes[i] (N,) belongs to schema attribute i."""
-    cardinalities = network.schema.cardinalities
-    return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
-
-
-def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    """Return ln P(y, what row t shows) of these rows, shape (K, rows)."""
-    blocks = [
-        rows[start : start + MARGINALIZATION_ROWS_PER_BLOCK]
-        for start in range(0, len(rows), MARGINALIZATION_ROWS_PER_BLOCK)
-    ]
-    return np.concatenate([_block(network, codes, block) for block in blocks], axis=1)
-
-
-def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
-
-    nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(rows))
-    columns = [codes[i][rows] if i in codes else nothing for i in range(len(network.schema.attributes))]
-    likelihood = IncompleteLikelihood(Dataset(network.schema, tuple(columns), nothing), network.tables.families)
-    return likelihood.log_joint(network.tables.cells)
-
+from bncli.engine.prediction.path_factors import RegionFactor, SubmodelTensors, host_factor, stages_of
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
+LEAST_PROBABILITY = 1e-280
+"""Averages below it may have lost digits."""
+_TINY = float(np.finfo(np.float64).tiny)
+_STEEPEST = 690.0
+"""A difference of scores whose exp, and that of its negative, are neither infinite nor 0."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is added to the scores, shift (R, 1) and factors, and the weight of the probabilities that they then give.
+    """What is added to the scores: shift (R, 1) and factors; `weight` is that of the probabilities that they then give.
 
-    A score row belongs to a class; for two classes there is one, that of their difference.
+    There is one score row per class; with two classes there is one, that of their difference.
     """
 
     weight: float
@@ -141,30 +81,27 @@ class Stage:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A model compiled for scoring. `used`: the schema's attributes that it needs, ascending.
+    """A model compiled for scoring.
 
-    One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
-    rows are scored by that lack something that has to be marginalized; None where no row is. regrouped[v] = (position
-    in `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
-    weights: of the components of a linear pool, whose score rows stand one above the other in the one stage; else ().
+    - used: attributes of the schema that it needs, ascending.
+    - stages: one, or several for an average over a path, whose tables are added up one after the other.
+    - network: scores the rows that lack something to be marginalized; None if no row is scored so.
+    - regrouped: (position in `used`, coarse code of every code, "unobserved" the last); positions of factors count on
+      from `used` to these.
+    - weights: those of the components of a linear pool, whose score rows stand one above the other in the one stage.
     """
 
     used: tuple[int, ...]
     n_labels: int
     stages: tuple[Stage, ...]
-    network: Network | None = None
-    regrouped: tuple[tuple[int, Index], ...] = ()
+    network: NetworkTables | None = None
+    regrouped: Regrouped = ()
     weights: tuple[float, ...] = ()
     calibration: CalibrationMap | None = None
 
-    def indices(self, codes: Sequence[Codes]) -> list[Index]:
-        """Return the codes of a block of rows, followed by those of the regrouped attributes."""
-        plain = [column.astype(np.intp) for column in codes]
-        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.regrouped]
-
 
 def compile_scorer(model: Model) -> Scorer:
-    """Return everything that the model looks up, expanded by the code "unobserved"."""
+    """Return the model compiled for scoring."""
     scorer = compile_predictor(model.predictor, model.schema)
     return scorer if model.calibration is None else replace(scorer, calibration=model.calibration.map)
 
@@ -189,8 +126,8 @@ def _(ensemble: Ensemble, schema: Schema) -> Scorer:
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
-    """Return the tables of one model, or of several, one stage with all their score rows."""
-    used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
+    """Return a scorer whose one stage has the score rows of all models."""
+    used = tuple(sorted({a for tables in models for family in tables.families for a in family.attributes}))
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors, regrouped = table_factors(models, schema, used)
     return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, regrouped)
@@ -202,18 +139,15 @@ def _(path: Path, _: Schema) -> Scorer:
 
 
 def compile_path(path: Path) -> Scorer:
-    """Return the stages of a path (`bncli.engine.prediction.factors`).
-
-    Attributes of steps without weight are not used.
-    """
-    gathered = stages_of(path)
-    hosts = {host for stage in gathered for host, _ in stage.hosts}
+    """Return the scorer of a path; attributes of steps without weight are not used."""
+    path_stages = stages_of(path)
+    hosts = {host for stage in path_stages for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
     tensors = SubmodelTensors(path)
     stages = []
-    for stage in gathered:
+    for stage in path_stages:
         shift = score_rows(stage.class_change * path.class_logs[None, :])
-        factors = tuple(compile_host(tensors, host, changes, used) for host, changes in stage.hosts)
+        factors = tuple(host_factor(tensors, host, changes, used) for host, changes in stage.hosts)
         stages.append(Stage(stage.weight, shift, factors))
     return Scorer(used, path.class_logs.size, tuple(stages))
 
@@ -221,64 +155,63 @@ def compile_path(path: Path) -> Scorer:
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
     """Return log P(y | x_t), shape (K, N).
 
-    Codes[j] (N,) belongs to attribute scorer.used[j], its cardinality = unobserved.
-
-    `n_rows` is needed only where a model uses no attribute at all.
+    codes[j] (N,) belongs to attribute scorer.used[j]; its cardinality means "unobserved". `n_rows` is needed only for a
+    model that uses no attribute.
     """
-    found = uncalibrated(scorer, codes, n_rows)
-    return found if scorer.calibration is None else scorer.calibration.apply(found)
+    log_p = uncalibrated(scorer, codes, n_rows)
+    return log_p if scorer.calibration is None else scorer.calibration.apply(log_p)
 
 
 def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """Return what `log_probabilities` says before it is calibrated."""
+    """Return the result of `log_probabilities` before calibration."""
     n = len(codes[0]) if codes else n_rows or 0
-    incomplete = None if scorer.network is None else incomplete_rows(scorer.network, _by_attribute(scorer, codes))
-    if scorer.network is None or incomplete is None or not len(incomplete):
+    if scorer.network is None:
+        return _look_up(scorer, codes, n)
+    by_attribute = dict(zip(scorer.used, codes, strict=True))
+    incomplete = incomplete_rows(scorer.network, by_attribute)
+    if not len(incomplete):
         return _look_up(scorer, codes, n)
     complete = np.delete(np.arange(n), incomplete)
-    result = np.empty((scorer.n_labels, n))
-    result[:, complete] = _look_up(scorer, [column[complete] for column in codes], len(complete))
-    joint = log_joint(scorer.network, _by_attribute(scorer, codes), incomplete)
+    log_p = np.empty((scorer.n_labels, n))
+    log_p[:, complete] = _look_up(scorer, [column[complete] for column in codes], len(complete))
+    joint = log_joint(scorer.network, by_attribute, incomplete)
     joint -= joint.max(axis=0)
-    result[:, incomplete] = joint - np.log(np.exp(joint).sum(axis=0))
-    return result
-
-
-def _by_attribute(scorer: Scorer, codes: Sequence[Codes]) -> dict[int, Codes]:
-    return dict(zip(scorer.used, codes, strict=True))
+    log_p[:, incomplete] = joint - np.log(np.exp(joint).sum(axis=0))
+    return log_p
 
 
 def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
-    """Return log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
-    result = np.empty((scorer.n_labels, n))
+    """Return log P(y | x_t) of rows that need no inference, from the tables alone."""
+    log_p = np.empty((scorer.n_labels, n))
     scores = np.empty((len(scorer.stages[0].shift), min(n, ROWS_PER_BLOCK)))
     for start in range(0, n, ROWS_PER_BLOCK):
         stop = min(start + ROWS_PER_BLOCK, n)
-        block = scores[:, : stop - start]
+        out, block = log_p[:, start:stop], scores[:, : stop - start]
         block[:] = 0.0
-        indices = scorer.indices([column[start:stop] for column in codes])
+        indices = [column[start:stop].astype(np.intp) for column in codes]
+        indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in scorer.regrouped]
         if scorer.weights:
             scorer.stages[0].add_to(block, indices)
-            log_average(np.split(block, len(scorer.weights)), scorer.weights, result[:, start:stop])
+            components = np.split(block, len(scorer.weights))
+            log_average(components, scorer.weights, out)
         elif len(scorer.stages) == 1:
             scorer.stages[0].add_to(block, indices)
-            log_softmax(block, result[:, start:stop])
+            log_softmax(block, out)
         else:
-            # ln sum over stages of weight softmax_y S; rows with a probability near underflow are done again in logs.
-            out = result[:, start:stop]
+            # ln sum over stages of weight softmax_y S
             out[:] = 0.0
             for stage in scorer.stages:
                 stage.add_to(block, indices)
                 add_softmax(block, stage.weight, out)
-            # near underflow the sum of probabilities has lost digits that logarithms keep
+            # Near underflow the sum of probabilities has lost digits that logarithms keep.
             rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
             log_shares(out)
             if rare.size:
-                out[:, rare] = _average_in_logs(scorer.stages, [column[rare] for column in indices], len(out))
-    return result
+                out[:, rare] = _log_average_of_stages(scorer.stages, [column[rare] for column in indices], len(out))
+    return log_p
 
 
-def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Index], n_labels: int) -> Array:
+def _log_average_of_stages(stages: Sequence[Stage], codes: Sequence[Index], n_labels: int) -> Array:
     scores = np.zeros((len(stages[0].shift), len(codes[0])))
     terms = []
     for stage in stages:
@@ -289,15 +222,85 @@ def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Index], n_labels: 
     return normalised(np.asarray(np.logaddexp.reduce(terms)))
 
 
-def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
-    """Return ln P(y | x_t) of every row of a data set, (K, N), whatever the number of threads.
+def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
+    """Write ln of the weighted average of the probabilities of several models, scores (R, rows) each, into out.
 
-    Unobserved values, coded by the cardinality, are averaged over. Where rows are asked about once, and the tables are
-    many and small, this costs a fraction of fusing the rows for them (`bncli.engine.counting.fused_codes`).
+    The weights sum to 1.
+    """
+    out[:] = 0.0
+    for one, weight in zip(scores, weights, strict=True):
+        add_softmax(one, weight, out)
+    # Near underflow the sum of probabilities has lost digits that logarithms keep.
+    rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
+    log_shares(out)
+    if rare.size:
+        terms = np.empty((len(weights), len(out), rare.size))
+        for term, one, weight in zip(terms, scores, weights, strict=True):
+            log_softmax(one[:, rare], term)
+            term += math.log(weight)
+        out[:, rare] = normalised(np.asarray(np.logaddexp.reduce(terms)))
+
+
+def log_softmax(scores: Array, out: Array) -> None:
+    """Write ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
+    if len(out) == 2:
+        difference = scores[0]
+        log_sum = np.log1p(np.exp(-np.abs(difference)))
+        np.minimum(difference, 0.0, out=out[1])
+        np.minimum(-difference, 0.0, out=out[0])
+        out -= log_sum
+        return
+    np.subtract(scores, scores.max(axis=0), out=out)
+    out -= np.log(np.exp(out).sum(axis=0))
+
+
+def add_softmax(scores: Array, weight: float, out: Array) -> None:
+    """Add weight P to out (K, rows); with two classes both probabilities keep their digits, however small."""
+    if len(out) == 2:
+        odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
+        np.exp(odds, out=odds)
+        share = odds + 1.0
+        np.divide(weight, share, out=share)
+        out[0] += share
+        share *= odds
+        out[1] += share
+        return
+    shares = scores - scores.max(axis=0)
+    np.exp(shares, out=shares)
+    shares *= weight / shares.sum(axis=0)
+    out += shares
+
+
+def log_shares(out: Array) -> None:
+    """Replace (K, rows) by ln of each entry's share of its column sum; 0 counts as the least positive number."""
+    if len(out) != 2:
+        out /= out.sum(axis=0)
+        np.log(np.maximum(out, _TINY, out=out), out=out)
+        return
+    second = out[1] > out[0]
+    odds = np.minimum(out[0], out[1]) / np.maximum(out[0], out[1])
+    larger = np.log1p(odds)
+    smaller = np.log(np.maximum(odds, _TINY, out=odds), out=odds)
+    np.negative(larger, out=larger)
+    smaller += larger
+    out[0] = np.where(second, smaller, larger)
+    out[1] = np.where(second, larger, smaller)
+
+
+def normalised(logs: Array) -> Array:
+    """Return logarithms of probabilities (K, rows) that sum to 1, none above 0, from ones that nearly do."""
+    return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
+
+
+def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
+    """Return ln P(y | x_t) of every row of a data set, (K, N), independent of the number of threads.
+
+    Codes equal to the cardinality are unobserved. If rows are scored once by many small tables, this costs a fraction
+    of fusing the rows for these tables (`engine.counting.fused_codes`).
     """
     scorer = compile_predictor(predictor, data.schema)
-    return np.concatenate(data.map(_of_block, scorer), axis=1)
+    return np.concatenate(data.map(_score_block, scorer), axis=1)
 
 
-def _of_block(block: RowBlock, scorer: Scorer) -> Array:
+def _score_block(block: RowBlock, scorer: Scorer) -> Array:
     return log_probabilities(scorer, [block.codes[a] for a in scorer.used], block.n_rows)

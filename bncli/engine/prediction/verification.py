@@ -1,116 +1,166 @@
-"""The self-test of a model: made-up rows, and what it said of them when it was made, to be scored again anywhere.
+"""Verification: whether a model, or an export of it, still predicts what the model predicted when it was made.
 
-Of every attribute each code comes up about as often as any other, in an order of its own, so that the rows look up
-every table at many of its cells. Every fourth row lacks about half of its values. None of it is taken from training
-rows.
+- Self-test. A model file holds artificial rows and the probabilities that the model gave them. Per attribute each code
+  occurs about as often as any other, in random order, so that the rows look up every table at many of its cells. Every
+  fourth row lacks about half of its values; no row does if that would take too large a table (missing values
+  marginalized over a dense network). The random stream is fixed, so that equal models have equal self-tests.
+- Probe rows. They show everything that a model distinguishes, to compare a program with the model: of every input each
+  level, each value pooled into one, a text that no training row had, a missing value; of a number each cut, the next
+  number above it, one between it and the next cut, and values far outside. The other inputs of such a row are random,
+  with equal probabilities. Every HIDDEN-th row lacks about half of its values.
+- Networks. A network with named states is compared with the model on random rows, with uniform codes per attribute, a
+  missing level among them. Both sides are computed separately: the model by its scorer, the network by adding up
 
-Conventions: the random stream is fixed, so that equal models have equal self-tests. Where a row that lacks values would
-take too large a table (missing values marginalized over a dense network), no row lacks any.
+      ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
 
-Whether a network by names says what a model says, on rows made at random.
+  for every label y; nodes without the class in their table cancel. Cost: rows times table look-ups, twice.
 
-Codes are uniform, each attribute for itself, its missing level among them: rows that the training data never showed are
-met as often as any. Both sides are computed apart: the model by its scorer, the network by adding up
-
-    ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
-
-for every label y; nodes without the class in their table cancel. Cost: rows times table look-ups, twice.
+No row is taken from the training data.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model, SelfTest
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork
+from bncli.engine.prediction.portable import Input
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
 
 ROWS = 32
 LACKING = 4
-"""Every so-manyeth row lacks values."""
+"""Every this many rows of a self-test, one lacks values."""
+HIDDEN = 8
 EXPORT_ROWS = 10_000
-"""At least so many rows an export is compared with its model on."""
+"""The fewest rows on which an export is compared with its model."""
 TOLERANCE = 1e-9
-"""Probabilities that differ by no more agree: what sums in another order, or another machine's exp, may do to them."""
+"""Probabilities that differ by no more agree: another order of summation or another exp may change them so much."""
+Value = float | str | None
+"""A value of an input: a number, a text, or None for a missing value."""
 
 
 def with_self_test(model: Model) -> Model:
-    """Return the model with its self-test; cost: compiling it as for scoring, and scoring 32 rows."""
+    """Return the model with its self-test; this compiles it as for scoring."""
     cardinalities = np.array([model.schema.cardinalities[i] for i in self_tested(model)], np.intp)
     rng = np.random.Generator(np.random.PCG64(0))
-    complete = _complete_rows(cardinalities, rng)
-    lacking = (np.arange(ROWS) % LACKING == 0) & (rng.random(complete.shape) < 0.5)
-    codes = np.where(lacking, cardinalities[:, None], complete)
+    complete = np.empty((len(cardinalities), ROWS), np.intp)
+    for row, cardinality in zip(complete, cardinalities, strict=True):
+        row[:] = rng.permutation(rng.permutation(cardinality)[np.arange(ROWS) % cardinality])
+    is_lacking = (np.arange(ROWS) % LACKING == 0) & (rng.random(complete.shape) < 0.5)
+    codes = np.where(is_lacking, cardinalities[:, None], complete)
     try:
-        probabilities = probabilities_of(model, codes)
+        probabilities = predict_self_test(model, codes)
     except BncliError:
-        codes, probabilities = complete, probabilities_of(model, complete)
+        codes, probabilities = complete, predict_self_test(model, complete)
     return replace(model, self_test=SelfTest(codes, probabilities))
 
 
-def _complete_rows(cardinalities: Index, rng: np.random.Generator) -> Index:
-    """Return codes (attributes, rows): each code of an attribute as often as any other, give or take one."""
-    codes = np.empty((len(cardinalities), ROWS), np.intp)
-    for row, cardinality in zip(codes, cardinalities, strict=True):
-        row[:] = rng.permutation(rng.permutation(cardinality)[np.arange(ROWS) % cardinality])
-    return codes
-
-
 def self_tested(model: Model) -> tuple[int, ...]:
-    """Return the attributes, ascending, whose codes a self-test has."""
+    """Return the attributes, ascending, whose codes are in a self-test."""
     return tuple(sorted(model.attributes))
 
 
-def probabilities_of(model: Model, codes: Index) -> Array:
-    """Return P(y | x_t) as the model says it here and now, shape (K, rows); `codes` as in a self-test."""
+def predict_self_test(model: Model, codes: Index) -> Array:
+    """Return P(y | x_t), shape (K, rows), of the codes of a self-test."""
     scorer, by_attribute = compile_scorer(model), dict(zip(self_tested(model), codes, strict=True))
     used = [by_attribute[attribute].astype(np.uint32) for attribute in scorer.used]
     return np.exp(log_probabilities(scorer, used, codes.shape[1]))
 
 
 def largest_change(model: Model, test: SelfTest) -> float:
-    """Return max |dP| between what the model says of the rows now and what it said when it was made."""
-    return float(np.abs(probabilities_of(model, test.codes) - test.probabilities).max(initial=0.0))
+    """Return max |dP| between the model's predictions for the self-test now and when it was made."""
+    return float(np.abs(predict_self_test(model, test.codes) - test.probabilities).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class ProbeRows:
+    """values[p] (rows,) of input p, and the model's predictions P(y | x_t), shape (K, rows)."""
+
+    inputs: tuple[Input, ...]
+    values: tuple[tuple[Value, ...], ...]
+    probabilities: Array
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.probabilities.T)
+
+    def rows(self) -> list[dict[str, Value]]:
+        """Return every row as a dictionary by the names of the inputs."""
+        if not self.values:
+            return [{} for _ in range(self.n_rows)]
+        names = [one.name for one in self.inputs]
+        return [dict(zip(names, row, strict=True)) for row in zip(*self.values, strict=True)]
+
+
+def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows:
+    """Return at least `n_rows` rows, and as many as it takes for every value of every input to occur."""
+    scorer = compile_scorer(model)
+    inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
+    values_of_inputs = [_values_to_show(one) for one in inputs]
+    n_rows = max(n_rows, sum(map(len, values_of_inputs)))
+    # Random values, some of them missing; then each value of each input in turn.
+    drawn: list[Any] = [rng.integers(0, len(values), n_rows) for values in values_of_inputs]
+    may_lack = np.arange(n_rows) % HIDDEN == 0
+    for column in drawn:
+        column[may_lack & (rng.random(n_rows) < 0.5)] = 0
+    first = 0
+    for column, values in zip(drawn, values_of_inputs, strict=True):
+        column[first : first + len(values)] = np.arange(len(values))
+        first += len(values)
+    pairs = list(zip(inputs, values_of_inputs, drawn, strict=True))
+    shown = tuple(tuple(values[i] for i in rows) for _, values, rows in pairs)
+    codes = [np.array([one.code(value) for value in values])[rows].astype(np.uint32) for one, values, rows in pairs]
+    return ProbeRows(inputs, shown, np.exp(log_probabilities(scorer, codes, n_rows)))
+
+
+def _values_to_show(one: Input) -> list[Value]:
+    """Return the values of an input that probe rows show; None, the missing value, is the first."""
+    if one.codes is not None:
+        unseen = "never seen"
+        while unseen in one.codes:  # any text may be a value of a table
+            unseen += "!"
+        return [None, *one.codes, unseen]
+    cuts = one.cuts or ()
+    between = [(a + b) / 2 for a, b in itertools.pairwise(cuts)]
+    above = [math.nextafter(cut, math.inf) for cut in cuts]
+    far = [-1e300, 0.0, 1e300, *(cut * 2 for cut in cuts[-1:]), *(cut * 2 for cut in cuts[:1])]
+    return [None, *filter(math.isfinite, (*cuts, *above, *between, *far))]
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:
-    """Return max |dP| over the labels and so many random rows; NaN where the network knows no probability for a row."""
+    """Return max |dP| over labels and random rows; NaN if the network has no probability for a row."""
     scorer = compile_scorer(model)
     cardinalities = model.schema.cardinalities
     codes = {model.schema.attributes[i].name: rng.integers(0, cardinalities[i], rows) for i in scorer.used}
     expected = np.exp(log_probabilities(scorer, [c.astype(np.uint32) for c in codes.values()], rows))
-    return float(np.abs(posteriors(network, model.schema.class_name, codes, rows) - expected).max(initial=0.0))
+    return float(np.abs(network_posteriors(network, model.schema.class_name, codes, rows) - expected).max(initial=0.0))
 
 
-def posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
+def network_posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
     """Return P(y | x_t), shape (K, rows); `codes` are the positions of the attributes' states."""
     log_joint = np.zeros((len(network.by_name[class_name].states), rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         for node in network.nodes:
-            if class_name in (node.name, *node.parents):
-                log_joint += _log_factor(node, class_name, codes, rows)
+            members = (*node.parents, node.name)
+            if class_name not in members:
+                continue
+            # ln theta of the node's state in every row, for every label
+            log_theta = np.log(np.moveaxis(node.probabilities, members.index(class_name), 0))
+            digits = tuple(codes[member] for member in members if member != class_name)
+            log_joint += np.stack([np.broadcast_to(table[digits], rows) for table in log_theta])
         joint = np.exp(log_joint - log_joint.max(axis=0))
     return np.asarray(joint / joint.sum(axis=0))
 
 
-def _log_factor(node: Node, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """Return ln theta of the node's state in every row, for every label (K, rows)."""
-    members = (*node.parents, node.name)
-    label = members.index(class_name)
-    log_theta = np.log(np.moveaxis(node.probabilities, label, 0))
-    digits = tuple(codes[member] for member in members if member != class_name)
-    return np.stack([np.broadcast_to(table[digits], rows) for table in log_theta])
-
-
 def same_nodes(one: NamedNetwork, other: NamedNetwork) -> bool:
-    """Return whether both have the same nodes, states and parents, in the same order, and the same class."""
-    return [_naming(one), one.class_name] == [_naming(other), other.class_name]
-
-
-def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return [(node.name, node.states, node.parents) for node in network.nodes]
+    """Return whether both have the same class, and the same nodes, states and parents in the same order."""
+    nodes, others = ([(node.name, node.states, node.parents) for node in net.nodes] for net in (one, other))
+    return nodes == others and one.class_name == other.class_name

@@ -1,27 +1,28 @@
-"""The fewest changed values that change the decision (counterfactuals: Wachter, Mittelstadt & Russell 2018).
+"""What-if questions: the fewest changes of values that change a decision, and the missing value most worth asking for.
 
-All sets of one attribute with all their values are tried, then all of two, and so on up to a limit: the search is exact
-within it. Of the changes of the same number that lead to another label, that is told after which this label is the most
-probable. The label of a row is the most probable one, or that which a rule decides for.
+Counterfactuals (Wachter, Mittelstadt & Russell 2018). All sets of one attribute with all their values are tried, then
+all of two, and so on up to a limit: within it the search is exact. Of the sets of the fewest changes that lead to
+another label, the one after which that label is the most probable is returned. The label of a row is the most probable
+one, or the one that a decision rule chooses.
 
-Conventions: an attribute is changed to another of its values, in codes: a number to another interval. A missing value
-may become any; nothing becomes missing. The change that comes first in the schema's order wins a tie. Rows that flip
-with fewer changes are not looked at again, so a change that leaves a value as it is flips nothing. To abstain is no
-label that a change leads to; a row abstained from flips to any. Cost: a scoring of the rows left for each set of
-changes.
+- An attribute is changed to another of its values, in codes: a number to another interval. A missing value may become
+  any value; nothing becomes missing. Ties go to the change that comes first in the schema.
+- A row that is decided otherwise after fewer changes is not considered again, so a change that leaves a value as it is
+  has no effect.
+- Abstention is not a label to which a change leads; a row without a decision may change to any label.
+- Cost: the remaining rows are scored once per set of changes.
 
-What to ask next: the missing attribute whose answer is expected to tell most of the class.
-
-Of a row that shows e and lacks attribute j, the answer is worth
+Value of information (Howard 1966; Heckerman, Horvitz & Nathwani 1992). For a row that shows e and lacks attribute j,
+the answer is worth
 
     I(Y; X_j | e) = sum over v of P(v | e) [ H(Y | e) - H(Y | e, X_j = v) ]
 
-nats: the expected fall of the entropy of the class (value of information, Howard 1966; Heckerman, Horvitz & Nathwani
-1992). Exact: what else is missing is marginalized.
+nats: the expected decrease of the entropy of the class. It is exact: other missing values are marginalized.
 
-Conventions: the lower index wins a tie. Where no answer is worth more than 1e-12 nats nothing is named. A value that
-training never had is not missing: asking again would tell nothing. Cost: a look-up of the row for each value of each
-missing attribute; rows that lack what others depend on go through inference.
+- Ties go to the lower index. If no answer is worth more than LEAST_GAIN nats, none is named. A value that never
+  occurred in training is not missing: asking again would not help.
+- Cost: a look-up of the row per value of each missing attribute; rows that lack what others depend on go through
+  inference.
 """
 
 from __future__ import annotations
@@ -32,30 +33,27 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.schema import Attribute, NumericAttribute, Schema, source_column
+from bncli.engine.data.schema import NumericAttribute, Schema, source_column
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
-from bncli.engine.prediction.joint_model import JointModel
+from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError, UsageError
 
 MOST_CHANGES = 50_000
-"""Sets of changes that are tried for a row."""
-_LEAST = float(np.finfo(np.float64).min)
-"""In place of ln 0: costs may decide for a label that is impossible."""
+"""The most sets of changes that are tried per row."""
+LEAST_GAIN = 1e-12
+_LEAST_LOG = float(np.finfo(np.float64).min)
+"""In place of ln 0: a rule with costs may decide for an impossible label."""
 Change = tuple[tuple[int, int], ...]
 """(position of the attribute, its new code), ascending."""
 
 
-def _most_probable(log_p: Array) -> Index:
-    found: Index = log_p.argmax(axis=0)
-    return found
+class CounterfactualSearch:
+    """Finds the fewest changes: at most `most` of the `allowed` positions in `used` at a time.
 
-
-class Flips:
-    """What may change: positions in `used`, at most `most` at a time; score(codes) is log P(y | x_t), (K, N).
-
-    decide(log P): the labels (N,), below 0 for none; the most probable one where nothing is said.
+    score(codes) returns ln P(y | x_t), (K, N). decide(ln P) returns labels (N,), negative for no decision; without it
+    the most probable label is chosen.
     """
 
     def __init__(
@@ -65,28 +63,35 @@ class Flips:
         allowed: Sequence[int],
         most: int,
         score: Callable[..., Array],
-        decide: Callable[[Array], Index] = _most_probable,
+        decide: Callable[[Array], Index] = lambda log_p: np.asarray(log_p.argmax(axis=0)),
     ) -> None:
-        attributes = [schema.attributes[i] for i in used]
-        self._sizes = {p: attributes[p].n_values for p in sorted(allowed)}
-        self._words = {p: _words(attributes[p]) for p in self._sizes}
+        self._n_values: dict[int, int] = {}
+        self._texts: dict[int, list[str]] = {}
+        """What each new value is called: `colour=red`, `age<=27.5`, `age=27.5..41`."""
+        for p in sorted(allowed):
+            attribute = schema.attributes[used[p]]
+            is_number = isinstance(attribute, NumericAttribute)
+            self._n_values[p] = attribute.n_values
+            self._texts[p] = [
+                f"{attribute.name}{'' if is_number and name[0] in '<>' else '='}{name}"
+                for name in value_names(attribute)[: attribute.n_values]
+            ]
         self._most, self._score, self._decide = most, score, decide
-        # Sets of 1 to `most` attributes with a value each: the sums of the products of so many sizes.
-        sizes = list(self._sizes.values())
+        # counts[k]: sets of k attributes with a value each, the sum of the products of k numbers of values
         counts = [1] + [0] * most
-        for size in sizes:
+        for n in self._n_values.values():
             for k in range(most, 0, -1):
-                counts[k] += counts[k - 1] * size
+                counts[k] += counts[k - 1] * n
         n_changes = sum(counts[1:])
         if n_changes > MOST_CHANGES:
-            what = f"there are {n_changes:,} ways to change up to {most} of {len(self._sizes)} columns"
+            what = f"there are {n_changes:,} ways to change up to {most} of {len(self._n_values)} columns"
             hint = f"at most {MOST_CHANGES:,} are tried: name fewer by --flip-columns, or say a lower --flip-changes"
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:
-        """Return `A=v; B=w` for every row, the empty text where no so few changes lead to another label."""
+        """Return `A=v; B=w` for every row, "" if no allowed changes lead to another label."""
         changes = self.changes(codes, log_p)
-        return ["; ".join(self._words[p][code] for p, code in change) for change in changes]
+        return ["; ".join(self._texts[p][code] for p, code in change) for change in changes]
 
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
         """Return the changes for every row, () for none; log_p (K, N) is of the rows as they are."""
@@ -96,58 +101,37 @@ class Flips:
         for size in range(1, self._most + 1):
             if not len(left):
                 break
-            chosen, best = self._best(size, [column[left] for column in codes], labels[left])
-            for row, change in zip(left.tolist(), chosen, strict=True):
-                found[row] = change
+            rows, own_labels = [column[left] for column in codes], labels[left]
+            # The best change of this size, by ln P of the label to which it leads.
+            best = np.full(len(left), -np.inf)
+            for change in self._all_changes(size):
+                changed = list(rows)
+                for p, code in change:
+                    changed[p] = np.full_like(rows[p], code)
+                new_log_p = self._score(changed)
+                decided = self._decide(new_log_p)
+                of_decided = np.maximum(new_log_p[decided, np.arange(len(decided))], _LEAST_LOG)
+                reached = np.where((decided == own_labels) | (decided < 0), -np.inf, of_decided)
+                for row in left[reached > best].tolist():
+                    found[row] = change
+                best = np.maximum(best, reached)
             left = left[np.isneginf(best)]
         return found
 
-    def _best(self, size: int, codes: list[Codes], labels: Index) -> tuple[list[Change], Array]:
-        """Of changes of so many values: the best of every row, and ln P of the label that it leads to."""
-        best = np.full(len(labels), -np.inf)
-        chosen: list[Change] = [()] * len(labels)
-        for change in self._all(size):
-            given = list(codes)
-            for p, code in change:
-                given[p] = np.full_like(codes[p], code)
-            log_p = self._score(given)
-            told = self._decide(log_p)
-            own = np.maximum(log_p[told, np.arange(len(told))], _LEAST)
-            reached = np.where((told == labels) | (told < 0), -np.inf, own)
-            for row in np.flatnonzero(reached > best).tolist():
-                chosen[row] = change
-            best = np.maximum(best, reached)
-        return chosen, best
-
-    def _all(self, size: int) -> Iterator[Change]:
-        for places in itertools.combinations(self._sizes, size):
-            for values in itertools.product(*(range(self._sizes[p]) for p in places)):
+    def _all_changes(self, size: int) -> Iterator[Change]:
+        for places in itertools.combinations(self._n_values, size):
+            for values in itertools.product(*(range(self._n_values[p]) for p in places)):
                 yield tuple(zip(places, values, strict=True))
 
 
-def _words(attribute: Attribute) -> list[str]:
-    """Return what each value is called: `colour=red`, `age<=27.5`, `age=27.5..41`."""
-    names = value_names(attribute)[: attribute.n_values]
-    return [f"{attribute.name}{'' if _is_bound(attribute, name) else '='}{name}" for name in names]
-
-
-def _is_bound(attribute: Attribute, name: str) -> bool:
-    return isinstance(attribute, NumericAttribute) and name[0] in "<>"
-
-
-LEAST_GAIN = 1e-12
-"""Nats."""
-
-
 class NextBest:
-    """A model made ready; ModelError where it cannot marginalize. `used`: the schema's attributes of the codes.
+    """Ranks missing attributes by the value of an answer; `used` are the schema's attributes whose codes are given.
 
-    shift (K,): that of another prior, added to ln P(y, x); None for the model's own.
+    shift (K,), that of another prior, is added to ln P(y, x). Raises ModelError if the model cannot marginalize.
     """
 
     def __init__(self, model: Model, used: Sequence[int], shift: Array | None = None) -> None:
-        schema = model.schema
-        attributes = [schema.attributes[i] for i in used]
+        attributes = [model.schema.attributes[i] for i in used]
         levels = [attribute.name for attribute in attributes if attribute.missing]
         if levels:
             what = f"a missing {levels[0]!r} is a value of its own to the model, which does not ask for what is missing"
@@ -158,31 +142,33 @@ class NextBest:
         self.names = tuple(source_column(attribute) for attribute in attributes)
 
     def gains(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> Array:
-        """I(Y; X_j | e_t) in nats, shape (used, N), 0 where attribute j is not missing in row t; missing[j] (N,)."""
+        """Return I(Y; X_j | e_t) in nats, (used, N); 0 if attribute j is not missing in row t: missing[j] (N,)."""
         gains = np.zeros((len(codes), len(codes[0]) if codes else 0))
-        for j, lacks in enumerate(missing):
-            rows = np.flatnonzero(lacks)
+        for j, is_missing in enumerate(missing):
+            rows = np.flatnonzero(is_missing)
             if len(rows):
                 gains[j, rows] = self._gain(j, [column[rows] for column in codes])
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """Return the column to ask for of every row, the empty text where nothing is missing or would tell anything."""
+        """Return the column to ask for in every row, "" if no answer is worth anything."""
         gains = self.gains(codes, missing)
         if not len(gains):
             return []
         best: Index = gains.argmax(axis=0)
-        told = gains.max(axis=0) > LEAST_GAIN
-        return [self.names[j] if tells else "" for j, tells in zip(best.tolist(), told.tolist(), strict=True)]
+        is_worth_asking = gains.max(axis=0) > LEAST_GAIN
+        return [
+            self.names[j] if worth else "" for j, worth in zip(best.tolist(), is_worth_asking.tolist(), strict=True)
+        ]
 
-    def _gain(self, j: int, codes: list[Codes]) -> Array:
-        """Of attribute j for rows that lack it."""
-        given: list[Codes] = list(codes)
+    def _gain(self, j: int, codes: Sequence[Codes]) -> Array:
+        """Return the value of attribute j for rows that lack it."""
+        answered: list[Codes] = list(codes)
         joints = []
         for value in range(self._cardinalities[j]):
-            given[j] = np.full_like(codes[j], value)
-            joints.append(self._joint.log_joint(given) + self._shift)
-        # (values, K, N) that sum to 1 in every row.
+            answered[j] = np.full_like(codes[j], value)
+            joints.append(self._joint.log_joint(answered) + self._shift)
+        # P(v, y | e) (values, K, N)
         log_p = np.stack(joints)
         p = np.exp(log_p - log_p.max(axis=(0, 1)))
         p = np.asarray(p / p.sum(axis=(0, 1)))

@@ -27,8 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import bncli
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.portable import Input, PortableMap, PortableScorer, PortableTable
-from bncli.engine.prediction.portable_effects import PortableEffects
+from bncli.engine.prediction.portable import Input, PortableEffects, PortableMap, PortableScorer, PortableTable
 from bncli.errors import ModelError
 from bncli.files.exports.programs import ProgramTarget
 

@@ -30,8 +30,7 @@ from bncli.errors import BncliError
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
     from bncli.engine.model import DecisionRule
-    from bncli.engine.prediction.portable import PortableScorer
-    from bncli.engine.prediction.portable_effects import PortableEffects
+    from bncli.engine.prediction.portable import PortableEffects, PortableScorer
 
 _INVISIBLE = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"

@@ -4,7 +4,7 @@
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
     factor = pdo / ln 2, offset = base - factor ln odds: `base` points mean odds of `odds` to 1, `pdo` more double them
 
-The tables are the purified effects of the model (`bncli.engine.prediction.portable_effects`), so a pair has only the
+The tables are the purified effects of the model (`bncli.engine.prediction.portable`), so a pair has only the
 points that its two attributes alone cannot give. Each of the n single attributes also has offset/n and its share of the
 base rate.
 

@@ -21,7 +21,7 @@ from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.metrics import Baseline, LabelMetrics, skill_score
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
-from bncli.engine.prediction.decision_rules import table
+from bncli.engine.prediction.decision_rules import threshold_table
 
 Figure = float | None
 
@@ -200,7 +200,7 @@ def decision_report(
     thresholds: list[dict[str, float]] = []
     if len(pooled.log_probabilities) == 2:
         p = np.exp(pooled.log_probabilities[1])
-        thresholds = table(p, pooled.codes == 1, pooled.weights, rows.rule.costs if rows else None)
+        thresholds = threshold_table(p, pooled.codes == 1, pooled.weights, rows.rule.costs if rows else None)
     return DecisionReport(
         {name: fmean(found) if found else None for name, found in values.items()},
         {name: stdev(found) if len(found) > 1 else None for name, found in values.items()} if len(folds) > 1 else {},

@@ -18,8 +18,13 @@ import numpy as np
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
-from bncli.engine.prediction.portable import PortableScorer, PortableStage, PortableTable, portable
-from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.portable import (
+    PortableScorer,
+    PortableStage,
+    PortableTable,
+    make_portable,
+    make_portable_effects,
+)
 from bncli.errors import ModelError
 from bncli.files.exports.javascript import packed_javascript
 from bncli.files.exports.programs import ProgramTarget
@@ -53,7 +58,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
     """
     entries = 0
     try:
-        plain = portable(model)
+        plain = make_portable(model)
         if len(plain.labels) < 2 or not plain.inputs:
             raise ModelError("every row gets the same probabilities")
         if plain.calibration is not None:
@@ -79,7 +84,7 @@ def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScor
 
 def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
     """Return the scorer whose tables are the effects: contrasts V of K classes are (K - 1) / K of them as scores."""
-    effects = portable_effects(model, plain.inputs)
+    effects = make_portable_effects(model, plain.inputs)
     k = len(plain.labels)
 
     def scores(contrasts: Array) -> Array:

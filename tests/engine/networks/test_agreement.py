@@ -12,7 +12,7 @@ from hypothesis import given
 from bncli.engine.model import Model
 from bncli.engine.networks.named_network import name_network
 from bncli.engine.networks.network import Network, equivalent_network
-from bncli.engine.prediction.verification import largest_difference, posteriors
+from bncli.engine.prediction.verification import largest_difference, network_posteriors
 from bncli.engine.structures.structure import Dag
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, modelled, perfect_models, told
@@ -33,7 +33,7 @@ def test_posteriors_row_by_row(network: Network) -> None:
     network = equivalent_network(modelled(network))
     cardinalities = network.schema.cardinalities
     codes = {f"a{i}": rng().integers(0, n, 5) for i, n in enumerate(cardinalities)}
-    found = posteriors(name_network(network), "class", codes, 5)
+    found = network_posteriors(name_network(network), "class", codes, 5)
     for t in range(5):
         row = tuple(int(codes[f"a{i}"][t]) for i in range(len(cardinalities)))
         np.testing.assert_allclose(found[:, t], told(network, row), rtol=1e-9)

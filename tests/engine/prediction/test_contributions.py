@@ -1,4 +1,4 @@
-"""Rows explained: sums that come out, against the scorer and against purified tables looked up one by one."""
+"""Explanations of rows: sums, compared with the scorer and with purified tables one by one, and terms in words."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model
 from bncli.engine.prediction import contributions
-from bncli.engine.prediction.contributions import Explainer, Explanation, value_names
+from bncli.engine.prediction.contributions import Explainer, Explanation, TermText, _TermTexts, value_names
 from bncli.engine.prediction.effects import effects_of
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
@@ -55,22 +56,22 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
     tensors = {effect.tensor.attributes: effect.tensor for effect in effects_of(model).effects}
     names = [attribute.name for attribute in model.schema.attributes]
     for t, p in enumerate(predicted):
-        told = {}
-        for value, reason in zip(why.contributions[:, t], why.reasons[:, t], strict=True):
-            if reason >= 0:
-                wording = why.wordings[reason]
-                attributes = tuple(names.index(name) for name in wording.attributes)
-                told[attributes] = value
+        listed = {}
+        for value, term in zip(why.contributions[:, t], why.term_of[:, t], strict=True):
+            if term >= 0:
+                text = why.terms[term]
+                attributes = tuple(names.index(name) for name in text.attributes)
+                listed[attributes] = value
                 seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in attributes)
-                assert wording.values == seen
-        assert told.keys() <= tensors.keys()
+                assert text.values == seen
+        assert listed.keys() <= tensors.keys()
         for attributes, tensor in tensors.items():
             cell = tuple(
                 rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.groupings, strict=True)
             )
             entry = float(tensor.values[(*cell, p)])
-            assert told.get(attributes, 0.0) == pytest.approx(entry, rel=1e-12, abs=1e-12)
-            assert attributes in told or abs(entry) < 2e-12
+            assert listed.get(attributes, 0.0) == pytest.approx(entry, rel=1e-12, abs=1e-12)
+            assert attributes in listed or abs(entry) < 2e-12
 
 
 @given(models(), st.integers(0, 99))
@@ -171,9 +172,9 @@ def test_unknown_parents_and_regions_add_nothing() -> None:
         model, predictor=replace(model.tables, families=model.tables.families[1:], weights=model.tables.weights[1:])
     )
     why, _, _ = explained(model, rows)
-    told = {why.wordings[r]: c for r, c in zip(why.reasons[:, 0], why.contributions[:, 0], strict=True) if r >= 0}
-    assert told
-    assert not any("unknown" in values for _, values in told)
+    listed = {why.terms[r]: c for r, c in zip(why.term_of[:, 0], why.contributions[:, 0], strict=True) if r >= 0}
+    assert listed
+    assert not any("unknown" in values for _, values in listed)
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
@@ -194,15 +195,44 @@ def test_no_rows_no_attributes_one_class(n_labels: int) -> None:
     assert why.contributions.shape == (2, 0)
     why, _, _ = explained(binary_model(0, (), n_labels), [], 2)
     np.testing.assert_allclose(why.base, why.log_odds, atol=1e-12)
-    assert (why.reasons == -1).all()
+    assert (why.term_of == -1).all()
     assert not why.rest.any()
 
 
 def test_what_is_rounding_is_no_contribution() -> None:
     """Three terms a row; the largest is left where it is not worth a line."""
     sums = np.array([[1e-19, 0.5, -2e-16], [0.25, -1e-13, 1e-18], [-0.75, 0.0, 0.0]])
-    told, chosen = np.zeros((3, 3)), np.full((3, 3), -1, np.intp)
-    rest = contributions._largest(sums, told, chosen)
+    listed, chosen = np.zeros((3, 3)), np.full((3, 3), -1, np.intp)
+    rest = contributions.take_largest(sums, listed, chosen)
     assert chosen.T.tolist() == [[2, 1, -1], [0, -1, -1], [-1, -1, -1]]
-    assert told.T.tolist() == [[-0.75, 0.25, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    np.testing.assert_allclose(told.sum(axis=0) + rest, sums.sum(axis=0), rtol=0, atol=1e-16)
+    assert listed.T.tolist() == [[-0.75, 0.25, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(listed.sum(axis=0) + rest, sums.sum(axis=0), rtol=0, atol=1e-16)
+
+
+AGE = NumericAttribute("age", True, (1.0,) * 4, (27.5, 41.0))
+COLOUR = CategoricalAttribute("colour", False, (1.0, 1.0), ("blue", "red"))
+SCHEMA = Schema("class", ("n", "y"), (AGE, COLOUR))
+
+
+def test_values() -> None:
+    assert value_names(AGE) == ("<=27.5", "27.5..41", ">41", "missing", "unknown")
+    assert value_names(COLOUR) == ("blue", "red", "unknown")
+    assert value_names(NumericAttribute("x", True, (1.0, 1.0), ())) == ("any", "missing", "unknown")
+
+
+def test_cuts_that_look_alike_are_written_in_full() -> None:
+    close = NumericAttribute("x", False, (1.0,) * 3, (1.0000001, 1.0000002))
+    assert value_names(close)[1] == "1.0000001..1.0000002"
+
+
+@pytest.mark.parametrize("largest", [1 << 62, 1])
+def test_terms_in_words(monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
+    monkeypatch.setattr(contributions, "_LARGEST", largest)
+    texts = _TermTexts(SCHEMA, ((0,), (0, 1)), (0, 1))
+    codes = [np.array([0, 4, 0], np.uint8), np.array([1, 2, 1], np.uint8)]
+    places, described = texts.describe(np.array([[1, 1, 1], [0, -1, 0]]), codes)
+    pair, other = TermText(("age", "colour"), ("<=27.5", "red")), TermText(("age", "colour"), ("unknown", "unknown"))
+    age = TermText(("age",), ("<=27.5",))
+    seen = [[None if p < 0 else described[p] for p in row] for row in places.tolist()]
+    assert seen == [[pair, other, pair], [age, None, age]]
+    assert len(described) == 3

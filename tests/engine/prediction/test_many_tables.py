@@ -13,21 +13,10 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Model, Tables
-from bncli.engine.prediction import (
-    contributions,
-    effects,
-    mixtures,
-)
-from bncli.engine.prediction import (
-    effects as joint_effects,
-)
-from bncli.engine.prediction import (
-    purification as pure_tables,
-)
+from bncli.engine.prediction import contributions, effects, purification
 from bncli.engine.prediction.contributions import Explainer, Explanation
 from bncli.engine.prediction.effects import effects_of
-from bncli.engine.prediction.mixtures import mixture_of
-from bncli.engine.prediction.purification import MANY_TABLES, are_many
+from bncli.engine.prediction.purification import MANY_TABLES, are_many, mixture_of
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.regrouping import group_intervals_by_size
 from bncli.engine.structures.structure import Family, Regions
@@ -48,15 +37,15 @@ def explained(model: Model, rows: list[np.ndarray], most: int = 1000) -> tuple[E
 
 def as_few(patch: pytest.MonkeyPatch, model: Model) -> None:
     """Every table by itself, as in a model of few."""
-    patch.setattr(mixtures, "are_many", lambda families, cardinalities: False)
+    patch.setattr(purification, "are_many", lambda families, cardinalities: False)
     assert not any(term.tables for term in mixture_of(model.predictor, model.schema).terms)
 
 
-def told(why: Explanation, t: int) -> dict[tuple[str, ...], tuple[float, tuple[str, ...]]]:
-    """The contributions of a row by their attributes, and what they saw."""
-    named = zip(why.contributions[:, t].tolist(), why.reasons[:, t].tolist(), strict=True)
-    words = [(value, why.wordings[reason]) for value, reason in named if reason >= 0]
-    return {wording.attributes: (value, wording.values) for value, wording in words}
+def contributions_of(why: Explanation, t: int) -> dict[tuple[str, ...], tuple[float, tuple[str, ...]]]:
+    """Return the contributions of a row by their attributes, each with the values of these."""
+    named = zip(why.contributions[:, t].tolist(), why.term_of[:, t].tolist(), strict=True)
+    texts = [(value, why.terms[term]) for value, term in named if term >= 0]
+    return {text.attributes: (value, text.values) for value, text in texts}
 
 
 @given(models() | regrouped_models(), st.integers(0, 99))
@@ -65,12 +54,12 @@ def test_any_model_is_explained_as_table_by_table(model: Model, seed: int) -> No
     rows = random_codes(model.schema, 9, seed, unknown=0.3)
     expected, _ = explained(model, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pure_tables, "MANY_TABLES", 1)
+        patch.setattr(purification, "MANY_TABLES", 1)
         actual, _ = explained(model, rows)
     scale = max(1.0, float(np.abs(expected.log_odds).max(initial=0.0)))
     np.testing.assert_allclose(actual.base, expected.base, rtol=0, atol=1e-11 * scale)
     for t in range(len(expected.base)):
-        one, other = told(actual, t), told(expected, t)
+        one, other = contributions_of(actual, t), contributions_of(expected, t)
         for key in one.keys() | other.keys():
             assert one.get(key, (0.0,))[0] == pytest.approx(other.get(key, (0.0,))[0], abs=1e-10 * scale)
             if key in one and key in other:
@@ -98,11 +87,11 @@ def test_contributions_of_an_ensemble_are_those_of_its_tables_one_by_one(monkeyp
     as_few(monkeypatch, model)
     few, _ = explained(model, rows)
     for t in range(25):
-        expected = told(few, t)
-        assert told(many, t).keys() == expected.keys()
+        expected = contributions_of(few, t)
+        assert contributions_of(many, t).keys() == expected.keys()
         for key, (value, seen) in expected.items():
-            assert told(many, t)[key] == (pytest.approx(value, abs=1e-11), seen)
-            assert told(in_blocks, t)[key] == (pytest.approx(value, abs=1e-11), seen)
+            assert contributions_of(many, t)[key] == (pytest.approx(value, abs=1e-11), seen)
+            assert contributions_of(in_blocks, t)[key] == (pytest.approx(value, abs=1e-11), seen)
 
 
 def test_an_unknown_attribute_contributes_nothing() -> None:
@@ -112,13 +101,13 @@ def test_an_unknown_attribute_contributes_nothing() -> None:
     why, _ = explained(model, rows)
     names = [attribute.name for attribute in model.schema.attributes]
     for t in range(4):
-        assert all(value == 0.0 for key, (value, _) in told(why, t).items() if names[2] in key)
+        assert all(value == 0.0 for key, (value, _) in contributions_of(why, t).items() if names[2] in key)
 
 
 @given((models(max_attributes=4) | regrouped_models()).filter(small))
 def test_joint_effects_equal_the_enumeration_of_all_cells(model: Model) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pure_tables, "MANY_TABLES", 1)
+        patch.setattr(purification, "MANY_TABLES", 1)
         found = effects_of(model)
     slow = slow_terms(model.tables, model.schema)
     scale = max(1.0, *(float(np.abs(term).max()) for term in slow.values()))
@@ -138,7 +127,7 @@ def test_joint_effects_equal_the_enumeration_of_all_cells(model: Model) -> None:
 def test_tables_that_see_attributes_in_many_ways_are_one_effect_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The union grid where it is small; beside every table by itself."""
     model = boosted_model(random_schema(4, 3, intervals=10), MANY_TABLES, most=3)
-    monkeypatch.setattr(joint_effects, "MOST_CELLS", 1 << 20)
+    monkeypatch.setattr(effects, "MOST_CELLS", 1 << 20)
     many = effects_of(model)
     as_few(monkeypatch, model)
     few = {effect.tensor.attributes: effect for effect in effects_of(model).effects}
@@ -152,10 +141,10 @@ def test_tables_that_see_attributes_in_many_ways_are_one_effect_a_set(monkeypatc
 
 def test_where_cells_are_many_shares_are_drawn_and_values_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
     model = boosted_model(random_schema(4, 2, intervals=30), MANY_TABLES, most=3)
-    monkeypatch.setattr(joint_effects, "MOST_CELLS", 60)
+    monkeypatch.setattr(effects, "MOST_CELLS", 60)
     few_cells, again = effects_of(model), effects_of(model)
     assert [effect.share for effect in few_cells.effects] == [effect.share for effect in again.effects]
-    monkeypatch.setattr(joint_effects, "MOST_CELLS", 1 << 20)
+    monkeypatch.setattr(effects, "MOST_CELLS", 1 << 20)
     exact = {effect.tensor.attributes: effect for effect in effects_of(model).effects}
     averaged = [effect for effect in few_cells.effects if effect.averaged]
     assert len(averaged) >= 4

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.model import Model
-from bncli.engine.prediction import scoring as marginalization
-from bncli.engine.prediction.scoring import compile_scorer, incomplete_rows, log_probabilities, network_to_marginalize
+from bncli.engine.prediction import marginalization, scoring
+from bncli.engine.prediction.marginalization import incomplete_rows, network_to_marginalize
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
 from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.strategies import dags
@@ -69,7 +70,8 @@ def test_blocks_do_not_show(block: int, monkeypatch: pytest.MonkeyPatch) -> None
     model = network_model(Dag(((), (0,), (0, 1), (2, 1)), (1, 2, 3), (0,)), (3, 2, 3, 2), 3, 5)
     rows = rows_with_unknowns(model, 200, 1)
     whole = scored(model, rows, 200)
-    monkeypatch.setattr(marginalization, "ROWS_PER_BLOCK", block)
+    for module in (marginalization, scoring):
+        monkeypatch.setattr(module, "ROWS_PER_BLOCK", block)
     np.testing.assert_allclose(scored(model, rows, 200), whole, rtol=1e-12, atol=1e-13)
     part = scored(model, [c[50:60] for c in rows], 10)
     np.testing.assert_allclose(part, whole[:, 50:60], rtol=1e-12, atol=1e-13)

@@ -10,22 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.model import Component, Ensemble, Model, Pool
-from bncli.engine.prediction.portable import ProbeRows, portable, probe_rows
+from bncli.engine.prediction.portable import make_portable
 from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.prediction.verification import ProbeRows, probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from tests.missing_values import network_model
 from tests.paths import Case, learnt_paths, model_of
+from tests.portable_oracle import portable_probabilities
 from tests.strategies import models, regrouped_models
 
 
 def difference(model: Model) -> float:
-    scorer = portable(model)
+    scorer = make_portable(model)
     probes = probe_rows(model, 50, np.random.default_rng(0))
     places = {one.name: p for p, one in enumerate(probes.inputs)}
     shown = [(one, probes.values[places[one.name]]) for one in scorer.inputs]
-    said = scorer.probabilities([np.array([one.code(value) for value in values]) for one, values in shown])
-    return float(np.abs(said - probes.probabilities).max())
+    p = portable_probabilities(scorer, [np.array([one.code(value) for value in values]) for one, values in shown])
+    return float(np.abs(p - probes.probabilities).max())
 
 
 @given(st.one_of(models(), regrouped_models()))
@@ -61,7 +63,7 @@ def test_every_value_is_among_the_rows(model: Model) -> None:
 
 def test_marginalized_over_a_network_is_refused() -> None:
     with pytest.raises(ModelError, match="no sum of tables"):
-        portable(network_model(Dag(((), (0,)), (0, 1)), (2, 3), 2, 0))
+        make_portable(network_model(Dag(((), (0,)), (0, 1)), (2, 3), 2, 0))
 
 
 def test_naive_bayes_that_leaves_missing_values_out() -> None:

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 
 from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets, Threshold
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.portable import probe_rows
 from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.engine.prediction.verification import probe_rows
 from bncli.errors import UsageError
 from tests.files.exports.test_programs_calibrated import calibrated_models
 from tests.strategies import models

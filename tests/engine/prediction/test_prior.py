@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bncli.engine.calibration import Calibration, PerClass
 from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.prediction.prior import prior_shift, shifted
+from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.recipe import Recipe
@@ -37,19 +37,21 @@ def test_bayes_rule_by_hand(said: list[float], wanted: list[float]) -> None:
     prior = np.array(wanted) / sum(wanted)
     ratios = [p[k] * prior[k] / own for k, own in enumerate((0.6, 0.3, 0.1))]
     shift = prior_shift(model(), dict(zip(LABELS, prior.tolist(), strict=True)))
-    found = np.exp(shifted(np.log(p)[:, np.newaxis], shift))[:, 0]
+    found = np.exp(shift_log_probabilities(np.log(p)[:, np.newaxis], shift))[:, 0]
     np.testing.assert_allclose(found, np.array(ratios) / sum(ratios), rtol=1e-12)
 
 
 def test_training_undoes_class_weights_and_nothing_else() -> None:
     p = np.log([[0.5], [0.25], [0.25]])
-    assert np.array_equal(shifted(p, None), p)
-    np.testing.assert_allclose(shifted(p, prior_shift(model(), "training")), p, rtol=1e-15)
+    assert np.array_equal(shift_log_probabilities(p, None), p)
+    np.testing.assert_allclose(shift_log_probabilities(p, prior_shift(model(), "training")), p, rtol=1e-15)
     weighted = model((6.0, 6.0, 6.0), (1.0, 2.0, 6.0))
-    undone = np.exp(shifted(p, prior_shift(weighted, "training")))[:, 0]
+    undone = np.exp(shift_log_probabilities(p, prior_shift(weighted, "training")))[:, 0]
     np.testing.assert_allclose(undone, np.array([12, 3, 1]) / 16, rtol=1e-14)
     same = {"a": 0.6, "b": 0.3, "c": 0.1}  # the frequencies of the data, in numbers
-    np.testing.assert_allclose(np.exp(shifted(p, prior_shift(weighted, same)))[:, 0], undone, rtol=1e-14)
+    np.testing.assert_allclose(
+        np.exp(shift_log_probabilities(p, prior_shift(weighted, same)))[:, 0], undone, rtol=1e-14
+    )
 
 
 def test_maps_a_class_are_under_the_frequencies_of_the_calibration_rows() -> None:
@@ -58,9 +60,11 @@ def test_maps_a_class_are_under_the_frequencies_of_the_calibration_rows() -> Non
     p = np.log(there)[:, np.newaxis]  # of a row that tells nothing
     for one in (model(), model((6.0, 6.0, 6.0), (1.0, 2.0, 6.0))):
         found = replace(one, calibration=calibration)
-        said = np.exp(shifted(p, prior_shift(found, dict(zip(LABELS, wanted.tolist(), strict=True)))))[:, 0]
+        said = np.exp(shift_log_probabilities(p, prior_shift(found, dict(zip(LABELS, wanted.tolist(), strict=True)))))[
+            :, 0
+        ]
         np.testing.assert_allclose(said, wanted, rtol=1e-12)
-        undone = np.exp(shifted(p, prior_shift(found, "training")))[:, 0]
+        undone = np.exp(shift_log_probabilities(p, prior_shift(found, "training")))[:, 0]
         np.testing.assert_allclose(undone, (0.6, 0.3, 0.1), rtol=1e-12)
     with pytest.raises(ModelError, match="does not say how frequent"):
         prior_shift(replace(model(()), calibration=calibration), "training")

@@ -1,7 +1,8 @@
-"""The compiled scorer against a loop over rows, families and completions; laws of log-probabilities."""
+"""The compiled scorer: compared with a loop over rows, families and completions; laws of log-probabilities."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.engine.data import dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Tables
-from bncli.engine.prediction import factors, scoring, table_factors
-from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
+from bncli.engine.prediction import factors, scoring
+from bncli.engine.prediction.factors import score_rows
+from bncli.engine.prediction.scoring import (
+    Scorer,
+    add_softmax,
+    compile_scorer,
+    log_probabilities,
+    log_probabilities_of,
+    log_shares,
+    log_softmax,
+)
 from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.recipe import Recipe
+from tests.many_tables import boosted_model, mixed_ensemble, random_codes, random_schema
 from tests.oracles import written_out
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models, regrouped_models
@@ -38,7 +51,7 @@ def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
     expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
+            patch.setattr(factors, "EXPANDED_ENTRIES", 0)
             patch.setattr(factors, "GATHERED_ENTRIES", 5)
         actual = scored(compile_scorer(model), rows, 12)
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
@@ -54,7 +67,7 @@ def test_regrouped_attributes_score_as_the_same_tables_over_all_codes(model: Mod
     fine = Tables(tables.bias, tuple(f for f, _ in written), tuple(w for _, w in written))
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
+            patch.setattr(factors, "EXPANDED_ENTRIES", 0)
         actual = scored(compile_scorer(model), rows, 12)
     expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
@@ -99,7 +112,7 @@ def test_many_parents_are_not_expanded_and_score_the_same(monkeypatch: pytest.Mo
     kinds = [type(f).__name__ for f in compile_scorer(model).stages[0].factors]
     assert kinds == ["WideFactor"] + ["Factor"] * (n - 1)
     wide = scored(compile_scorer(model), rows, 200)
-    monkeypatch.setattr(table_factors, "EXPANDED_ENTRIES", 1 << 24)
+    monkeypatch.setattr(factors, "EXPANDED_ENTRIES", 1 << 24)
     expanded = compile_scorer(model)
     assert all(type(f).__name__ == "Factor" for f in expanded.stages[0].factors)
     np.testing.assert_allclose(wide, scored(expanded, rows, 200), rtol=1e-12)
@@ -180,6 +193,67 @@ def test_an_ensemble_is_the_average_of_its_components(model: Model, seed: int, w
     parts = [scored(compile_scorer(replace(model, predictor=m.tables)), rows, 12) + np.log(m.weight) for m in pool]
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
+            patch.setattr(factors, "EXPANDED_ENTRIES", 0)
         actual = scored(compile_scorer(replace(model, predictor=Ensemble(pool))), rows, 12)
     np.testing.assert_allclose(actual, np.logaddexp.reduce(parts), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_equals_the_definition_whatever_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
+    monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 10)
+    model = boosted_model(random_schema(5, n_labels, intervals=5), 40, most=3)
+    data = Dataset(model.schema, tuple(random_codes(model.schema, 50, unknown=0.1)), np.zeros(50, np.uint8))
+    assert len(data.bounds()) > 1
+    expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(data.codes)}) for t in range(50)]
+    actual = log_probabilities_of(model.predictor, data)
+    np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(actual, log_probabilities_of(model.predictor, replace(data, threads=2)))
+
+
+def test_is_what_the_scorer_says_of_an_ensemble() -> None:
+    model = mixed_ensemble(random_schema(6, 3), 70)
+    codes = random_codes(model.schema, 30)
+    scorer = compile_scorer(model)
+    expected = log_probabilities(scorer, [codes[a] for a in scorer.used])
+    data = Dataset(model.schema, tuple(codes), np.zeros(30, np.uint8))
+    np.testing.assert_array_equal(log_probabilities_of(model.predictor, data), expected)
+
+
+def test_no_rows_and_no_attributes() -> None:
+    model = boosted_model(random_schema(3, 2), 0)
+    nothing = Dataset(model.schema, tuple(random_codes(model.schema, 0)), np.zeros(0, np.uint8))
+    assert log_probabilities_of(model.predictor, nothing).shape == (2, 0)
+    some = Dataset(model.schema, tuple(random_codes(model.schema, 4)), np.zeros(4, np.uint8))
+    assert len(np.unique(log_probabilities_of(model.predictor, some)[0])) == 1
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3])
+def test_shares_are_those_of_the_softmax(n_labels: int) -> None:
+    tables = np.random.default_rng(0).normal(scale=20, size=(50, n_labels))
+    scores = score_rows(tables)
+    log_p = np.empty((n_labels, 50))
+    log_softmax(scores, log_p)
+    expected = tables.T - np.logaddexp.reduce(tables.T)
+    np.testing.assert_allclose(log_p, expected, rtol=1e-9, atol=1e-12)
+    shares = np.zeros((n_labels, 50))
+    for weight in (0.25, 0.75):
+        add_softmax(scores, weight, shares)
+    np.testing.assert_allclose(shares, np.exp(expected), rtol=1e-12)
+    log_shares(shares)
+    np.testing.assert_allclose(shares, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_likelier_of_two_classes_keeps_its_digits() -> None:
+    shares = np.zeros((2, 2))
+    add_softmax(np.array([[-40.0, 40.0]]), 1.0, shares)
+    log_shares(shares)
+    tiny = -math.log1p(math.exp(-40))
+    np.testing.assert_allclose(shares, [[tiny, -40.0], [-40.0, tiny]], rtol=1e-12)
+
+
+def test_no_share_becomes_infinite() -> None:
+    for scores in (np.array([[-1e5, 1e300]]), np.array([[0.0, 0.0], [1e300, -1e5], [1.0, 1.0]])):
+        shares = np.zeros((max(len(scores), 2), 2))
+        add_softmax(scores, 1.0, shares)
+        log_shares(shares)
+        assert np.isfinite(shares).all()

@@ -69,14 +69,14 @@ def test_a_model_that_marginalizes_is_tested_on_rows_that_lack_values() -> None:
 
 
 def test_where_lacking_rows_cannot_be_scored_all_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = verification.probabilities_of
+    real = verification.predict_self_test
 
     def refusing(model: Model, codes: np.ndarray) -> np.ndarray:
         if (codes == np.array(model.schema.cardinalities)[:, None]).any():
             raise BncliError("too large a table")
         return real(model, codes)
 
-    monkeypatch.setattr(verification, "probabilities_of", refusing)
+    monkeypatch.setattr(verification, "predict_self_test", refusing)
     made = with_self_test(MODEL).self_test
     assert made is not None
     assert (made.codes < np.array(MODEL.schema.cardinalities)[:, None]).all()

@@ -17,8 +17,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.model import Model
-from bncli.engine.prediction.portable import ProbeRows, portable, probe_rows
-from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.portable import make_portable, make_portable_effects
+from bncli.engine.prediction.verification import ProbeRows, probe_rows
 from bncli.errors import ModelError, UsageError
 from bncli.files.exports import onnx as form
 from bncli.files.exports.onnx import run_onnx, write_onnx
@@ -42,7 +42,7 @@ def feed(probes: ProbeRows) -> dict[str, Any]:
 
 def difference(model: Model) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    said = run_onnx(write_onnx(portable(model), TARGET), probes.rows())
+    said = run_onnx(write_onnx(make_portable(model), TARGET), probes.rows())
     assert said is not None
     return float(np.abs(np.array(said).T - probes.probabilities).max())
 
@@ -50,7 +50,7 @@ def difference(model: Model) -> float:
 @settings(max_examples=40)
 @given(st.one_of(models(), regrouped_models()))
 def test_onnxruntime(model: Model) -> None:
-    assume(portable(model).inputs)
+    assume(make_portable(model).inputs)
     assert difference(model) < 1e-12
     assert difference(nasty(model)) < 1e-12
 
@@ -59,7 +59,7 @@ def test_onnxruntime(model: Model) -> None:
 @given(learnt_paths())
 def test_a_path(case: Case) -> None:
     model = model_of(*case[:3])
-    assume(portable(model).inputs)
+    assume(make_portable(model).inputs)
     assert difference(model) < 1e-12
 
 
@@ -67,9 +67,9 @@ def test_a_path(case: Case) -> None:
 @given(regrouped_models())
 def test_the_reference_evaluator_of_onnx(model: Model) -> None:
     """Another program: labels, too."""
-    assume(portable(model).inputs)
+    assume(make_portable(model).inputs)
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    session = onnx.reference.ReferenceEvaluator(onnx.load_from_string(write_onnx(portable(model), TARGET)))
+    session = onnx.reference.ReferenceEvaluator(onnx.load_from_string(write_onnx(make_portable(model), TARGET)))
     label, probabilities = session.run(None, feed(probes))
     np.testing.assert_allclose(probabilities.T, probes.probabilities, rtol=0, atol=1e-12)
     best = [model.schema.labels[i] for i in probabilities.argmax(axis=1)]
@@ -80,11 +80,11 @@ def test_the_reference_evaluator_of_onnx(model: Model) -> None:
 @given(st.one_of(models(), regrouped_models()))
 def test_contributions_add_up(model: Model) -> None:
     """To the log-odds of every label against the geometric mean of the others; their names are told."""
-    scorer = portable(model)
+    scorer = make_portable(model)
     assume(scorer.inputs)
     options = {"contributions": True}
     content = write_onnx(
-        scorer, TARGET._replace(options=options, effects=partial(portable_effects, model, scorer.inputs))
+        scorer, TARGET._replace(options=options, effects=partial(make_portable_effects, model, scorer.inputs))
     )
     probes = probe_rows(model, 40, np.random.default_rng(0))
     session = onnxruntime.InferenceSession(content)
@@ -113,17 +113,17 @@ def contributions(content: bytes, probes: ProbeRows) -> dict[tuple[str, ...], An
 def test_contributions_of_many_trees_are_looked_up_in_several_tables_a_set(n_labels: int) -> None:
     """One table a set, in the joint binning of its trees, has more cells, and says the same."""
     model = boosted_model(random_schema(8, n_labels, intervals=20), 400, most=3)
-    inputs = portable(model).inputs
-    apart = portable_effects(model, inputs, apart=True).tables
-    joined = portable_effects(model, inputs).tables
+    inputs = make_portable(model).inputs
+    apart = make_portable_effects(model, inputs, apart=True).tables
+    joined = make_portable_effects(model, inputs).tables
     cells = [sum(table.entries.shape[1] for table in tables) for tables in (joined, apart)]
     assert cells[0] > cells[1]
     assert len(apart) > len(joined)
     probes = probe_rows(model, 100, np.random.default_rng(0))
     found = []
-    for effects in (partial(portable_effects, model, inputs), lambda apart: portable_effects(model, inputs)):
+    for effects in (partial(make_portable_effects, model, inputs), lambda apart: make_portable_effects(model, inputs)):
         target = TARGET._replace(options={"contributions": True}, effects=effects)
-        found.append(contributions(write_onnx(portable(model), target), probes))
+        found.append(contributions(write_onnx(make_portable(model), target), probes))
     assert found[0].keys() == found[1].keys()
     for names, values in found[0].items():
         np.testing.assert_allclose(values, found[1][names], rtol=0, atol=1e-12)
@@ -140,7 +140,7 @@ def renamed(model: Model, *names: str) -> Model:
 def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None:
     """Outputs have an underscore more where a column has their name; numbers are names as any."""
     model = renamed(model, *names)
-    scorer = portable(model)
+    scorer = make_portable(model)
     assume(scorer.inputs)
     assert difference(model) < 1e-12
     session = onnxruntime.InferenceSession(write_onnx(scorer, TARGET))
@@ -151,9 +151,9 @@ def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None
 
 
 def test_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = next(filter(lambda one: not portable(one).inputs, _without_inputs()))
+    model = next(filter(lambda one: not make_portable(one).inputs, _without_inputs()))
     with pytest.raises(ModelError, match="the model looks at no column"):
-        write_onnx(portable(model), TARGET)
+        write_onnx(make_portable(model), TARGET)
 
 
 def _without_inputs() -> list[Model]:
@@ -167,7 +167,7 @@ def _without_inputs() -> list[Model]:
 def test_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UsageError, match=r"needs the package 'onnx', .*pip install 'bncli\[onnx\]'") as caught:
-        write_onnx(portable(_without_inputs()[0]), ProgramTarget("m"))
+        write_onnx(make_portable(_without_inputs()[0]), ProgramTarget("m"))
     assert caught.value.exit_code == 2
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert run_onnx(b"", []) is None

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.prediction.portable import portable, probe_rows
+from bncli.engine.prediction.portable import make_portable
+from bncli.engine.prediction.verification import probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError
 from bncli.files.exports import javascript, python
@@ -59,7 +60,7 @@ def nasty(model: Model) -> Model:
 
 
 def difference(model: Model) -> float:
-    program = module(python.write_python(portable(model), TARGET))
+    program = module(python.write_python(make_portable(model), TARGET))
     probes = probe_rows(model, 40, np.random.default_rng(0))
     said = [list(program["predict_proba"](row).values()) for row in probes.rows()]
     return float(np.abs(np.array(said).T - probes.probabilities).max())
@@ -82,10 +83,10 @@ def test_a_path_in_python(case: Case) -> None:
 def test_javascript(model: Model, case: Case) -> None:
     for one in (nasty(model), model_of(*case[:3])):
         probes = probe_rows(one, 40, np.random.default_rng(0))
-        said = javascript.FORMAT.run(javascript.write_javascript(portable(one), TARGET), probes.rows())
+        said = javascript.FORMAT.run(javascript.write_javascript(make_portable(one), TARGET), probes.rows())
         assert said is not None
         assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12
-        packed = javascript.FORMAT.run(javascript.packed_javascript(portable(one), TARGET), probes.rows())
+        packed = javascript.FORMAT.run(javascript.packed_javascript(make_portable(one), TARGET), probes.rows())
         assert np.abs(np.array(packed).T - probes.probabilities).max() < 1e-9
 
 
@@ -98,7 +99,7 @@ def test_packed_entries_are_what_they_were(rows: list[list[float]], scale: float
     schema = Schema("class", ("a", "b"), (NumericAttribute("n", False, (1.0, 1.0, 1.0), (0.5, 1.5)),))
     dag = Dag(((),), (0,))
     tables = Tables(np.zeros(2), dag.families((3,)), (np.stack((entries[0], -entries[0]), axis=1),))
-    scorer = portable(Model(schema, dag, tables, Recipe(), 2, "1"))
+    scorer = make_portable(Model(schema, dag, tables, Recipe(), 2, "1"))
     table = replace(scorer.stages[0].tables[0], entries=entries)
     stage = replace(scorer.stages[0], tables=(table,))
     text = javascript.packed_javascript(replace(scorer, stages=(stage,)), TARGET)
@@ -120,7 +121,7 @@ def test_a_text_in_place_of_a_number_is_refused(form: Any) -> None:
     dag = Dag(((),), (0,))
     tables = Tables(np.zeros(2), dag.families((2,)), (np.array([[0.0, 1.0], [1.0, 0.0]]),))
     model = Model(schema, dag, tables, Recipe(), 2, "1")
-    text = form.FORMAT.write(portable(model), TARGET)
+    text = form.FORMAT.write(make_portable(model), TARGET)
     said = form.FORMAT.run(text, [{"n": value} for value in (" 1e0 ", 1.0, "+.5", ".25", None, "NA")])
     assert said[0] == said[1]
     assert said[2] == said[3]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.calibration import Calibration, CalibrationMap, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.model import Component, Ensemble, Model, Pool, Tables
-from bncli.engine.prediction.portable import portable, probe_rows
+from bncli.engine.prediction.portable import make_portable
+from bncli.engine.prediction.verification import probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.files.exports import javascript, onnx, python, sql, sql_databases
@@ -24,6 +25,7 @@ from bncli.recipe import Recipe
 from tests.datasets import schema_of
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.paths import learnt_paths, model_of
+from tests.portable_oracle import portable_probabilities
 from tests.strategies import models
 
 
@@ -63,15 +65,15 @@ def calibrated_models(draw: st.DrawFn) -> Model:
 
 def difference(model: Model, form: Any, target: ProgramTarget) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    found = form.FORMAT.run(form.FORMAT.write(portable(model), target), probes.rows())
+    found = form.FORMAT.run(form.FORMAT.write(make_portable(model), target), probes.rows())
     return float(np.abs(np.array(found).T - probes.probabilities).max())
 
 
 @given(calibrated_models())
 def test_plainly(model: Model) -> None:
-    scorer, probes = portable(model), probe_rows(model, 40, np.random.default_rng(0))
+    scorer, probes = make_portable(model), probe_rows(model, 40, np.random.default_rng(0))
     codes = [np.array([one.code(v) for v in shown]) for one, shown in zip(probes.inputs, probes.values, strict=True)]
-    assert np.abs(scorer.probabilities(codes) - probes.probabilities).max() < 1e-11
+    assert np.abs(portable_probabilities(scorer, codes) - probes.probabilities).max() < 1e-11
 
 
 def sql_target(dialect: str) -> ProgramTarget:
@@ -87,7 +89,7 @@ def test_sqlite(model: Model) -> None:
 @settings(deadline=None, max_examples=40)
 @given(calibrated_models())
 def test_onnxruntime(model: Model) -> None:
-    assume(portable(model).inputs)
+    assume(make_portable(model).inputs)
     assert _onnxruntime(model) < 1e-11
 
 
@@ -170,7 +172,7 @@ def test_an_average_that_is_0_has_a_logarithm() -> None:
     model = two_classes((2000.0, 0.0), PerClass((0.0, 0.0), (0.0, 0.5)))
     members = (Component(0.25, model.tables, "a"), Component(0.75, model.tables, "b"))
     model = replace(model, predictor=Ensemble(members, (), Pool.LINEAR))
-    scorer = portable(model)
+    scorer = make_portable(model)
     assert len(scorer.stages) == 2
     text = onnx.FORMAT.write(scorer, TARGET)
     found = np.array(onnx.FORMAT.run(text, probe_rows(model, 4, np.random.default_rng(0)).rows()))
@@ -178,6 +180,6 @@ def test_an_average_that_is_0_has_a_logarithm() -> None:
 
 
 def test_points_do_not_add_up_to_a_map() -> None:
-    scorer = portable(two_classes((0.0, 0.0), Isotonic((Knots((0.1, 0.4), (0.2, 0.3)),))))
+    scorer = make_portable(two_classes((0.0, 0.0), Isotonic((Knots((0.1, 0.4), (0.2, 0.3)),))))
     with pytest.raises(ModelError, match="calibrated by a map of its probabilities, which no points add up to"):
         write_scorecard(scorer, TARGET)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.model import DecisionRule, Model, Threshold
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.portable import PortableScorer, PortableStage, portable, probe_rows
+from bncli.engine.prediction.portable import PortableScorer, PortableStage, make_portable
+from bncli.engine.prediction.verification import probe_rows
 from bncli.files.exports import javascript, python, sql, sql_databases
 from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, module, nasty
@@ -35,7 +36,7 @@ def rules(draw: st.DrawFn, n_labels: int) -> DecisionRule:
 
 def agree(model: Model, rule: DecisionRule, form: Any, target: ProgramTarget) -> None:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    text = form.FORMAT.write(portable(model), target._replace(rule=rule))
+    text = form.FORMAT.write(make_portable(model), target._replace(rule=rule))
     found = form.FORMAT.decide(text, probes.rows())
     p, labels = probes.probabilities, model.schema.labels
     decided = np.array([*labels, None], dtype=object)[Decider.of(rule, labels).decide(np.log(p)).codes]
@@ -61,7 +62,7 @@ def slowly_sure(p: Any, rule: DecisionRule) -> Any:
 def test_python_decides(model: Model, data: st.DataObject) -> None:
     model = nasty(model)
     rule = data.draw(rules(len(model.schema.labels)))
-    text = python.write_python(portable(model), TARGET._replace(rule=rule))
+    text = python.write_python(make_portable(model), TARGET._replace(rule=rule))
     program, probes = module(text), probe_rows(model, 40, np.random.default_rng(0))
     found = np.array([program["decide"](row) for row in probes.rows()], dtype=object)
     labels = model.schema.labels
@@ -130,6 +131,6 @@ def test_postgres_decides(model: Model, data: st.DataObject) -> None:
 @settings(max_examples=3)
 @given(model=models())
 def test_without_a_rule_nothing_is_written_of_decisions(form: Any, model: Model) -> None:
-    text = form.FORMAT.write(portable(model), TARGET)
+    text = form.FORMAT.write(make_portable(model), TARGET)
     assert "decide" not in text
     assert "decision" not in text

@@ -69,8 +69,8 @@ WHY = Explanation(
     base=np.array([0.25, 0.25]),
     rest=np.array([0.5, 0.0]),
     contributions=np.array([[1.0, 0.0], [-0.25, 0.0]]),
-    reasons=np.array([[1, 0], [0, -1]]),
-    wordings=WORDINGS,
+    term_of=np.array([[1, 0], [0, -1]]),
+    terms=WORDINGS,
 )
 LOG_P = np.log(np.array([[0.25, 0.4], [0.75, 0.6]]))
 NAMES = ["prediction", "p_no", "p_yes", "log_odds", "base", "explain_1", "explain_2", "rest"]

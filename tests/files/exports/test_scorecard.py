@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.model import Model
-from bncli.engine.prediction.portable import portable, probe_rows
-from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.portable import make_portable, make_portable_effects
+from bncli.engine.prediction.verification import probe_rows
 from bncli.errors import ModelError
 from bncli.files.exports.scorecard import (
     quote_if_ambiguous,
@@ -29,8 +29,8 @@ from tests.strategies import models, regrouped_models
 
 
 def card(model: Model, **options: Any) -> str:
-    scorer = portable(model)
-    effects = partial(portable_effects, model, scorer.inputs)
+    scorer = make_portable(model)
+    effects = partial(make_portable_effects, model, scorer.inputs)
     return write_scorecard(scorer, TARGET._replace(options=options, effects=effects))
 
 
@@ -39,7 +39,7 @@ OF_TWO = st.one_of(models(max_labels=2), regrouped_models(max_labels=2))
 
 
 def of_two(model: Model) -> bool:
-    return len(model.schema.labels) == 2 and bool(portable(model).inputs)
+    return len(model.schema.labels) == 2 and bool(make_portable(model).inputs)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
@@ -59,7 +59,7 @@ def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -
     assume(of_two(model))
     probes = probe_rows(model, 40, np.random.default_rng(0))
     found = np.array(run_scorecard(card(model, digits=digits), probes.rows()))
-    n_tables = len(portable_effects(model, portable(model).inputs).tables)
+    n_tables = len(make_portable_effects(model, make_portable(model).inputs).tables)
     bound = n_tables * 0.5 * 10.0**-digits / (20 / math.log(2))
     change = np.log(found[:, 1] / found[:, 0]) - np.log(probes.probabilities[1] / probes.probabilities[0])
     assert np.abs(change).max() <= bound * (1 + 1e-9) + 1e-9
@@ -77,7 +77,7 @@ def test_the_rows_as_a_spreadsheet_sees_them(model: Model) -> None:
     for row in rows:
         assert row["points"] == str(int(row["points"]))
         sets.setdefault(row["attribute"], []).append(row)
-    names = [one.name for one in portable(model).inputs]
+    names = [one.name for one in make_portable(model).inputs]
     assert [name for name in sets if " & " not in name] == names
     for name in names:
         assert sum("(missing)" in row["value"] for row in sets[name]) == 1

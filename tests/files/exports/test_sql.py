@@ -16,12 +16,14 @@ from hypothesis import given, settings
 
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.model import Model
-from bncli.engine.prediction.portable import Input, PortableScorer, PortableStage, PortableTable, portable, probe_rows
+from bncli.engine.prediction.portable import Input, PortableScorer, PortableStage, PortableTable, make_portable
+from bncli.engine.prediction.verification import probe_rows
 from bncli.errors import BncliError, ModelError
 from bncli.files.exports import sql, sql_databases
 from bncli.files.exports.programs import ProgramTarget
 from bncli.files.exports.sql_dialects import POSTGRES, SQLITE
 from tests.paths import Case, learnt_paths, model_of
+from tests.portable_oracle import portable_probabilities
 from tests.strategies import models, regrouped_models
 
 NASTY = ('it\'s "so"', "back\\slash", "new\nline", "SELECT", "-- x", "; DROP", "😀{}", "%s :x ?", "10", "a" * 62, "$$")
@@ -45,7 +47,7 @@ def nasty(model: Model) -> Model:
 
 def difference(model: Model, dialect: str) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    written = sql.write_sql(portable(model), target(dialect, input='my "rows"', key="the key"))
+    written = sql.write_sql(make_portable(model), target(dialect, input='my "rows"', key="the key"))
     said = sql.run_sql(written, probes.rows())
     assert said is not None
     return float(np.abs(np.array(said).T - probes.probabilities).max())
@@ -134,7 +136,7 @@ def view(scorer: PortableScorer, table: str, *rows: tuple[Any, ...], **options: 
 
 def expected(scorer: PortableScorer, *values: float | str | None) -> list[float]:
     codes = [np.array([one.code(value)]) for one, value in zip(scorer.inputs, values, strict=True)]
-    return list(scorer.probabilities(codes)[:, 0])
+    return list(portable_probabilities(scorer, codes)[:, 0])
 
 
 @pytest.mark.parametrize("stages", [1, 3, 17, 40])

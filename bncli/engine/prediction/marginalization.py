@@ -1,0 +1,134 @@
+"""Probabilities from a network for rows that do not show everything: log P(y | e), ln P(y, e) and ln P(e).
+
+    P(y, e) = sum over all values u of the unobserved attributes of P(y, e, u)
+
+An unobserved attribute that is nobody's parent has a factor that sums to 1, so that leaving it out is the sum. More is
+to be done only for rows that lack an attribute on which another node depends: these go through `engine.inference`, all
+others are scored by look-ups. Naive Bayes needs look-ups only.
+
+`log_joint` serves models that marginalize missing values. A `JointModel` gives ln P(x) of any network
+
+    ln P(x, y) = ln P(y | pi(y)) + sum over attributes i that the model uses of ln theta_i(x_i | pi(i), y)
+
+Parameters that were learned for P(y | x) alone do not determine P(x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.model import Model, Tables
+from bncli.engine.networks.network import network_of
+from bncli.engine.structures.structure import Family
+
+ROWS_PER_BLOCK = 1 << 16
+"""Rows that go through inference at a time."""
+LOOK_UP_ROWS = 1 << 14
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class NetworkTables:
+    """The log probabilities of a network; `needed` are the attributes on which another node depends, ascending."""
+
+    schema: Schema
+    tables: Tables
+    needed: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tables: Tables, schema: Schema) -> NetworkTables:
+        needed = {a for family in tables.families for a in family.attributes[family.child is not None :]}
+        return cls(schema, tables, tuple(sorted(needed)))
+
+
+def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | None:
+    """Return the network over which rows are marginalized; None if leaving families out is always enough."""
+    network = NetworkTables.of(tables, schema) if schema.marginalizes else None
+    return network if network is not None and network.needed else None
+
+
+def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index:
+    """Return the rows, ascending, that lack a needed attribute; codes[i] (N,) belongs to schema attribute i."""
+    cardinalities = network.schema.cardinalities
+    return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
+
+
+def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -> Array:
+    """Return ln P(y, what row t shows) of these rows, shape (K, rows), by inference."""
+    from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
+
+    blocks = []
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = rows[start : start + ROWS_PER_BLOCK]
+        nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(block))
+        columns = [codes[i][block] if i in codes else nothing for i in range(len(network.schema.attributes))]
+        likelihood = IncompleteLikelihood(Dataset(network.schema, tuple(columns), nothing), network.tables.families)
+        blocks.append(likelihood.log_joint(network.tables.cells))
+    return np.concatenate(blocks, axis=1)
+
+
+class JointModel:
+    """ln P(y, x) of rows; `used` are the schema's attributes whose codes are given.
+
+    Raises ModelError if the model is not a network.
+    """
+
+    def __init__(self, model: Model, used: Sequence[int]) -> None:
+        network = network_of(model)
+        self._used, self._cardinalities = tuple(used), model.schema.cardinalities
+        # the log probabilities of every used attribute and of the class
+        graph, n_labels = network.structure, len(network.schema.labels)
+        families, weights = [], []
+        for i in used:
+            by_class = i in graph.class_children
+            family = Family.over((i, *graph.parents[i]), self._cardinalities, i, by_class)
+            logs = np.log(np.maximum(network.theta[i], _TINY)).reshape(family.n_cells, -1)
+            families.append(family)
+            weights.append(logs if by_class else np.repeat(logs, n_labels, axis=1))
+        bias = np.log(np.maximum(network.theta_class, _TINY))
+        if graph.class_parents:
+            families.append(Family.over(graph.class_parents, self._cardinalities))
+            weights.append(bias.reshape(-1, n_labels))
+            bias = np.zeros(n_labels)
+        self._network = NetworkTables.of(Tables(bias, tuple(families), tuple(weights)), model.schema)
+
+    def log_joint(self, codes: Sequence[Codes]) -> Array:
+        """Return ln P(y, what row t shows), shape (K, N).
+
+        `codes` (N,) of each used attribute; its cardinality means that it is unknown.
+        """
+        by_attribute = dict(zip(self._used, codes, strict=True))
+        n_rows = len(codes[0]) if codes else 0
+        result = np.empty((len(self._network.tables.bias), n_rows))
+        for start in range(0, n_rows, LOOK_UP_ROWS):
+            block = slice(start, start + LOOK_UP_ROWS)
+            result[:, block] = self._look_up({a: column[block] for a, column in by_attribute.items()})
+        if self._network.needed:
+            rows = incomplete_rows(self._network, by_attribute)
+            if len(rows):
+                result[:, rows] = log_joint(self._network, by_attribute, rows)
+        return result
+
+    def log_p(self, codes: Sequence[Codes]) -> Array:
+        """Return ln P(what row t shows) in nats, shape (N,)."""
+        return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))
+
+    def _look_up(self, codes: Mapping[int, Codes]) -> Array:
+        """Return ln P(y, x) by look-ups, which is correct for rows that show every attribute with children."""
+        tables = self._network.tables
+        n_rows = len(next(iter(codes.values())))
+        total = np.repeat(tables.bias[:, None], n_rows, axis=1)
+        for family, table in zip(tables.families, tables.weights, strict=True):
+            known = [np.minimum(codes[a], self._cardinalities[a] - 1) for a in family.attributes]
+            entries = table[cell_numbers(known, family.shape)].T
+            if family.child is not None:
+                entries = np.where(codes[family.child] == self._cardinalities[family.child], 0.0, entries)
+            total += entries
+        return total

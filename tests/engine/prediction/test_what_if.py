@@ -1,0 +1,161 @@
+"""What-if questions: the fewest changes, compared with every row there is, and the value of an answer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import NumericAttribute, Schema
+from bncli.engine.networks.network import Network, true_model
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
+from bncli.engine.structures.structure import Dag
+from bncli.errors import ModelError, UsageError
+from tests.datasets import schema_of
+from tests.engine.small_networks import all_rows, network_on, networks, probability
+
+SIZES = st.lists(st.integers(2, 4), min_size=1, max_size=4)
+
+
+@given(SIZES, st.integers(2, 3), st.integers(0, 1000), st.integers(1, 3), st.data())
+def test_no_fewer_changes_and_none_better(sizes: list[int], k: int, seed: int, most: int, data: st.DataObject) -> None:
+    allowed = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
+    rng = np.random.default_rng(seed)
+    rows = list(itertools.product(*map(range, sizes)))
+    table = np.log(rng.dirichlet(np.ones(k), len(rows)))
+    place = {row: t for t, row in enumerate(rows)}
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        return np.array([table[place[tuple(row)]] for row in zip(*(c.tolist() for c in codes), strict=True)]).T
+
+    codes = [np.array(column, np.uint8) for column in zip(*rows, strict=True)]
+    flips = CounterfactualSearch(schema_of(sizes, k), range(len(sizes)), sorted(allowed), most, score)
+    found = flips.changes(codes, score(codes))
+    for row, change in zip(rows, found, strict=True):
+        others = [
+            (sum(a != b for a, b in zip(row, other, strict=True)), -table[place[other]].max(), other)
+            for other in rows
+            if table[place[other]].argmax() != table[place[row]].argmax()
+            and all(a == b or i in allowed for i, (a, b) in enumerate(zip(row, other, strict=True)))
+        ]
+        reachable = [one for one in others if one[0] <= most]
+        if not reachable:
+            assert change == ()
+            continue
+        distance, loss, _ = min(reachable)
+        changed = list(row)
+        for p, code in change:
+            changed[p] = code
+        assert len(change) == distance
+        assert -table[place[tuple(changed)]].max() == loss
+
+
+def test_words() -> None:
+    age = NumericAttribute("age", False, (1.0, 1.0, 1.0), cuts=(18.0, 65.5))
+    schema = Schema("y", ("a", "b"), (age,))
+    of_second = np.array([0.9, 0.4, 0.2, 0.5])
+    flips = CounterfactualSearch(
+        schema, (0,), (0,), 1, lambda codes: np.log([1 - of_second[codes[0]], of_second[codes[0]]])
+    )
+    told = flips.find([np.array([0, 1, 2, 3], np.uint8)], np.log([1 - of_second, of_second]))
+    assert told == ["age>65.5", "age<=18", "age<=18", "age<=18"]  # of the last, unknown, a tie is the first label
+
+
+def test_what_flips_is_what_is_decided() -> None:
+    """With a bar of its own, not the label that is more probable; nobody is led to a row without a decision."""
+    schema = schema_of([4], 2)
+    of_second = np.array([0.05, 0.2, 0.4, 0.9])
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        return np.log([1 - of_second[codes[0]], of_second[codes[0]]])
+
+    def decide(log_p: np.ndarray) -> np.ndarray:
+        p = np.exp(log_p[1])
+        return np.where(p > 0.5, -1, (p > 0.1).astype(np.intp))
+
+    codes = [np.arange(4, dtype=np.uint8)]
+    flips = CounterfactualSearch(schema, (0,), (0,), 1, score, decide)
+    assert flips.changes(codes, score(codes)) == [((0, 2),), ((0, 0),), ((0, 0),), ((0, 0),)]
+
+
+def test_the_first_in_the_schema_wins_a_tie() -> None:
+    """Both attributes flip the label, with two values each, and equally sure every time."""
+    schema = schema_of([3, 3], 2)
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        of_second = np.where((codes[0] > 0) | (codes[1] > 0), 0.75, 0.25)
+        return np.log([1 - of_second, of_second])
+
+    codes = [np.zeros(1, np.uint8), np.zeros(1, np.uint8)]
+    assert CounterfactualSearch(schema, (0, 1), (0, 1), 1, score).changes(codes, score(codes)) == [((0, 1),)]
+    assert CounterfactualSearch(schema, (0, 1), (1,), 1, score).changes(codes, score(codes)) == [((1, 1),)]
+
+
+def test_too_many_ways_are_refused() -> None:
+    schema = schema_of([9] * 40, 2)
+    with pytest.raises(UsageError, match="63,540 ways to change up to 2 of 40 columns"):
+        CounterfactualSearch(schema, range(40), range(40), 2, lambda codes: codes)
+
+
+def entropy(weights: list[float]) -> float:
+    total = math.fsum(weights)
+    return -math.fsum(w / total * math.log(w / total) for w in weights if w > 0)
+
+
+@given(networks(max_attributes=3))
+def test_gains_are_expected_falls_of_entropy(network: Network) -> None:
+    schema = network.schema
+    frequencies = [[1.0] * a.cardinality for a in schema.attributes]
+    model = true_model(network, frequencies, 10, [1.0] * len(frequencies))
+    used = compile_scorer(model).used
+    if any(schema.attributes[i].missing for i in used):
+        with pytest.raises(ModelError, match="is a value of its own"):
+            NextBest(model, used)
+        return
+    if not used:
+        return
+    rows = [(row, probability(network, row)) for row in all_rows(schema)]
+    shown = list(itertools.product(*(range(schema.cardinalities[i] + 1) for i in used)))
+    codes = [np.array(column, np.uint8) for column in zip(*shown, strict=True)]
+    missing = [c == schema.cardinalities[i] for i, c in zip(used, codes, strict=True)]
+    found = NextBest(model, used).gains(codes, missing)
+
+    def class_weights(seen: dict[int, int]) -> list[float]:
+        return [
+            math.fsum(p for row, p in rows if row[-1] == y and all(row[i] == v for i, v in seen.items()))
+            for y in range(len(schema.labels))
+        ]
+
+    for t, values in enumerate(shown):
+        seen = {i: v for i, v in zip(used, values, strict=True) if v < schema.cardinalities[i]}
+        before = class_weights(seen)
+        for j, i in enumerate(used):
+            expected = 0.0
+            if i not in seen:
+                after = [class_weights(seen | {i: v}) for v in range(schema.cardinalities[i])]
+                shares = [math.fsum(one) / math.fsum(before) for one in after]
+                expected = entropy(before) - math.fsum(s * entropy(a) for s, a in zip(shares, after, strict=True))
+            assert found[j, t] == pytest.approx(expected, abs=1e-9)
+
+
+def test_another_prior_is_that_of_another_network() -> None:
+    """The same tables of the attributes under other class frequencies."""
+    network = network_on(schema_of([2, 3], 2), Dag(((), ()), (0, 1)), 0)
+    times = np.array([0.1, 4.0])
+    frequent = network.theta_class * times
+    other = replace(network, theta_class=frequent / frequent.sum())
+    codes = [np.array([2, 2, 0, 1], np.uint8), np.array([3, 1, 3, 3], np.uint8)]
+    missing = [codes[0] == 2, codes[1] == 3]
+
+    def gains(of: Network, shift: np.ndarray | None = None) -> np.ndarray:
+        model = true_model(of, [[1.0] * 2, [1.0] * 3], 10, [1.0] * 2)
+        return NextBest(model, (0, 1), shift).gains(codes, missing)
+
+    np.testing.assert_allclose(gains(network, np.log(times)), gains(other), atol=1e-12)
+    assert np.abs(gains(network) - gains(other))[np.array(missing)].min() > 1e-4
