@@ -276,4 +276,4 @@ def _draw_curves(curves: Mapping[str, Mapping[str, _Curve]], settings: Convergen
     traces = [curve.trace for by_name in curves.values() for curve in by_name.values()]
     is_penalized = settings.of == "objective" and any(point.penalty for trace in traces for point in trace.points)
     upwards = f"−{traces[0].likelihood.upper()}{' + penalty' if is_penalized else ''}, nats"
-    return convergence_plots("Convergence", settings.by, upwards, names, panels)
+    return convergence_plots("Convergence", settings.by, upwards, names, panels).source()

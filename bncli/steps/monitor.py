@@ -162,4 +162,4 @@ def _draw(report: MonitorReport, path: str) -> None:
     curves[limit] = [(1, LEAST_PSI), (max(len(report.files), 2), LEAST_PSI)]
     panel = CurvesPanel("PSI", {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()})
     title = f"Drift of {report.whole.model.class_name} over {len(report.files)} monitors"
-    write_bytes(path, convergence_plots(title, "monitor", "PSI", list(curves), [panel]).encode())
+    write_bytes(path, convergence_plots(title, "monitor", "PSI", list(curves), [panel]).source().encode())

@@ -49,7 +49,7 @@ def _convergence(axis: int, most: float, across: str) -> str:
         arrived = next(moment for moment in each if moment[1] >= start + (1 - SHARES[0]) * rise)
         told = f"{arrived[0]:.0f} iterations" if axis == 0 else f"{arrived[2] / 1e6:.2f} million"
         panels.append(CurvePanel(way, told, _inside(points), ((0.0, 1 - SHARES[0]), (1.0, 1 - SHARES[0]))))
-    return curve_plots("pima: share of the whole rise of the CLL", across, "share of the rise", panels)
+    return curve_plots("pima: share of the whole rise of the CLL", across, "share of the rise", panels).source()
 
 
 def _inside(points: Sequence[Point]) -> list[Point]:

@@ -18,7 +18,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi.search_trace import Resampling, bootstrap_log_losses, follow, log_prior
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
-from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots
+from bncli.files.pictures.comparison_plots import ScatterPanel, scatter_plots
 from tests.published.jakulin import PAGE, SETS, THETA_SETS, columns_of, losses, printed, recipes
 from tests.published.pages import read_csv, table, write_csv
 

@@ -20,7 +20,7 @@ import pytest
 from bncli.cli.main import run
 from bncli.errors import UsageError
 from bncli.files.pictures.effect_plots import share_bars
-from bncli.files.pictures.page import SCRIPT_LIMIT, inert, part
+from bncli.files.pictures.page import SCRIPT_LIMIT, escape_script, read_part
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate_model
@@ -194,16 +194,16 @@ def test_names_out_of_files_stay_text(label: str, tmp_path: Path) -> None:
 
 
 def test_our_script_keeps_its_bound_and_names_no_address() -> None:
-    script = part("page.js")
+    script = read_part("page.js")
     assert len(script.encode()) <= SCRIPT_LIMIT
-    addresses = set(re.findall(r"https?://[^\"' ]+", script + part("page.css")))
+    addresses = set(re.findall(r"https?://[^\"' ]+", script + read_part("page.css")))
     assert addresses == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\beval\b|innerHTML|insertAdjacent|document\.write|fetch|XMLHttp|import", script)
 
 
 def test_a_program_in_a_page_cannot_end_its_script() -> None:
     program = 'const a = "</script><!-- <SCRIPT"; if (1 < 2) f();'
-    assert inert(program) == 'const a = "\\u003c/script>\\u003c!-- \\u003cSCRIPT"; if (1 < 2) f();'
+    assert escape_script(program) == 'const a = "\\u003c/script>\\u003c!-- \\u003cSCRIPT"; if (1 < 2) f();'
 
 
 def test_a_page_is_small_at_fifty_effects_and_bounded_beyond(tmp_path: Path) -> None:

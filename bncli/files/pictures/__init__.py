@@ -1,6 +1,10 @@
-"""Pictures as SVG, and the report page.
+"""Pictures as SVG, and HTML pages.
 
-drawing     lines, text, axes: the only module that writes SVG
-curve_plots, convergence_plots, effect_plots, heat_maps, network_drawings, rank_diagram
-page        the HTML page: blocks, sections, style and script (page.css, page.js)
+drawing             lines, text, axes and panels: the only module that writes SVG
+curve_plots         ROC and similar curves, learning curves, one number over several files
+comparison_plots    critical-difference diagrams and scatter plots of learners
+convergence_plots   curves and lags of fits
+effect_plots        effects, heat maps, nomograms, confusion tables
+network_drawings    networks and regions
+page                HTML pages made of blocks (with page.css and page.js)
 """

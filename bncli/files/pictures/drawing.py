@@ -1,10 +1,10 @@
-"""Drawings as SVG text: lines, circles and words on paper of their own, light or dark as the reader's screen is.
+"""SVG drawings: lines, circles, bars, text, axes and frames. This is the only module that writes SVG.
 
-Conventions: no fonts are measured. Words are taken to be as wide as in a common sans-serif font, generously, so that
-what is laid out by `text_width` does not overlap where another font stands in. Words out of files lose control
-characters and what XML 1.0 cannot hold.
+A drawing adapts to light and dark screens. No fonts are measured: text is assumed to be as wide as in a common
+sans-serif font, rounded up, so that a layout by `text_width` does not overlap in another font. Text from files loses
+its control characters and everything that XML 1.0 cannot contain.
 
-Axes with round numbers: linear, or logarithmic where the values span enough.
+Axes have round ticks. They are linear, or logarithmic if the values span enough.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape
@@ -21,13 +22,12 @@ from xml.sax.saxutils import escape
 from bncli.errors import printable
 
 SIZE = 13.0
-"""Of letters, in pixels."""
+"""Font size in pixels."""
 Anchor = Literal["start", "middle", "end"]
 Line = Literal["ink", "faint", "dashed", "thick", "curve", "bound"]
-Mark = Literal["dot", "raise", "lower", "band", "weight", "node", "root", "region"]
 
 SHADES = 5
-"""Of a heat map, on either side of 0."""
+"""Number of shades of a heat map on either side of 0."""
 STYLE = (
     "\n".join(
         f".{side}{i} {{ fill: {colour}; fill-opacity: {i / SHADES:.1f} }}"
@@ -54,11 +54,10 @@ STYLE = (
 .region { fill: #e69f00; fill-opacity: 0.2; stroke: #b87d00; stroke-width: 1.5 }
 text { fill: #24292f; font-family: Helvetica, Arial, "DejaVu Sans", sans-serif }"""
 )
-"""The look of every kind of line and mark, on light paper; the colours are those of Okabe and Ito."""
-_LEVELS = range(1, SHADES + 1)
+"""CSS of every kind of line and mark on a light background; the colours are those of Okabe and Ito."""
 DARK = f"""\
-{", ".join(f".p{i}" for i in _LEVELS)} {{ fill: #56b4e9 }}
-{", ".join(f".n{i}" for i in _LEVELS)} {{ fill: #e69f00 }}
+{", ".join(f".p{i}" for i in range(1, SHADES + 1))} {{ fill: #56b4e9 }}
+{", ".join(f".n{i}" for i in range(1, SHADES + 1))} {{ fill: #e69f00 }}
 """
 DARK += """\
 .paper { fill: #0d1117 }
@@ -71,28 +70,29 @@ DARK += """\
 .node { fill: #0d1117; stroke: #56b4e9 }
 .root { fill: #0d1117; stroke: #e69f00 }
 text { fill: #d0d7de }"""
-"""What is otherwise on dark paper."""
+"""CSS that differs on a dark background."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Of several lines or bars in one frame: told apart by colour-blind readers too, on light and dark paper."""
-_STYLE = f"""  <style>
-{STYLE}
-@media (prefers-color-scheme: dark) {{
-{DARK}
-}}
-  </style>"""
+"""Colours of lines or bars in one frame, distinguishable for colour-blind readers on light and dark backgrounds."""
 _DASHES = ("", "6 3", "2 3")
 SERIES = len(COLOURS) * len(_DASHES)
-"""How many lines can be told apart: every colour whole, dashed and dotted."""
+"""Number of distinguishable lines: every colour solid, dashed and dotted."""
 _NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
 _WIDE = frozenset("mwMW@%&")
+_LOG_SPAN = 4.0
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+INSIDE = 0.05
+"""Distance of the extreme points from the frame, as a share of its side."""
 
 
 class Drawing:
     """A sheet of `width` times `height` pixels; x grows to the right, y downwards."""
 
-    def __init__(self, width: float, height: float, title: str) -> None:
+    def __init__(self, width: float, height: float, title: str, *, heading: bool = False) -> None:
+        """Start an empty sheet; `heading` also writes the title at its top."""
         self.width, self.height, self._title = width, height, title
         self._parts: list[str] = []
+        if heading:
+            self.text(16, 24, shortened(title, width - 32))
 
     def line(self, kind: Line, *points: tuple[float, float]) -> None:
         """Draw a line through the points."""
@@ -100,45 +100,26 @@ class Drawing:
         self._parts.append(f'  <polyline class="{kind}" points="{corners}"/>')
 
     def series(self, number: int, *points: tuple[float, float]) -> None:
-        """Draw a line through the points in the colour and dashes of its number, 0 to SERIES - 1."""
+        """Draw a line through the points in the colour and dashes of series `number`, from 0 to SERIES - 1."""
         corners = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
         dashes = _DASHES[number // len(COLOURS)]
-        broken = f' stroke-dasharray="{dashes}"' if dashes else ""
+        dash_array = f' stroke-dasharray="{dashes}"' if dashes else ""
         look = f'fill="none" stroke="{COLOURS[number % len(COLOURS)]}" stroke-width="1.6" stroke-linejoin="round"'
-        self._parts.append(f'  <polyline {look}{broken} points="{corners}"/>')
+        self._parts.append(f'  <polyline {look}{dash_array} points="{corners}"/>')
 
-    def bar(self, x: float, y: float, width: float, height: float, tip: str, *, kind: Mark = "dot") -> None:
-        """Draw a rectangle whose upper left corner is (x, y)."""
+    def bar(self, x: float, y: float, width: float, height: float, tip: str, *, kind: str = "dot") -> None:
+        """Draw a rectangle with its upper left corner at (x, y), which shows `tip` under the pointer."""
         place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
-        self._parts.append(
-            f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>' if tip else f'  <rect class="{kind}" {place}/>'
-        )
-
-    def shade(self, x: float, y: float, side: float, shade: str, tip: str) -> None:
-        """Draw a square cell of a heat map in the shade of this class."""
-        place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(side)}" height="{_number(side)}"'
-        self._parts.append(f'  <rect class="{shade}" {place}>{_tip(tip)}</rect>')
+        self._parts.append(f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>')
 
     def path(self, kind: str, outline: str, *, width: float | None = None, tip: str = "") -> None:
-        """Draw a path given in SVG's own notation; `width` of its line where that matters."""
-        thick = "" if width is None else f' stroke-width="{_number(width)}"'
+        """Draw a path in SVG notation, with a line of this width in pixels if it differs from that of its kind."""
+        stroke = "" if width is None else f' stroke-width="{_number(width)}"'
         end = f">{_tip(tip)}</path>" if tip else "/>"
-        self._parts.append(f'  <path class="{kind}" d="{outline}"{thick}{end}')
+        self._parts.append(f'  <path class="{kind}" d="{outline}"{stroke}{end}')
 
-    def begin(self, *, link: str = "", label: int | None = None, shown: bool = True) -> None:
-        """Begin a group up to `end`: what belongs to a label, by its number, or a link within the page."""
-        if link:
-            self._parts.append(f'  <a href="#{link}">')
-            return
-        number = "" if label is None else f' data-label="{label}"'
-        self._parts.append(f"  <g{number}>" if shown else f'  <g{number} display="none">')
-
-    def end(self, *, link: bool = False) -> None:
-        """Of the group, or of a link."""
-        self._parts.append("  </a>" if link else "  </g>")
-
-    def dot(self, x: float, y: float, tip: str, *, radius: float = 3.5, kind: Mark = "dot") -> None:
-        """Draw a point that shows `tip` when pointed at."""
+    def dot(self, x: float, y: float, tip: str, *, radius: float = 3.5, kind: str = "dot") -> None:
+        """Draw a circle that shows `tip` under the pointer."""
         place = f'cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"'
         self._parts.append(f'  <circle class="{kind}" {place}>{_tip(tip)}</circle>')
 
@@ -153,51 +134,79 @@ class Drawing:
         tip: str = "",
         upright: bool = False,
     ) -> None:
-        """Words whose feet stand at y; `upright` ones run upwards, with their feet at x."""
+        """Write text with its baseline at y; `upright` text runs upwards with its baseline at x."""
         place = f'x="{_number(x)}" y="{_number(y)}" font-size="{_number(size)}" text-anchor="{anchor}"'
         if upright:
             place += f' transform="rotate(-90 {_number(x)} {_number(y)})"'
-        self._parts.append(f"  <text {place}>{_clean(text)}{_tip(tip) if tip else ''}</text>")
+        self._parts.append(f"  <text {place}>{escape(_without_controls(text))}{_tip(tip) if tip else ''}</text>")
+
+    @contextmanager
+    def label_group(self, label: int) -> Iterator[None]:
+        """Put what is drawn inside into the group of a class label, by position; only the first one is visible."""
+        hidden = ' display="none"' if label else ""
+        self._parts.append(f'  <g data-label="{label}"{hidden}>')
+        yield
+        self._parts.append("  </g>")
+
+    @contextmanager
+    def link(self, place: str) -> Iterator[None]:
+        """Link what is drawn inside to this place in the page, unless it is empty."""
+        if place:
+            self._parts.append(f'  <a href="#{place}">')
+        yield
+        if place:
+            self._parts.append("  </a>")
 
     def source(self) -> str:
-        """Return the SVG document, with its own paper and look."""
-        size = f'width="{_number(self.width)}" height="{_number(self.height)}"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {self._box} role="img">'
+        """Return the SVG document, with its own background and style."""
+        width, height = _number(self.width), _number(self.height)
+        size = f'width="{width}" height="{height}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">'
+        style = f"  <style>\n{STYLE}\n@media (prefers-color-scheme: dark) {{\n{DARK}\n}}\n  </style>"
         paper = f'  <rect class="paper" {size}/>'
-        return "\n".join([head, f"  {_tip(self._title)}", _STYLE, paper, *self._parts, "</svg>"]) + "\n"
+        return "\n".join([head, f"  {_tip(self._title)}", style, paper, *self._parts, "</svg>"]) + "\n"
 
-    def inline(self, told: str, *, role: Literal["img", "group"] = "img") -> str:
-        """Return the drawing inside a page, which has the look; `told` says in words what is to be seen.
+    def inline(self, description: str, *, role: Literal["img", "group"] = "img") -> str:
+        """Return the drawing for a page that has the style; `description` says in words what it shows.
 
-        A picture with links in it is a `group`: what is inside an `img` is not read out.
+        A drawing with links must have the role `group`, since screen readers skip what is inside an `img`.
         """
-        size = f'width="{_number(self.width)}" height="{_number(self.height)}"'
-        words = escape(_clean_text(told), {'"': "&quot;"})
-        return "\n".join([f'<svg {size} {self._box} role="{role}" aria-label="{words}">', *self._parts, "</svg>"])
+        width, height = _number(self.width), _number(self.height)
+        label = escape(_without_controls(description), {'"': "&quot;"})
+        size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        return "\n".join([f'<svg {size} role="{role}" aria-label="{label}">', *self._parts, "</svg>"])
 
-    @property
-    def _box(self) -> str:
-        return f'viewBox="0 0 {_number(self.width)} {_number(self.height)}"'
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")
+
+
+def _tip(text: str) -> str:
+    return f"<title>{escape(_without_controls(text))}</title>"
+
+
+def _without_controls(text: str) -> str:
+    return re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text))
 
 
 def text_width(text: str, size: float = SIZE) -> float:
-    """Return how wide a text may become, in pixels."""
-    return size * sum(map(_em, text))
+    """Return an upper bound on the width of a text in pixels."""
+    return size * sum(map(_letter_width, text))
 
 
 def shortened(text: str, width: float, size: float = SIZE) -> str:
-    """Return the text, or as much of its beginning as is not wider than `width`, with an ellipsis."""
-    room, whole = width - text_width("…", size), 0.0
-    kept = 0
+    """Return the text, cut off with an ellipsis if it is wider than `width` pixels."""
+    room, total, n_letters = width - text_width("…", size), 0.0, 0
     for letter in text:
-        whole += size * _em(letter)
-        if whole > width:
-            return text[:kept].rstrip() + "…"
-        kept += whole <= room
+        total += size * _letter_width(letter)
+        if total > width:
+            return text[:n_letters].rstrip() + "…"
+        n_letters += total <= room
     return text
 
 
-def _em(letter: str) -> float:
+def _letter_width(letter: str) -> float:
+    """Return the width of a letter relative to the font size."""
     if letter in _NARROW:
         return 0.38
     if unicodedata.east_asian_width(letter) in "WF":
@@ -207,31 +216,9 @@ def _em(letter: str) -> float:
     return 0.72 if letter.isupper() else 0.61
 
 
-def _number(value: float) -> str:
-    """At most two decimals."""
-    return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")
-
-
-def _tip(text: str) -> str:
-    return f"<title>{_clean(text)}</title>"
-
-
-def _clean(text: str) -> str:
-    return escape(_clean_text(text))
-
-
-def _clean_text(text: str) -> str:
-    return re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text))
-
-
-_LOG_SPAN = 4.0
-INSIDE = 0.05
-"""How far points keep away from the frame, as a share of its side."""
-
-
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, linear or logarithmic, with the numbers told along it."""
+    """An axis from `low` to `high`, linear or logarithmic, with the numbers written along it."""
 
     low: float
     high: float
@@ -239,40 +226,96 @@ class Axis:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """Where a value lies between the ends of the axis, 0 to 1."""
-        low, high = self._bent(self.low), self._bent(self.high)
-        return INSIDE + (1 - 2 * INSIDE) * (self._bent(value) - low) / (high - low)
-
-    def _bent(self, value: float) -> float:
-        return math.log(value) if self.logarithmic else value
+        """Return the position of a value between the ends of the axis, 0 to 1."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        return INSIDE + (1 - 2 * INSIDE) * (value - low) / (high - low)
 
 
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
-    """Return an axis from the least to the largest of the values; None: logarithmic where they span enough."""
+    """Return an axis from the smallest to the largest value; None: logarithmic if the values span enough."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and high <= _LOG_SPAN * low:
         middle = math.sqrt(low * high)
         low, high = middle / _LOG_SPAN, middle * _LOG_SPAN
     if logarithmic is not False and low > 0 and high > _LOG_SPAN * low:
-        return Axis(low, high, True, _log_ticks(low, high))
+        # powers of ten, with multiples of them if the axis is short; at most about five
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for factors in ((1, 2, 5), (1, 3), (1,)):
+            candidates = [factor * 10.0**decade for decade in decades for factor in factors]
+            ticks = [tick for tick in candidates if low <= tick <= high]
+            if len(ticks) <= 5:
+                break
+        return Axis(low, high, True, tuple(ticks[:: math.ceil(len(ticks) / 5)] if ticks else (low, high)))
     if high - low <= max(1e-9 * max(abs(low), abs(high)), sys.float_info.min):
         low, high = low - 0.1 * abs(low) - 1e-3, high + 0.1 * abs(high) + 1e-3
-    return Axis(low, high, False, _even_ticks(low, high))
-
-
-def _log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Powers of ten, with 2 and 5 times them where the axis is short; at most about five."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [factor * 10.0**decade for decade in decades for factor in factors]
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) <= 5:
-            break
-    return tuple(ticks[:: math.ceil(len(ticks) / 5)] if ticks else (low, high))
-
-
-def _even_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Multiples of 1, 2 or 5 times a power of ten; three to five of them."""
+    # three to five multiples of 1, 2 or 5 times a power of ten
     power = 10.0 ** math.floor(math.log10((high - low) / 5))
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if (high - low) / (factor * power) <= 5)
-    return tuple(step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1))
+    multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return Axis(low, high, False, tuple(step * i for i in multiples))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rectangle of a plot on a drawing, in pixels."""
+
+    drawing: Drawing
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def outline(self) -> None:
+        """Draw the rectangle."""
+        left, top, right, bottom = self.left, self.top, self.left + self.width, self.top + self.height
+        self.drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+
+    def place(self, across: float, upwards: float) -> tuple[float, float]:
+        """Return the pixel at these shares of the frame's width and height, 0 to 1."""
+        return self.left + self.width * across, self.top + self.height * (1 - upwards)
+
+    def tick_below(self, x: float, text: str) -> None:
+        """Draw a tick with its number below the frame, at pixel x."""
+        bottom = self.top + self.height
+        self.drawing.line("faint", (x, bottom), (x, bottom + 4))
+        self.drawing.text(x, bottom + 16, text, anchor="middle", size=10)
+
+    def tick_left(self, y: float, text: str) -> None:
+        """Draw a tick with its number to the left of the frame, at pixel y."""
+        self.drawing.line("faint", (self.left, y), (self.left - 4, y))
+        self.drawing.text(self.left - 7, y + 3.5, text, anchor="end", size=10)
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """How panels are laid out on a sheet: size of their frames, margins around these, and columns; all in pixels."""
+
+    width: float
+    height: float
+    left: float
+    above: float
+    right: float
+    below: float
+    columns: int
+
+    def sheet_width(self, n_panels: int) -> float:
+        """Return the width of a sheet with so many panels, in as many columns as rows if the columns suffice."""
+        return min(self.columns, math.ceil(math.sqrt(n_panels))) * (self.left + self.width + self.right)
+
+    def sheet(
+        self, title: str, n_panels: int, *, head: float = 34.0, narrowest: float = 0.0
+    ) -> tuple[Drawing, list[Frame]]:
+        """Return a drawing with its title in a head of this height, and the frames of its panels, row by row."""
+        wide, high = self.left + self.width + self.right, self.above + self.height + self.below
+        columns = min(self.columns, math.ceil(math.sqrt(n_panels)))
+        drawing = Drawing(
+            max(narrowest, columns * wide), head + math.ceil(n_panels / columns) * high, title, heading=True
+        )
+        frames = []
+        for number in range(n_panels):
+            row, column = divmod(number, columns)
+            left, top = column * wide + self.left, head + row * high + self.above
+            frames.append(Frame(drawing, left, top, self.width, self.height))
+        return drawing, frames

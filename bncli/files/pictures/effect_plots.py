@@ -1,10 +1,12 @@
-"""What an attribute does, value by value: steps over intervals of numbers, bars for names; the training weight beside.
+"""Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion tables.
 
-Every value has the same room, for intervals of numbers differ in width by powers of ten; the numbers under the steps
-are the cuts between them. Around the steps lies a band, on the bars a thin line, from `low` to `high`. All classes of a
-model share the axis of an effect, so that they can be compared.
-
-A nomogram: points for every value, read off by hand, and a probability for their sum (Lubsen et al. 1978).
+- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Every value has
+  the same room, since intervals of numbers may differ in width by powers of ten; the numbers under the steps are the
+  cuts. A band around the steps, or a thin line on a bar, shows the uncertainty. The caller supplies the axis, so that
+  all classes of a model can share it.
+- `heat_map`: the cells of a table of two attributes, with the effects of the single attributes along its edges. There
+  are eleven shades, blue above 0 and vermilion below, so that all cells of a shade are one path.
+- `nomogram`: points for every value, to be added by hand, and the probability for their sum (Lubsen et al. 1978).
 """
 
 from __future__ import annotations
@@ -12,27 +14,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from bncli.files.pictures.drawing import Axis, Drawing, axis_of, shortened, text_width
+from bncli.engine.kernels.arrays import Array
+from bncli.files.pictures.drawing import SHADES, Axis, Drawing, Frame, axis_of, shortened, text_width
 
-WIDTH = 340.0
-"""Pixels of a picture of one attribute: as wide as a small telephone."""
-LEFT, TOP, WIDE, HIGH = 44.0, 12.0, 286.0, 130.0
-"""Of the frame of steps."""
-_STRIP = 22.0
-"""Height of the strip of training weights."""
-NAMES, BARS, ROW = 112.0, 170.0, 17.0
-"""Of a picture of bars: room for the names, then for the bars, and the height of a row."""
-BAR = 9.0
-_WEIGHTS = 40.0
-_MOST_NAMES = 250.0
-"""Of a picture of shares: room for the names of sets."""
+_WIDTH = 340.0
+"""Width of a picture in pixels, that of a small phone."""
+STEPS_FRAME = (44.0, 12.0, 286.0, 130.0)
+"""Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
+_WEIGHTS_HEIGHT = 22.0
+"""Height of the training weights under steps."""
+BARS_FRAME = (112.0, 170.0)
+"""Left and width of the room for bars; the names stand to the left of it."""
+_ROW, _BAR = 17.0, 9.0
+"""Heights of a row and of the bar in it."""
+_WEIGHTS_WIDTH = 40.0
 _HEAD = 22.0
+_MOST_NAMES = 250.0
+"""Maximal width of the names of bars of shares."""
+
+MAP_LEFT, MAP_TOP, MAP_SIDE = 96.0, 30.0, 200.0
+MAP_EDGE = 14.0
+"""Thickness of the edges of a heat map that show the single attributes."""
+_UPRIGHT = 78.0
+"""Maximal length of upright names under a heat map."""
+_MOST_TIPS = 64
+"""Number of labels up to which the wrong cells of a confusion table have tips."""
+
+_NOMOGRAM_WIDTH, _NOMOGRAM_NAMES, _NOMOGRAM_RIGHT, _NOMOGRAM_ROW = 760.0, 150.0, 24.0, 38.0
+_THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
+"""Probabilities on a nomogram; the sums of points are drawn in their range."""
 
 
-@dataclass(frozen=True)
-class ValueEffect:
-    """A value: what it is called, log-odds, how low and high these may be, and its share of the training weight."""
+class ValueEffect(NamedTuple):
+    """A value: its name, its log-odds with lower and upper bounds, and its share of the training weight."""
 
     name: str
     value: float
@@ -41,197 +57,256 @@ class ValueEffect:
     weight: float
 
 
-NOMOGRAM_WIDTH, _NAMES, _RIGHT = 760.0, 150.0, 24.0
-_ROW = 38.0
-_THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
-"""Probabilities that are told; sums of points are drawn as far as these go."""
-
-
 @dataclass(frozen=True)
-class Scale:
-    """An attribute: the name and the log-odds, or points, of each value."""
+class HeatAxis:
+    """An attribute, the names of its values, and their effects without the other attribute, or None."""
+
+    name: str
+    values: Sequence[str]
+    single: Array | None
+
+
+class Scale(NamedTuple):
+    """An attribute of a nomogram: (name, log-odds or points) per value."""
 
     name: str
     values: Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True)
-class Points:
-    """Scales in points, the largest sum of them, and (probability, sum of points), the sums outside 0 to it too."""
+class NomogramPoints:
+    """Scales in points, their largest sum, and (probability, sum of points), including sums that cannot occur."""
 
     scales: Sequence[Scale]
     total: float
     sums: Sequence[tuple[float, float]]
 
 
-def value_axis(numbers: Sequence[float]) -> Axis:
-    """Return an axis that holds these numbers and 0."""
-    return axis_of([0.0, *numbers], logarithmic=False)
-
-
 def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str], axis: Axis) -> Drawing:
-    """Return intervals of numbers, with what stands at each cut between them; a missing value, if any, comes last."""
-    strip = TOP + HIGH + 6
-    drawing = Drawing(WIDTH, strip + _STRIP + 30, title)
-    step = WIDE / len(values)
-    drawing.line("faint", (LEFT, TOP), (LEFT + WIDE, TOP), (LEFT + WIDE, TOP + HIGH), (LEFT, TOP + HIGH), (LEFT, TOP))
+    """Return the effects of intervals with the cuts between them; a missing value, if there is one, comes last."""
+    left, top, width, height = STEPS_FRAME
+    step, right, floor = width / len(values), left + width, top + height + 6 + _WEIGHTS_HEIGHT
+    drawing = Drawing(_WIDTH, floor + 30, title)
+    frame = Frame(drawing, left, top, width, height)
+    frame.outline()
     for tick in axis.ticks:
-        y = TOP + HIGH * (1 - axis.share(tick))
-        drawing.line("faint", (LEFT, y), (LEFT - 4, y))
-        drawing.text(LEFT - 7, y + 3.5, f"{tick + 0.0:.4g}", anchor="end", size=10)
-    zero = TOP + HIGH * (1 - axis.share(0.0))
-    drawing.line("dashed", (LEFT, zero), (LEFT + WIDE, zero))
-    drawing.path(
-        "band", band_outline([axis.share(one.low) for one in values], [axis.share(one.high) for one in values])
-    )
-    drawing.path("curve", step_outline([axis.share(one.value) for one in values]))
-    most = max((one.weight for one in values), default=0.0) or 1.0
-    for i, one in enumerate(values):
-        high = _STRIP * one.weight / most
-        tip = f"{one.name}: {one.value:+.3g} ({100 * one.weight:.3g}% of the training weight)"
-        drawing.bar(LEFT + i * step + 0.5, strip + _STRIP - high, max(step - 1, 0.5), high, tip, kind="weight")
-    end = LEFT - 20
+        frame.tick_left(frame.place(0.0, axis.share(tick))[1], f"{tick + 0.0:.4g}")
+    _, zero = frame.place(0.0, axis.share(0.0))
+    drawing.line("dashed", (left, zero), (right, zero))
+    # the band runs along its upper side and back along its lower side
+    band = _step_outline([axis.share(effect.high) for effect in values])
+    for i in range(len(values) - 1, -1, -1):
+        y = top + height * (1 - min(max(axis.share(values[i].low), 0.0), 1.0))
+        band += f"V{y:.1f}H{left + i * step:.1f}"
+    drawing.path("band", f"{band}Z")
+    drawing.path("curve", _step_outline([axis.share(effect.value) for effect in values]))
+    most = max((effect.weight for effect in values), default=0.0) or 1.0
+    for i, effect in enumerate(values):
+        high = _WEIGHTS_HEIGHT * effect.weight / most
+        tip = f"{effect.name}: {effect.value:+.3g} ({100 * effect.weight:.3g}% of the training weight)"
+        drawing.bar(left + i * step + 0.5, floor - high, max(step - 1, 0.5), high, tip, kind="weight")
+    end = left - 20
     for i, cut in enumerate(cuts, 1):
-        x, half = LEFT + i * step, text_width(cut, 10) / 2
-        if x - half > end + 4 and x + half < WIDTH:
-            drawing.line("faint", (x, strip + _STRIP), (x, strip + _STRIP + 4))
-            drawing.text(x, strip + _STRIP + 15, cut, anchor="middle", size=10)
+        x, half = left + i * step, text_width(cut, 10) / 2
+        if x - half > end + 4 and x + half < _WIDTH:
+            drawing.line("faint", (x, floor), (x, floor + 4))
+            drawing.text(x, floor + 15, cut, anchor="middle", size=10)
             end = x + half
-    drawing.text(LEFT + WIDE, strip + _STRIP + 27, "cuts, and training weight of each interval", anchor="end", size=9)
+    drawing.text(right, floor + 27, "cuts, and training weight of each interval", anchor="end", size=9)
     return drawing
 
 
-def step_outline(shares: Sequence[float]) -> str:
-    """Return the path of steps at these heights, 0 to 1.
-
-    The page's script draws those of other classes in the same way.
-    """
-    step = WIDE / len(shares)
-    heights = [TOP + HIGH * (1 - min(max(share, 0.0), 1.0)) for share in shares]
-    moves = (f"V{y:.1f}H{LEFT + (i + 1) * step:.1f}" for i, y in enumerate(heights))
-    return f"M{LEFT:.1f} {heights[0]:.1f}" + "".join(moves)
-
-
-def band_outline(low: Sequence[float], high: Sequence[float]) -> str:
-    """Return the path around steps from low to high."""
-    step = WIDE / len(low)
-    upper = step_outline(high)
-    lower = [TOP + HIGH * (1 - min(max(share, 0.0), 1.0)) for share in low]
-    back = (f"V{y:.1f}H{LEFT + i * step:.1f}" for i, y in reversed(list(enumerate(lower))))
-    return upper + "".join(back) + "Z"
+def _step_outline(shares: Sequence[float]) -> str:
+    """Return the path of steps at these heights, 0 to 1; page.js draws those of other classes in the same way."""
+    left, top, width, height = STEPS_FRAME
+    step = width / len(shares)
+    heights = [top + height * (1 - min(max(share, 0.0), 1.0)) for share in shares]
+    moves = (f"V{y:.1f}H{left + (i + 1) * step:.1f}" for i, y in enumerate(heights))
+    return f"M{left:.1f} {heights[0]:.1f}" + "".join(moves)
 
 
 def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawing:
-    """Return names, a row each, to the left of 0 where they lower the odds, to the right where they raise them."""
-    drawing = Drawing(WIDTH, _HEAD + ROW * len(values) + 8, title)
-    bottom = _HEAD + ROW * len(values)
+    """Return one row per value, with a bar to the left of 0 if it lowers the odds, else to the right."""
+    left, width = BARS_FRAME
+    bottom = _HEAD + _ROW * len(values)
+    drawing = Drawing(_WIDTH, bottom + 8, title)
     for tick in axis.ticks:
-        x = NAMES + BARS * axis.share(tick)
+        x = left + width * axis.share(tick)
         drawing.line("dashed" if tick else "ink", (x, _HEAD - 4), (x, bottom))
         drawing.text(x, _HEAD - 8, f"{tick + 0.0:.4g}", anchor="middle", size=10)
-    drawing.text(WIDTH - 2, _HEAD - 8, "weight", anchor="end", size=10)
-    most = max((one.weight for one in values), default=0.0) or 1.0
-    for i, one in enumerate(values):
-        top = _HEAD + ROW * i + (ROW - BAR) / 2
-        drawing.text(NAMES - 6, top + BAR, shortened(one.name, NAMES - 8, 11), anchor="end", size=11, tip=one.name)
-        left, width = bar_place(axis.share(0.0), axis.share(one.value))
-        drawing.bar(left, top, width, BAR, f"{one.name}: {one.value:+.3g}", kind="raise" if one.value >= 0 else "lower")
-        drawing.path("bound", bound_outline(axis.share(one.low), axis.share(one.high), top + BAR / 2))
-        share = f"{100 * one.weight:.3g}% of the training weight"
-        drawing.bar(NAMES + BARS + 10, top, _WEIGHTS * one.weight / most, BAR, share, kind="weight")
+    drawing.text(_WIDTH - 2, _HEAD - 8, "weight", anchor="end", size=10)
+    zero, most = axis.share(0.0), max((effect.weight for effect in values), default=0.0) or 1.0
+    for i, (name, value, low, high, weight) in enumerate(values):
+        top, share = _HEAD + _ROW * i + (_ROW - _BAR) / 2, axis.share(value)
+        drawing.text(left - 6, top + _BAR, shortened(name, left - 8, 11), anchor="end", size=11, tip=name)
+        start, length = left + width * min(zero, share), max(width * abs(share - zero), 0.5)
+        drawing.bar(start, top, length, _BAR, f"{name}: {value:+.3g}", kind="raise" if value >= 0 else "lower")
+        ends = [left + width * min(max(axis.share(bound), 0.0), 1.0) for bound in (low, high)]
+        drawing.path("bound", f"M{ends[0]:.1f} {top + _BAR / 2:.1f}H{ends[1]:.1f}")
+        tip = f"{100 * weight:.3g}% of the training weight"
+        drawing.bar(left + width + 10, top, _WEIGHTS_WIDTH * weight / most, _BAR, tip, kind="weight")
     return drawing
 
 
-def bar_place(zero: float, share: float) -> tuple[float, float]:
-    """Where a bar between two shares of the axis begins, and its width."""
-    return NAMES + BARS * min(zero, share), max(BARS * abs(share - zero), 0.5)
+def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], texts: Sequence[str]) -> Drawing:
+    """Return one bar per row from 0, with its number as text behind it.
 
-
-def bound_outline(low: float, high: float, y: float) -> str:
-    """Return a thin line from low to high, as far as the axis goes."""
-    ends = (NAMES + BARS * min(max(share, 0.0), 1.0) for share in (low, high))
-    return "M{0:.1f} {2:.1f}H{1:.1f}".format(*ends, y)
-
-
-def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], told: Sequence[str]) -> Drawing:
-    """Bars from 0 on, the longest as long as there is room, each with its number in words behind it.
-
-    A row is of one name, or of several joined by `&`, each of which keeps its part of the room.
+    A row (names, value) has one name or several joined by `&`, which are shortened to equal parts if there is no room.
     """
-    bars = 130.0
-    names = min(max((text_width(" & ".join(row), 11) for row, _ in rows), default=0.0) + 8, _MOST_NAMES)
-    words_behind = max((text_width(words, 11) for words in told), default=0.0)
-    drawing = Drawing(names + bars + words_behind + 12, ROW * len(rows) + 8, title)
+    names_width = min(max((text_width(" & ".join(names), 11) for names, _ in rows), default=0.0) + 8, _MOST_NAMES)
+    bars_width, room = 130.0, names_width - 8
+    texts_width = max((text_width(text, 11) for text in texts), default=0.0)
+    drawing = Drawing(names_width + bars_width + texts_width + 12, _ROW * len(rows) + 8, title)
     most = max((value for _, value in rows), default=0.0) or 1.0
-    for i, ((parts, value), words) in enumerate(zip(rows, told, strict=True)):
-        top = ROW * i + (ROW - BAR) / 2 + 2
-        name = " & ".join(parts)
-        drawing.text(names - 6, top + BAR, _fitted(parts, names - 8), anchor="end", size=11, tip=name)
-        drawing.bar(names, top, max(bars * value / most, 0.5), BAR, f"{name}: {words}", kind="raise")
-        drawing.text(names + bars * value / most + 6, top + BAR, words, size=11)
+    for i, ((names, value), text) in enumerate(zip(rows, texts, strict=True)):
+        top = _ROW * i + (_ROW - _BAR) / 2 + 2
+        name = label = " & ".join(names)
+        if text_width(name, 11) > room:
+            part = max((room - (len(names) - 1) * text_width(" & ", 11)) / len(names), 24.0)
+            label = shortened(" & ".join(shortened(one, part, 11) for one in names), room, 11)
+        drawing.text(names_width - 6, top + _BAR, label, anchor="end", size=11, tip=name)
+        length = bars_width * value / most
+        drawing.bar(names_width, top, max(length, 0.5), _BAR, f"{name}: {text}", kind="raise")
+        drawing.text(names_width + length + 6, top + _BAR, text, size=11)
     return drawing
 
 
-def _fitted(parts: Sequence[str], width: float) -> str:
-    """Return the names joined, shortened to equal parts of the width where they find no room together."""
-    whole = " & ".join(parts)
-    if text_width(whole, 11) <= width:
-        return whole
-    room = max((width - (len(parts) - 1) * text_width(" & ", 11)) / len(parts), 24.0)
-    return shortened(" & ".join(shortened(part, room, 11) for part in parts), width, 11)
+def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
+    """Return a table of cells (values down, values across); edges and cells share a scale up to the largest number."""
+    n_down, n_across = cells.shape
+    wide, high = MAP_SIDE / n_across, MAP_SIDE / n_down
+    fits = all(text_width(name, 10) + 4 <= wide for name in across.values)
+    names_height = 14.0 if fits else _upright_height(across.values)
+    drawing = Drawing(_WIDTH, MAP_TOP + MAP_EDGE + MAP_SIDE + names_height + 20, title)
+    scale = heat_scale(cells, down.single, across.single)
+    left, top = MAP_LEFT, MAP_TOP + MAP_EDGE + 4
+    right, bottom = left + MAP_SIDE, top + MAP_SIDE
+    _draw_shades(drawing, cells / scale, left, top, wide, high)
+    if across.single is not None:
+        _draw_shades(drawing, across.single[None, :] / scale, left, MAP_TOP, wide, MAP_EDGE)
+    if down.single is not None:
+        _draw_shades(drawing, down.single[:, None] / scale, right + 4, top, MAP_EDGE, high)
+    drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+    for i in _spaced(n_down, high):
+        name, y = down.values[i], top + (i + 0.5) * high + 3
+        drawing.text(left - 5, y, shortened(name, left - 10, 10), anchor="end", size=10, tip=name)
+    for j in range(n_across) if fits else _spaced(n_across, wide):
+        name, x = across.values[j], left + (j + 0.5) * wide
+        if fits:
+            drawing.text(x, bottom + 12, name, anchor="middle", size=10)
+        else:
+            label = shortened(name, _UPRIGHT, 10)
+            drawing.text(x + 3, bottom + 6, label, anchor="end", size=10, tip=name, upright=True)
+    drawing.text(4, 14, shortened(f"↓ {down.name}", 150, 11), size=11, tip=down.name)
+    drawing.text(_WIDTH - 4, 14, shortened(f"{across.name} →", 170, 11), anchor="end", size=11, tip=across.name)
+    drawing.text(_WIDTH - 4, drawing.height - 4, f"full colour: ±{scale:.2g} log-odds", anchor="end", size=10)
+    return drawing
 
 
-def points_of(scales: Sequence[Scale], base: float) -> Points:
-    """Return log-odds as points: 100 are the widest range of an attribute.
+def _upright_height(names: Sequence[str]) -> float:
+    return min(_UPRIGHT, max((text_width(name, 10) for name in names), default=0.0)) + 10
 
-    `base` are those that belong to no attribute.
+
+def _spaced(n: int, room: float) -> range:
+    """Return the positions of n names with this room each, leaving out as many as needed to keep 12 pixels."""
+    return range(0, n, max(1, -int(-12 // room)))
+
+
+def heat_scale(*numbers: Array | None) -> float:
+    """Return the largest absolute number of all arrays, or 1 if it is 0."""
+    return max((float(abs(array).max(initial=0.0)) for array in numbers if array is not None), default=0.0) or 1.0
+
+
+def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide: float, high: float) -> None:
+    """Draw one path per shade around all its cells; shares are -1 to 1, and a cell has `wide` times `high` pixels."""
+    outlines: dict[str, list[str]] = {}
+    for i, row in enumerate(shares.tolist()):
+        for j, share in enumerate(row):
+            if level := round(SHADES * share):
+                corner = f"M{left + j * wide:.1f} {top + i * high:.1f}"
+                outline = f"{corner}h{wide:.1f}v{high:.1f}h-{wide:.1f}z"
+                outlines.setdefault(f"p{level}" if level > 0 else f"n{-level}", []).append(outline)
+    for shade, cells in sorted(outlines.items()):
+        drawing.path(shade, "".join(cells))
+
+
+def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
+    """Return rows of a true label by the predicted label: shares of the row, blue if right and vermilion if wrong.
+
+    The darkest vermilion is the largest wrong share of any row.
     """
-    lows = [min(value for _, value in one.values) for one in scales]
-    ranges = [max(value for _, value in one.values) - low for one, low in zip(scales, lows, strict=True)]
+    n = len(labels)
+    wrong = [count / (sum(row) or 1.0) for i, row in enumerate(confusion) for j, count in enumerate(row) if i != j]
+    most = max(wrong, default=0.0) or 1.0
+    side, left, top = min(26.0, max(10.0, 620.0 / n)), 100.0, 20.0
+    drawing = Drawing(left + n * side + 30, top + n * side + _upright_height(labels), title)
+    for i, (label, row) in enumerate(zip(labels, confusion, strict=True)):
+        total, y = sum(row) or 1.0, top + i * side
+        drawing.text(left - 5, y + side / 2 + 3, shortened(label, left - 10, 10), anchor="end", size=10, tip=label)
+        for j, count in enumerate(row):
+            share = count / total / (1.0 if i == j else most)
+            if count:
+                # every count has a shade, however small
+                level = min(SHADES, max(1, math.ceil(SHADES * share - 1e-9)))
+                tip = f"{label} taken for {labels[j]}: {count:,.10g}" if n <= _MOST_TIPS and i != j else ""
+                shade = f"p{level}" if i == j else f"n{level}"
+                drawing.bar(left + j * side, y, side - 1, side - 1, tip, kind=shade)
+        x, name = left + (i + 0.5) * side + 3, shortened(label, _UPRIGHT, 10)
+        drawing.text(x, top + n * side + 6, name, anchor="end", size=10, tip=label, upright=True)
+    drawing.text(4, 13, "↓ true", size=11)
+    drawing.text(left + n * side, 13, "predicted →", anchor="end", size=11)
+    return drawing
+
+
+def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
+    """Return log-odds as points, where the widest range of an attribute has 100.
+
+    `base` is the part of the log-odds that belongs to no attribute.
+    """
+    lows = [min(value for _, value in scale.values) for scale in scales]
+    ranges = [max(value for _, value in scale.values) - low for scale, low in zip(scales, lows, strict=True)]
     unit = 100 / max(ranges)
-    pointed = [
-        Scale(one.name, [(name, unit * (value - low)) for name, value in one.values])
-        for one, low in zip(scales, lows, strict=True)
+    in_points = [
+        Scale(scale.name, [(name, unit * (value - low)) for name, value in scale.values])
+        for scale, low in zip(scales, lows, strict=True)
     ]
     shares = [thousandths / 1000 for thousandths in _THOUSANDTHS]
     sums = [(p, unit * (math.log(p / (1 - p)) - base - sum(lows))) for p in shares]
-    return Points(pointed, unit * sum(ranges), sums)
+    return NomogramPoints(in_points, unit * sum(ranges), sums)
 
 
-def nomogram(title: str, points: Points, label: str) -> Drawing:
-    """Return a line an attribute, under the points; the sum, and the probability of the label under it."""
-    n, room = len(points.scales), NOMOGRAM_WIDTH - _NAMES - _RIGHT
-    drawing = Drawing(NOMOGRAM_WIDTH, _ROW * (n + 3) + 16, title)
+def nomogram(title: str, points: NomogramPoints, label: str) -> Drawing:
+    """Return one line per attribute below a line of points, then the sum and the probability of the label."""
+    n, room = len(points.scales), _NOMOGRAM_WIDTH - _NOMOGRAM_NAMES - _NOMOGRAM_RIGHT
+    drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, title)
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
-    for row, one in enumerate(points.scales, 1):
-        _draw_scale(drawing, row, one.name, [(name, room * at / 100) for name, at in one.values])
-    # The least and the largest sum of points that is drawn, of 0 to `total`: those in between where P moves.
-    unlikely = points.sums[0][1]
-    likely = points.sums[-1][1]
-    low, high = max(0.0, unlikely), min(points.total, likely)
+    for row, scale in enumerate(points.scales, 1):
+        _draw_scale(drawing, row, scale.name, [(name, room * value / 100) for name, value in scale.values])
+    # the sums that can occur, as far as the probability moves with them
+    low, high = max(0.0, points.sums[0][1]), min(points.total, points.sums[-1][1])
     low, high = (low, high) if low < high else (0.0, points.total)
     ticks = [(f"{tick + 0.0:.4g}", tick) for tick in axis_of([low, high], logarithmic=False).ticks]
-    odds = [(f"{p:g}", sum_) for p, sum_ in points.sums]
-    for row, name, told in ((n + 1, "sum of points", ticks), (n + 2, f"P({label})", odds)):
-        places = [(words, room * (at - low) / (high - low)) for words, at in told if low <= at <= high]
+    probabilities = [(f"{p:g}", value) for p, value in points.sums]
+    for row, name, marks in ((n + 1, "sum of points", ticks), (n + 2, f"P({label})", probabilities)):
+        places = [(text, room * (value - low) / (high - low)) for text, value in marks if low <= value <= high]
         _draw_scale(drawing, row, name, places)
     return drawing
 
 
 def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[str, float]]) -> None:
-    """Draw a line with its ticks; names stand above and below in turn where they fit."""
-    y = _ROW * row + 26
-    drawing.text(4, y + 4, shortened(name, _NAMES - 16, 12), size=12, tip=name)
+    """Draw a line with ticks (text, x); texts alternate above and below the line, and are left out without room."""
+    y = _NOMOGRAM_ROW * row + 26
+    drawing.text(4, y + 4, shortened(name, _NOMOGRAM_NAMES - 16, 12), size=12, tip=name)
     if not places:
         return
     ordered = sorted(places, key=lambda place: place[1])
-    drawing.line("ink", (_NAMES + ordered[0][1], y), (_NAMES + ordered[-1][1], y))
+    drawing.line("ink", (_NOMOGRAM_NAMES + ordered[0][1], y), (_NOMOGRAM_NAMES + ordered[-1][1], y))
     ends = [-math.inf, -math.inf]
-    for told, x in ordered:
-        at, words = _NAMES + x, shortened(told, 90, 9)
-        half = text_width(words, 9) / 2
+    for text, offset in ordered:
+        x, label = _NOMOGRAM_NAMES + offset, shortened(text, 90, 9)
+        half = text_width(label, 9) / 2
         side = 0 if ends[0] <= ends[1] else 1
-        drawing.line("ink", (at, y - 4 + 4 * side), (at, y + 4 * side))
-        if at - half > ends[side] + 2:
-            drawing.text(at, y - 6 if side == 0 else y + 13, words, anchor="middle", size=9, tip=told)
-            ends[side] = at + half
+        drawing.line("ink", (x, y - 4 + 4 * side), (x, y + 4 * side))
+        if x - half > ends[side] + 2:
+            drawing.text(x, y - 6 if side == 0 else y + 13, label, anchor="middle", size=9, tip=text)
+            ends[side] = x + half

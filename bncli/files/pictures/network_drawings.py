@@ -1,41 +1,41 @@
-"""A network, or regions, as a drawing: arcs as thick as what they tell, and a link from each to the table behind it.
+"""Drawings of networks and regions, with arcs as thick as their strength and links to the tables behind them.
 
-Where the nodes of a graph lie: tidy trees, layers with few crossings. Depth runs across, breadth downwards.
+Networks run from left to right: depth across, breadth downwards, in units of one node.
 
-Trees are laid out after Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
-stands at the middle of its children, and equal subtrees look alike. Other graphs after Sugiyama, Tagawa & Toda (1981):
-a node's layer is the longest way to it, arcs over several layers bend at points of their own, and the order within the
-layers follows the mean place of the neighbours, to and fro. Units are nodes: one step across or down.
+- Trees are laid out as by Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
+  stands in the middle of its children, and equal subtrees look alike.
+- Other graphs are laid out as by Sugiyama, Tagawa & Toda (1981): the layer of a node is the length of the longest path
+  to it, arcs that cross layers bend at points of their own, and the order within the layers follows the mean position
+  of the neighbours in alternating sweeps.
+
+Regions are drawn as lines and areas between nodes on a circle.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from bncli.files.pictures.drawing import Drawing, shortened, text_width
 
 _SWEEPS = 12
+_ROW, _GAP, _MOST_WIDTH, _HEIGHT = 30.0, 70.0, 140.0, 22.0
+"""Pixels per unit of breadth, between layers, and of the widest and every node."""
+_EDGE = 12.0
+_THICKEST = 6.0
 
 
 class NetworkLayout(NamedTuple):
-    """(depth, breadth) of every node by number, and the points that arcs pass from their first end to their last."""
+    """(depth, breadth) of every node by number, and the points of every arc from its parent to its child."""
 
     places: dict[int, tuple[float, float]]
     arcs: dict[tuple[int, int], list[tuple[float, float]]]
 
 
-_ROW, _GAP, _BOX, _HIGH = 30.0, 70.0, 140.0, 22.0
-_EDGE = 12.0
-_THICKEST = 6.0
-
-
-@dataclass(frozen=True)
-class Node:
-    """A name, what is told of it, the place in the page that it leads to ("": none), and whether it is the class."""
+class Node(NamedTuple):
+    """A node: its name, its tip, the place in the page that it links to ("" for none), and whether it is the class."""
 
     name: str
     tip: str
@@ -43,25 +43,24 @@ class Node:
     is_class: bool = False
 
 
-@dataclass(frozen=True)
-class Hyperedge:
-    """Nodes by number that are looked up together, how much that tells (0 to 1), words, and the place it leads to."""
+class Region(NamedTuple):
+    """Nodes, by number, that share a table, with the strength of their effect (0 to 1), a tip and a link."""
 
     nodes: tuple[int, ...]
     strength: float
     tip: str
-    link: str = ""
+    link: str
 
 
 def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
-    """Return a forest, its trees one below the other."""
+    """Return the layout of a forest, with its trees one below the other."""
     children: dict[int | None, list[int]] = {}
     for node, parent in parents.items():
         children.setdefault(parent, []).append(node)
     places: dict[int, tuple[float, float]] = {}
     below = 0.0
     for root in children.get(None, []):
-        breadths, upper, lower = _subtree(root, children)
+        breadths, upper, lower = _subtree_layout(root, children)
         shift = below - min(upper)
         for node, (depth, breadth) in breadths.items():
             places[node] = (depth, breadth + shift)
@@ -70,36 +69,37 @@ def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
     return NetworkLayout(places, arcs)
 
 
-def _subtree(
+def _subtree_layout(
     root: int, children: Mapping[int | None, Sequence[int]]
 ) -> tuple[dict[int, tuple[int, float]], list[float], list[float]]:
-    """Return places with the root at (0, 0), and the upper and lower outline, a breadth a depth."""
-    below = [_subtree(child, children) for child in children.get(root, ())]
+    """Return (depth, breadth) of the nodes with the root at (0, 0), and the upper and lower breadth at each depth."""
+    subtrees = [_subtree_layout(child, children) for child in children.get(root, ())]
     shifts: list[float] = []
     upper, lower = list[float](), list[float]()
-    for _, top, bottom in below:
+    for _, top, bottom in subtrees:
         shift = max((low - high + 1 for low, high in zip(lower, top, strict=False)), default=0.0)
         shifts.append(shift)
         upper += [breadth + shift for breadth in top[len(upper) :]]
         lower = [breadth + shift for breadth in bottom] + lower[len(bottom) :]
     middle = (shifts[0] + shifts[-1]) / 2 if shifts else 0.0
     places = {root: (0, 0.0)}
-    for (inner, _, _), shift in zip(below, shifts, strict=True):
+    for (inner, _, _), shift in zip(subtrees, shifts, strict=True):
         places |= {node: (depth + 1, breadth + shift - middle) for node, (depth, breadth) in inner.items()}
     return places, [0.0, *(b - middle for b in upper)], [0.0, *(b - middle for b in lower)]
 
 
 def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
-    """Return a graph without cycles."""
-    depths = _depths(parents)
+    """Return the layout of an acyclic graph."""
+    depths = _longest_paths(parents)
     layers: list[list[int]] = [[] for _ in range(max(depths.values(), default=0) + 1)]
     for node, depth in depths.items():
         layers[depth].append(node)
+    # an arc over several layers passes through a new node in each layer between
     before: dict[int, list[int]] = {node: [] for node in depths}
     chains: dict[tuple[int, int], list[int]] = {}
     unused = max(depths, default=0) + 1
-    for node, listed in parents.items():
-        for parent in listed:
+    for node, node_parents in parents.items():
+        for parent in node_parents:
             chain = [parent]
             for depth in range(depths[parent] + 1, depths[node]):
                 layers[depth].append(unused)
@@ -108,14 +108,14 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
                 unused += 1
             before[node].append(chain[-1])
             chains[parent, node] = [*chain, node]
-    breadths = _ordered(layers, before)
-    spots = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
-    arcs = {ends: [spots[node] for node in chain] for ends, chain in chains.items()}
-    return NetworkLayout({node: spots[node] for node in depths}, arcs)
+    breadths = _order_layers(layers, before)
+    places = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
+    arcs = {ends: [places[node] for node in chain] for ends, chain in chains.items()}
+    return NetworkLayout({node: places[node] for node in depths}, arcs)
 
 
-def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the longest way to every node."""
+def _longest_paths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Return the length of the longest path to every node."""
     depths: dict[int, int] = {}
     pending = list(parents)
     while pending:
@@ -129,117 +129,93 @@ def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
     return {node: depths[node] for node in parents}
 
 
-def _ordered(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:
-    """Return the breadth of every node: orders by the mean of neighbours, then as near to that as there is room for."""
+def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """Sort the layers and return the breadth of every node, as near to the mean of its neighbours as fits."""
     after: dict[int, list[int]] = {}
-    for node, listed in before.items():
-        for parent in listed:
+    for node, node_parents in before.items():
+        for parent in node_parents:
             after.setdefault(parent, []).append(node)
     breadths = {node: float(i) for layer in layers for i, node in enumerate(layer)}
     for sweep in range(_SWEEPS):
-        forth = sweep % 2 == 0
-        near: Mapping[int, Sequence[int]] = before if forth else after
-        for layer in layers if forth else reversed(layers):
-            wanted = {node: _mean([breadths[one] for one in near.get(node, ())], breadths[node]) for node in layer}
-            layer.sort(key=lambda node: (wanted[node], breadths[node]))
-            _spread(layer, wanted, breadths)
+        forward = sweep % 2 == 0
+        neighbours: Mapping[int, Sequence[int]] = before if forward else after
+        for layer in layers if forward else reversed(layers):
+            targets = {}
+            for node in layer:
+                near = [breadths[neighbour] for neighbour in neighbours.get(node, ())]
+                targets[node] = sum(near) / len(near) if near else breadths[node]
+            layer.sort(key=lambda node: (targets[node], breadths[node]))
+            # Nodes stay at least 1 apart, in this order. Nodes that would overlap form a block, which moves to the
+            # mean of their targets.
+            blocks: list[tuple[list[int], float]] = []
+            for node in layer:
+                block, start = [node], targets[node]
+                while blocks and blocks[-1][1] + len(blocks[-1][0]) > start:
+                    block = [*blocks.pop()[0], *block]
+                    start = sum(targets[member] - i for i, member in enumerate(block)) / len(block)
+                blocks.append((block, start))
+            for block, start in blocks:
+                for i, node in enumerate(block):
+                    breadths[node] = start + i
     least = min(breadths.values(), default=0.0)
     return {node: breadth - least for node, breadth in breadths.items()}
-
-
-def _mean(numbers: Sequence[float], otherwise: float) -> float:
-    return sum(numbers) / len(numbers) if numbers else otherwise
-
-
-def _spread(layer: Sequence[int], wanted: Mapping[int, float], breadths: dict[int, float]) -> None:
-    """At least 1 apart, in their order, as near to the places wanted as that allows: blocks move to their mean."""
-    blocks: list[tuple[list[int], float]] = []
-    for node in layer:
-        block, start = [node], wanted[node]
-        while blocks and blocks[-1][1] + len(blocks[-1][0]) > start:
-            block = [*blocks.pop()[0], *block]
-            start = _mean([wanted[one] - i for i, one in enumerate(block)], 0.0)
-        blocks.append((block, start))
-    for block, start in blocks:
-        for i, node in enumerate(block):
-            breadths[node] = start + i
 
 
 def network_drawing(
     title: str, nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
-    """Return arcs by strength (0 to 1) and words; depth of the layout runs from left to right."""
-    widths = [min(_BOX, text_width(node.name, 12) + 14) for node in nodes]
+    """Return the drawing of a network; strengths: (strength from 0 to 1, tip) by arc."""
+    widths = [min(_MOST_WIDTH, text_width(node.name, 12) + 14) for node in nodes]
     deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
-    step = max(widths, default=_BOX) + _GAP
-    drawing = Drawing(2 * _EDGE + deepest * step + _BOX, 2 * _EDGE + broadest * _ROW + _HIGH, title)
-
-    def spot(place: tuple[float, float]) -> tuple[float, float]:
-        return _EDGE + place[0] * step, _EDGE + place[1] * _ROW + _HIGH / 2
-
-    for (parent, child), points in layout.arcs.items():
+    step = max(widths, default=_MOST_WIDTH) + _GAP
+    drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, title)
+    for (parent, child), places in layout.arcs.items():
+        points = [(_EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2) for depth, breadth in places]
+        points[0] = (points[0][0] + widths[parent], points[0][1])
+        outline = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+        for (x0, y0), (x1, y1) in pairwise(points):
+            middle = (x0 + x1) / 2
+            outline += f"C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
         strength, tip = strengths.get((parent, child), (0.0, ""))
-        x, y = spot(points[0])
-        _draw_arc(drawing, [(x + widths[parent], y), *map(spot, points[1:])], strength, tip)
+        drawing.path("arc", outline, width=1 + (_THICKEST - 1) * strength, tip=tip)
+        x, y = points[-1]
+        drawing.path("tip", f"M{x:.1f} {y:.1f}l-8 -4v8z")
     for number, node in enumerate(nodes):
         if number in layout.places:
-            _draw_node(drawing, node, *spot(layout.places[number]), widths[number])
+            depth, breadth = layout.places[number]
+            x, y = _EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2
+            with drawing.link(node.link):
+                kind = "root" if node.is_class else "node"
+                drawing.bar(x, y - _HEIGHT / 2, widths[number], _HEIGHT, node.tip, kind=kind)
+                drawing.text(x + 7, y + 4, shortened(node.name, widths[number] - 12, 12), size=12, tip=node.tip)
     return drawing
 
 
-def _draw_arc(drawing: Drawing, points: Sequence[tuple[float, float]], strength: float, tip: str) -> None:
-    """Draw a curve through the points, with a tip at its end."""
-    outline = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in pairwise(points):
-        middle = (x0 + x1) / 2
-        outline += f"C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
-    drawing.path("arc", outline, width=1 + (_THICKEST - 1) * strength, tip=tip)
-    x, y = points[-1]
-    drawing.path("tip", f"M{x:.1f} {y:.1f}l-8 -4v8z")
-
-
-def _draw_node(drawing: Drawing, node: Node, x: float, y: float, width: float) -> None:
-    if node.link:
-        drawing.begin(link=node.link)
-    drawing.bar(x, y - _HIGH / 2, width, _HIGH, node.tip, kind="root" if node.is_class else "node")
-    drawing.text(x + 7, y + 4, shortened(node.name, width - 12, 12), size=12, tip=node.tip)
-    if node.link:
-        drawing.end(link=True)
-
-
-def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Hyperedge]) -> Drawing:
-    """Return nodes on a circle; two that are looked up together are joined by a line, more of them by an area."""
-    radius = max(120.0, 26.0 * len(nodes) / math.pi)
-    margin = 150.0
+def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
+    """Return nodes on a circle; the nodes of a region are joined by a line if there are two, else by an area."""
+    radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]
-    spots = [(radius + margin + radius * math.cos(a), radius + 30 + radius * math.sin(a)) for a in angles]
-    for region in sorted(regions, key=lambda one: -len(one.nodes)):
+    places = [(radius + margin + radius * math.cos(a), radius + 30 + radius * math.sin(a)) for a in angles]
+    for region in sorted(regions, key=lambda region: -len(region.nodes)):
         if len(region.nodes) > 1:
-            _draw_region(drawing, region, [spots[i] for i in sorted(region.nodes)])
-    for node, (x, y), angle in zip(nodes, spots, angles, strict=True):
-        if node.link:
-            drawing.begin(link=node.link)
-        drawing.dot(x, y, node.tip, radius=7, kind="node")
-        right = math.cos(angle) >= 0
-        away = 12 if right else -12
-        words = shortened(node.name, margin - 20, 12)
-        drawing.text(
-            x + away, y + 4 + 8 * math.sin(angle), words, anchor="start" if right else "end", size=12, tip=node.tip
-        )
-        if node.link:
-            drawing.end(link=True)
+            outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (places[i] for i in sorted(region.nodes)))
+            with drawing.link(region.link):
+                if len(region.nodes) == 2:
+                    drawing.path("arc", outline, width=1.5 + (_THICKEST - 1) * region.strength, tip=region.tip)
+                else:
+                    drawing.path("region", outline + "Z", tip=region.tip)
+    for node, (x, y), angle in zip(nodes, places, angles, strict=True):
+        with drawing.link(node.link):
+            drawing.dot(x, y, node.tip, radius=7, kind="node")
+            is_right = math.cos(angle) >= 0
+            drawing.text(
+                x + (12 if is_right else -12),
+                y + 4 + 8 * math.sin(angle),
+                shortened(node.name, margin - 20, 12),
+                anchor="start" if is_right else "end",
+                size=12,
+                tip=node.tip,
+            )
     return drawing
-
-
-def _draw_region(drawing: Drawing, region: Hyperedge, corners: Sequence[tuple[float, float]]) -> None:
-    outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
-    if region.link:
-        drawing.begin(link=region.link)
-    if len(corners) == 2:
-        drawing.path("arc", outline, width=1.5 + (_THICKEST - 1) * region.strength, tip=region.tip)
-    else:
-        drawing.path("region", outline + "Z", tip=region.tip)
-    if region.link:
-        drawing.end(link=True)

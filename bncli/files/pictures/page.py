@@ -1,10 +1,7 @@
-"""The whole file: nothing is fetched, and the page forbids itself to fetch anything.
+"""HTML pages made of sections of blocks: text, tables, pictures and interactive panels.
 
-The content security policy names the one style and the scripts by their SHA-256; nothing else is run or loaded.
-
-What a page is made of: sections of blocks, which know nothing of HTML.
-
-Text as HTML: here alone blocks become markup, and everything out of a file is escaped.
+A page is a single file that loads nothing. Its content security policy allows the one style and the scripts by their
+SHA-256. Blocks know nothing of HTML; this module alone writes markup, and escapes all text.
 """
 
 from __future__ import annotations
@@ -12,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, singledispatch
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -23,10 +20,13 @@ from typing import Any, Literal
 from bncli.errors import printable
 from bncli.files.pictures.drawing import DARK, STYLE, Drawing
 
+SCRIPT_LIMIT = 20_000
+"""Maximal bytes of page.js; the program that scores rows is not part of it."""
+
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; a `warning` is something to mend, a `gap` tells what the page leaves out and why."""
+    """A paragraph; a `warning` names something to correct, a `gap` says what the page leaves out and why."""
 
     text: str
     kind: Literal["plain", "warning", "gap"] = "plain"
@@ -34,7 +34,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: columns whose places are in `numbers` are set to the right."""
+    """A table; the columns at the positions `numbers` are aligned to the right."""
 
     caption: str
     headings: Sequence[str]
@@ -44,11 +44,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with its name as a file, its title, and the one sentence that says what it shows.
+    """A drawing with its file name, its title, and one sentence that says what it shows.
 
-    wide: it takes the whole width of the page. links: it has links in it. redraw: what the script needs to draw it for
-    another label: numbers of every label, and where they stand; see `page.js`. sentences: of each label, in place of
-    the one.
+    - wide: whether it takes the whole width of the page. links: whether it contains links.
+    - redraw: what page.js needs to draw it for another label: numbers per label, and their position.
+    - sentences: one sentence per label, which replace the one.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class LabelSwitch:
-    """Chooses the label whose numbers the pictures of its section show."""
+    """Chooses the label that the pictures of its section show."""
 
     labels: Sequence[str]
     chosen: int
@@ -78,14 +78,14 @@ class LabelSwitch:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines as they would be typed."""
+    """Lines of a terminal."""
 
     lines: Sequence[str]
 
 
 @dataclass(frozen=True)
 class FoldedBlocks:
-    """Blocks that open when they are asked for, at a place of this name that links lead to."""
+    """Blocks that are hidden until the reader opens them; links lead to `place`."""
 
     place: str
     summary: str
@@ -94,7 +94,7 @@ class FoldedBlocks:
 
 @dataclass(frozen=True)
 class InteractivePanel:
-    """What answers when it is touched: its kind is known to the script, which takes `data`; `fallback` stands before.
+    """A panel that page.js builds from `data`; `fallback` is shown without scripts.
 
     thresholds: {"label", "other", "t": [...], "tp": [...], "fp": [...], "positives", "negatives", "start", "costs"}
     what-if: {"inputs": [{"name", "options" or null, "value"}], "effects": bool}
@@ -111,31 +111,16 @@ Block = Paragraph | Grid | Picture | Pictures | LabelSwitch | Listing | FoldedBl
 
 @dataclass(frozen=True)
 class Section:
-    """A question of the reader, and what answers it; `word` is its place in the page."""
+    """A question of the reader, and the blocks that answer it; `word` is its place in the page."""
 
     word: str
     question: str
-    blocks: Sequence[Block] = field(default=())
-
-    @property
-    def pictures(self) -> list[Picture]:
-        """All of it, in order."""
-        return [picture for block in self.blocks for picture in _pictures(block)]
-
-
-def _pictures(block: Block) -> Sequence[Picture]:
-    if isinstance(block, Picture):
-        return (block,)
-    if isinstance(block, Pictures):
-        return block.pictures
-    if isinstance(block, FoldedBlocks):
-        return [picture for inner in block.blocks for picture in _pictures(inner)]
-    return ()
+    blocks: Sequence[Block] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """A title, what it is about in a sentence, the sections, and the program that scores rows (empty: none)."""
+    """A title, a one-sentence summary, the sections, and the JavaScript program that scores rows (empty: none)."""
 
     title: str
     summary: str
@@ -143,181 +128,150 @@ class Page:
     program: str = ""
 
 
-def text(words: str) -> str:
-    """Return words between tags or in an attribute: no markup, no control characters, nothing endless."""
-    return escape(re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(words)), quote=True)
-
-
-def name(words: str) -> str:
-    """Return a name out of a file, whose direction of writing turns nothing about that stands around it."""
-    return f"<bdi>{text(words)}</bdi>"
-
-
-def json_text(value: Any) -> str:
-    """Return JSON that ends no script and begins no comment."""
-    plain = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-class PageNumbering:
-    """Hands out a number for each picture and panel of a page, and keeps what the script needs of them."""
-
-    def __init__(self) -> None:
-        self.pictures: dict[str, Any] = {}
-        self.panels: dict[str, Any] = {}
-
-    def section(self, one: Section, number: int) -> str:
-        """With its heading, as a landmark."""
-        inner = "\n".join(markup(block, self) for block in one.blocks)
-        heading = f'<h2 id="{one.word}-heading">{number}. {text(one.question)}</h2>'
-        return f'<section id="{one.word}" aria-labelledby="{one.word}-heading">\n{heading}\n{inner}\n</section>'
-
-
-@singledispatch
-def markup(block: Any, numbered: PageNumbering) -> str:
-    """Return a block as HTML."""
-    raise TypeError(f"no markup for {type(block).__name__}")
-
-
-@markup.register
-def _(block: Paragraph, numbered: PageNumbering) -> str:
-    kinds = {"plain": "<p>", "warning": '<p class="warning"><strong>Warning:</strong> ', "gap": '<p class="gap">'}
-    return f"{kinds[block.kind]}{text(block.text)}</p>"
-
-
-@markup.register
-def _(block: Grid, numbered: PageNumbering) -> str:
-    numbers = set(block.numbers)
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{' class=number' if i in numbers else ''}>{name(cell)}</{tag}>" for i, cell in enumerate(row)
-        )
-
-    head = cells('th scope="col"', block.headings).replace('</th scope="col">', "</th>")
-    rows = "\n".join(f'<tr><th scope="row">{name(row[0])}</th>{_rest(row, numbers)}</tr>' for row in block.rows)
-    label = text(block.caption)
-    table = f"<table>\n<caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'
-
-
-def _rest(row: Sequence[str], numbers: set[int]) -> str:
-    """Return all cells but the first."""
-    classes = (" class=number" if i in numbers else "" for i in range(1, len(row)))
-    return "".join(f"<td{kind}>{name(cell)}</td>" for kind, cell in zip(classes, row[1:], strict=True))
-
-
-@markup.register
-def _(block: Picture, numbered: PageNumbering) -> str:
-    place = f"picture-{block.name}"
-    if block.redraw is not None:
-        numbered.pictures[place] = block.redraw
-    told = text(block.sentence)
-    if block.sentences:
-        spans = (f'<span data-label="{i}" hidden>{text(words)}</span>' for i, words in enumerate(block.sentences))
-        told = "".join(spans).replace(" hidden", "", 1)
-    drawn = block.drawing.inline(block.sentence, role="group" if block.links else "img")
-    if block.wide:
-        drawn = f'<div class="scroll" tabindex="0" role="region" aria-label="{text(block.title)}">{drawn}</div>'
-    caption = f"<figcaption><strong>{name(block.title)}</strong> {told}</figcaption>"
-    return f'<figure id="{place}"{" class=wide" if block.wide else ""}>\n{caption}\n{drawn}\n</figure>'
-
-
-@markup.register
-def _(block: Pictures, numbered: PageNumbering) -> str:
-    return '<div class="pictures">\n' + "\n".join(markup(one, numbered) for one in block.pictures) + "\n</div>"
-
-
-@markup.register
-def _(block: LabelSwitch, numbered: PageNumbering) -> str:
-    options = (
-        f'<option value="{i}"{" selected" if i == block.chosen else ""}>{text(label)}</option>'
-        for i, label in enumerate(block.labels)
-    )
-    return f'<p class="switch"><label>Class <select data-switch>{"".join(options)}</select></label></p>'
-
-
-@markup.register
-def _(block: Listing, numbered: PageNumbering) -> str:
-    lines = "\n".join(text(line) for line in block.lines)
-    return f'<pre tabindex="0"><code>{lines}</code></pre>'
-
-
-@markup.register
-def _(block: FoldedBlocks, numbered: PageNumbering) -> str:
-    inner = "\n".join(markup(one, numbered) for one in block.blocks)
-    return f'<details id="{text(block.place)}"><summary>{name(block.summary)}</summary>\n{inner}\n</details>'
-
-
-@markup.register
-def _(block: InteractivePanel, numbered: PageNumbering) -> str:
-    numbered.panels[block.kind] = block.data
-    inner = "\n".join(markup(one, numbered) for one in block.fallback)
-    title = text(block.title)
-    return f'<div class="panel" id="panel-{block.kind}" role="group" aria-label="{title}">\n{inner}\n</div>'
-
-
-SCRIPT_LIMIT = 20_000
-"""Bytes of our own script; the program that scores rows comes beside it."""
+def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
+    """Yield all pictures in order, including those in folded blocks."""
+    for block in blocks:
+        if isinstance(block, Picture):
+            yield block
+        elif isinstance(block, Pictures):
+            yield from block.pictures
+        elif isinstance(block, FoldedBlocks):
+            yield from pictures_in(block.blocks)
 
 
 def html_page(page: Page) -> str:
-    """Return the text of the file."""
-    numbered = PageNumbering()
-    body = "\n".join(numbered.section(one, number) for number, one in enumerate(page.sections, 1))
-    style = f"\n{part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
-    script = f"\n{inert(page.program)}{part('page.js')}"
-    data = json_text({"pictures": numbered.pictures, "panels": numbered.panels})
+    """Return the HTML of a page."""
+    data: dict[str, dict[str, Any]] = {"pictures": {}, "panels": {}}
+    sections, contents = [], []
+    for number, section in enumerate(page.sections, 1):
+        inner, word = "\n".join(_markup(block, data) for block in section.blocks), section.word
+        heading = f'<h2 id="{word}-heading">{number}. {_escape(section.question)}</h2>'
+        sections.append(f'<section id="{word}" aria-labelledby="{word}-heading">\n{heading}\n{inner}\n</section>')
+        contents.append(f'<li><a href="#{word}">{_escape(section.question)}</a></li>')
+    body = "\n".join(sections)
+    style = f"\n{read_part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
+    script = f"\n{escape_script(page.program)}{read_part('page.js')}"
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    # no text in the data may end the script or begin a comment
+    data_json = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    data_json = data_json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>{text(page.title)}</title>
+<title>{_escape(page.title)}</title>
 <style>{style}</style>
 </head>
 <body>
 <a class="skip" href="#{page.sections[0].word}">Skip to the answers</a>
 <header>
-<h1>{text(page.title)}</h1>
-<p>{text(page.summary)}</p>
-{_contents(page.sections)}
+<h1>{_escape(page.title)}</h1>
+<p>{_escape(page.summary)}</p>
+<nav aria-label="Questions"><ol>{"".join(contents)}</ol></nav>
 </header>
 <main>
 {body}
 </main>
-<script type="application/json" id="data">{data}</script>
+<script type="application/json" id="data">{data_json}</script>
 <script type="module">{script}</script>
 </body>
 </html>
 """
 
 
+def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
+    """Return a block as HTML, and add what page.js needs for it to `data`."""
+    match block:
+        case Paragraph(text, kind):
+            start = {
+                "plain": "<p>",
+                "warning": '<p class="warning"><strong>Warning:</strong> ',
+                "gap": '<p class="gap">',
+            }
+            return f"{start[kind]}{_escape(text)}</p>"
+        case Grid():
+            return _grid_markup(block)
+        case Picture():
+            return _picture_markup(block, data)
+        case Pictures(pictures):
+            return '<div class="pictures">\n' + "\n".join(_markup(picture, data) for picture in pictures) + "\n</div>"
+        case LabelSwitch(labels, chosen):
+            options = "".join(
+                f'<option value="{i}"{" selected" if i == chosen else ""}>{_escape(label)}</option>'
+                for i, label in enumerate(labels)
+            )
+            return f'<p class="switch"><label>Class <select data-switch>{options}</select></label></p>'
+        case Listing(lines):
+            code = "\n".join(map(_escape, lines))
+            return f'<pre tabindex="0"><code>{code}</code></pre>'
+        case FoldedBlocks(place, summary, blocks):
+            inner = "\n".join(_markup(inner, data) for inner in blocks)
+            return f'<details id="{_escape(place)}"><summary>{_isolate(summary)}</summary>\n{inner}\n</details>'
+        case InteractivePanel(kind, title, panel_data, fallback):
+            data["panels"][kind] = panel_data
+            inner = "\n".join(_markup(inner, data) for inner in fallback)
+            return f'<div class="panel" id="panel-{kind}" role="group" aria-label="{_escape(title)}">\n{inner}\n</div>'
+
+
+def _grid_markup(grid: Grid) -> str:
+    kinds = [" class=number" if i in grid.numbers else "" for i in range(len(grid.headings))]
+    head = "".join(
+        f'<th scope="col"{kind}>{_isolate(text)}</th>' for kind, text in zip(kinds, grid.headings, strict=True)
+    )
+    rows = []
+    for first, *others in grid.rows:
+        cells = "".join(f"<td{kind}>{_isolate(text)}</td>" for kind, text in zip(kinds[1:], others, strict=True))
+        rows.append(f'<tr><th scope="row">{_isolate(first)}</th>{cells}</tr>')
+    label, body = _escape(grid.caption), "\n".join(rows)
+    table = f"<table>\n<caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'
+
+
+def _picture_markup(picture: Picture, data: dict[str, dict[str, Any]]) -> str:
+    place = f"picture-{picture.name}"
+    if picture.redraw is not None:
+        data["pictures"][place] = picture.redraw
+    description = _escape(picture.sentence)
+    if picture.sentences:
+        # all but the first are hidden until the reader chooses another label
+        description = "".join(
+            f'<span data-label="{i}"{" hidden" if i else ""}>{_escape(sentence)}</span>'
+            for i, sentence in enumerate(picture.sentences)
+        )
+    svg = picture.drawing.inline(picture.sentence, role="group" if picture.links else "img")
+    if picture.wide:
+        svg = f'<div class="scroll" tabindex="0" role="region" aria-label="{_escape(picture.title)}">{svg}</div>'
+    caption = f"<figcaption><strong>{_isolate(picture.title)}</strong> {description}</figcaption>"
+    return f'<figure id="{place}"{" class=wide" if picture.wide else ""}>\n{caption}\n{svg}\n</figure>'
+
+
+def _escape(text: str) -> str:
+    """Return text for HTML and attributes, without markup and control characters, and not too long."""
+    return escape(re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text)), quote=True)
+
+
+def _isolate(name: str) -> str:
+    """Return text from a file as HTML whose writing direction does not affect what stands around it."""
+    return f"<bdi>{_escape(name)}</bdi>"
+
+
 @cache
-def part(name: str) -> str:
-    """Return a file of this room."""
+def read_part(name: str) -> str:
+    """Return page.css or page.js."""
     return files("bncli.files.pictures").joinpath(name).read_text(encoding="utf-8")
 
 
-def inert(program: str) -> str:
-    """Return a program with no text in it that would end the script: `<` is escaped where a tag could begin."""
+def escape_script(program: str) -> str:
+    """Return a JavaScript program in which no text ends the script: `<` is escaped where a tag could begin."""
     return re.sub(r"<(?=[/!]|script)", r"\\u003c", program, flags=re.IGNORECASE)
-
-
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _digest(source: str) -> str:
     return "sha256-" + b64encode(sha256(source.encode()).digest()).decode()
-
-
-def _contents(sections: Sequence[Section]) -> str:
-    links = "".join(f'<li><a href="#{one.word}">{text(one.question)}</a></li>' for one in sections)
-    return f'<nav aria-label="Questions"><ol>{links}</ol></nav>'

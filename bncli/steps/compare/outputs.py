@@ -17,9 +17,8 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.exports.latex import LatexTable, bold, escape, italic, write_tables
 from bncli.files.paths import refuse_ending
-from bncli.files.pictures.curve_plots import ScatterPanel, scatter_plots
+from bncli.files.pictures.comparison_plots import ScatterPanel, critical_difference_diagram, scatter_plots
 from bncli.files.pictures.drawing import Drawing
-from bncli.files.pictures.rank_diagram import critical_difference_diagram
 from bncli.steps.compare.analysis import (
     HIGHER_IS_BETTER,
     ComparedFigure,

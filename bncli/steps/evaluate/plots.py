@@ -12,7 +12,7 @@ from bncli.engine.evaluation.curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_target
-from bncli.files.pictures.curve_plots import CurvePanel, FigurePanel, curve_plots, learning_curve_plots
+from bncli.files.pictures.curve_plots import CurvePanel, MetricPanel, curve_plots, learning_curve_plot
 from bncli.steps.evaluate.report import CurvePoint, EvaluateReport
 
 MOST_PANELS = 24
@@ -56,11 +56,11 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
         curve_plots(_title("Reliability", report), "mean probability", "share of rows", _reliability(drawn)),
     )
     for name, text in zip(_FILES, pictures, strict=True):
-        write_bytes(os.path.join(folder, name), text.encode())
+        write_bytes(os.path.join(folder, name), text.source().encode())
     if report.learning_curve:
         write_bytes(
             os.path.join(folder, _LEARNING_CURVE),
-            learning_curve_plots(*learning_curve_panels(report.learning_curve)).encode(),
+            learning_curve_plot(*learning_curve_panels(report.learning_curve)).source().encode(),
         )
 
 
@@ -107,12 +107,12 @@ def _reliability(drawn: _Drawn) -> list[CurvePanel]:
     return panels
 
 
-def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[FigurePanel]]:
+def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[MetricPanel]]:
     """Return a title; error and log-loss, a panel each."""
     outcomes = len(curve[0].outcomes)
     spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
     panels = [
-        FigurePanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
+        MetricPanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
         for name, told in (("error", "error"), ("log_loss", "log-loss"))
     ]
     return f"Learning curve: figures by the rows learnt from{spread}", panels

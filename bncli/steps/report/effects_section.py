@@ -19,21 +19,19 @@ import numpy as np
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.files.pictures import effect_plots as effect_curves
-from bncli.files.pictures import heat_maps
-from bncli.files.pictures.drawing import INSIDE, SHADES, Drawing
+from bncli.files.pictures import effect_plots
+from bncli.files.pictures.drawing import INSIDE, SHADES, Drawing, axis_of
 from bncli.files.pictures.effect_plots import (
-    Points,
+    HeatAxis,
+    NomogramPoints,
     Scale,
     ValueEffect,
     effect_bars,
     effect_steps,
+    heat_map,
     nomogram,
-    points_of,
     share_bars,
-    value_axis,
 )
-from bncli.files.pictures.heat_maps import HeatAxis, heat_map
 from bncli.files.pictures.page import Block, Grid, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 from bncli.steps.report.page_text import percent, times
@@ -200,12 +198,16 @@ def _single(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], na
     shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     errors = np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
-    axis = value_axis(
-        np.clip(
-            np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel())),
-            1.6 * min(values.min(), -0.05),
-            1.6 * max(values.max(), 0.05),
-        ).tolist()
+    axis = axis_of(
+        [
+            0.0,
+            *np.clip(
+                np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel())),
+                1.6 * min(values.min(), -0.05),
+                1.6 * max(values.max(), 0.05),
+            ).tolist(),
+        ],
+        logarithmic=False,
     )
     shown = [
         ValueEffect(one, value, value - error, value + error, weight / total)
@@ -218,10 +220,10 @@ def _single(told: EffectsSection, effect: NamedEffect, kept: Sequence[Index], na
     if is_curve and isinstance(attribute, NumericAttribute):
         cuts = [f"{cut:.5g}" for cut in attribute.cuts] + ["missing"] * attribute.missing
         drawing = effect_steps(title, shown, cuts, axis)
-        frame = [effect_curves.LEFT, effect_curves.TOP, effect_curves.WIDE, effect_curves.HIGH]
+        frame: list[float] = [*effect_plots.STEPS_FRAME]
     else:
         drawing = effect_bars(title, shown, axis)
-        frame = [effect_curves.NAMES, effect_curves.BARS]
+        frame = [*effect_plots.BARS_FRAME]
     redraw: dict[str, Any] | None = None
     if len(told.labels) > 2:
         redraw = {"kind": "steps" if is_curve else "bars", "frame": frame, "low": axis.low, "high": axis.high}
@@ -299,14 +301,14 @@ def _alone(single: NamedEffect | None, seen: Attribute, kept: Index) -> Array | 
 def _redrawn_map(values: Array, alone: Sequence[Array | None]) -> dict[str, Any]:
     """Layers (numbers a class, columns, left, top, width, height of a cell), one scale for all classes."""
     rows, columns, _ = values.shape
-    wide, high = heat_maps.SIDE / columns, heat_maps.SIDE / rows
-    left, top, margin = heat_maps.LEFT, heat_maps.TOP + heat_maps.MARGIN + 4, heat_maps.MARGIN
+    wide, high = effect_plots.MAP_SIDE / columns, effect_plots.MAP_SIDE / rows
+    left, top, margin = effect_plots.MAP_LEFT, effect_plots.MAP_TOP + effect_plots.MAP_EDGE + 4, effect_plots.MAP_EDGE
     layers: list[list[Any]] = [[_thousandths(values), columns, left, top, round(wide, 1), round(high, 1)]]
     if alone[1] is not None:
-        layers.append([_thousandths(alone[1]), columns, left, heat_maps.TOP, round(wide, 1), margin])
+        layers.append([_thousandths(alone[1]), columns, left, effect_plots.MAP_TOP, round(wide, 1), margin])
     if alone[0] is not None:
-        layers.append([_thousandths(alone[0]), 1, left + heat_maps.SIDE + 4, top, margin, round(high, 1)])
-    return {"kind": "map", "layers": layers, "shades": SHADES, "scale": heat_maps.heat_scale(values, *alone)}
+        layers.append([_thousandths(alone[0]), 1, left + effect_plots.MAP_SIDE + 4, top, margin, round(high, 1)])
+    return {"kind": "map", "layers": layers, "shades": SHADES, "scale": effect_plots.heat_scale(values, *alone)}
 
 
 def _pair_sentence(of: str, axes: Sequence[HeatAxis], cells: Array) -> str:
@@ -343,13 +345,13 @@ def nomogram_scales(report: EffectsReport) -> list[NamedEffect]:
     return [one for one, range_ in zip(single, ranges, strict=True) if range_ >= least]
 
 
-def nomogram_points(report: EffectsReport, single: Sequence[NamedEffect]) -> Points:
+def nomogram_points(report: EffectsReport, single: Sequence[NamedEffect]) -> NomogramPoints:
     """Of a model of two classes: the points of each value; of very many values those that move most."""
     scales = []
     for one in single:
         named = zip(one.names[0], one.values[:, 1].tolist(), strict=True)
         scales.append(Scale(one.attributes[0], sorted(named, key=lambda pair: -abs(pair[1]))[:_MOST_VALUES]))
-    return points_of(scales, float(report.base[1]))
+    return effect_plots.nomogram_points(scales, float(report.base[1]))
 
 
 def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:

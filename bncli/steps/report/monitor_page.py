@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts, Monitor
-from bncli.files.pictures.curve_plots import Series, series_curve
+from bncli.files.pictures.curve_plots import Series, series_plot
 from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
 from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.page_text import count, figure, listed, percent
@@ -64,7 +64,7 @@ def _drifted(report: MonitorReport) -> Iterator[Block]:
 def _psi(report: MonitorReport, number: int, name: str) -> Picture:
     drifts, names = report.drifts(name), report.short_names
     values = [drift.psi for drift in drifts]
-    drawing = series_curve(name, "PSI", values, [LEAST_PSI] * len(values), names)
+    drawing = series_plot(name, "PSI", values, [LEAST_PSI] * len(values), names)
     known = [(psi, i) for i, psi in enumerate(values) if psi is not None]
     times = sum(drift.drifted for drift in drifts)
     told = f"Drifted in {times:,} of {count(len(values), 'file')}" if times else "Not drifted"
@@ -132,7 +132,7 @@ def _predictions(report: MonitorReport) -> Iterator[Block]:
         sentence = f"Predicted for {_ends(values, names)}."
         if any(share is not None for share in truth):
             sentence += f" Truly so (dashed): {_ends(truth, names)}."
-        drawing = series_curve(labels[y], "share of rows", values, truth, names)
+        drawing = series_plot(labels[y], "share of rows", values, truth, names)
         pictures.append(Picture(f"predicted-{number}", f"{labels[y]}.", sentence, drawing))
     yield Pictures(pictures)
     if len(order) > MOST_PICTURES:
@@ -176,7 +176,7 @@ def _figures(report: MonitorReport) -> Iterator[Block]:
         sentence = f"{told} ({better})."
         if beside is not None:
             sentence += f" Rows held out when it was learnt had {beside:.3f} (dashed)."
-        drawing = series_curve(title, upwards, values, [beside] * len(values), report.short_names)
+        drawing = series_plot(title, upwards, values, [beside] * len(values), report.short_names)
         pictures.append(Picture(word.replace("_", "-"), title, sentence, drawing))
     yield Pictures(pictures)
     if not report.whole.tally.log_loss.n:
@@ -207,7 +207,7 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
         values = [(one.missing + one.unseen) / n if n else None for one, n in each]
         training = _missing_in_training(tallies[i])
         sentence = f"{_ends(values, report.short_names)}; missing in training (dashed): {percent(training)}."
-        drawing = series_curve(tallies[i].name, "share of rows", values, [training] * len(values), report.short_names)
+        drawing = series_plot(tallies[i].name, "share of rows", values, [training] * len(values), report.short_names)
         pictures.append(Picture(f"unknown-{number}", f"{tallies[i].name}.", sentence, drawing))
     yield Pictures(pictures)
     lines = [

@@ -16,7 +16,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import DecisionRule, HeldOutLoss
 from bncli.engine.prediction.decision_rules import ABSTAINED
 from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curves
-from bncli.files.pictures.heat_maps import confusion_map
+from bncli.files.pictures.effect_plots import confusion_map
 from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch, Paragraph, Picture, Pictures, Section
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.other_models import ComparedModel, comparison_sentence

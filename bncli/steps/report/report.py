@@ -19,8 +19,8 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, check_target, refuse_ending
-from bncli.files.pictures.curve_plots import learning_curve_drawing
-from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page
+from bncli.files.pictures.curve_plots import learning_curve_plot
+from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page, pictures_in
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
@@ -234,7 +234,7 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
         ends = f"{figure(first.metrics['log_loss'])} from {first.rows:,} rows, {figure(last.metrics['log_loss'])}"
         sentence = f"The log-loss is {ends} from {last.rows:,}."
         title, panels = learning_curve_panels(report.learning_curve)
-        drawing = learning_curve_drawing(title, panels)
+        drawing = learning_curve_plot(title, panels)
         yield Picture("learning-curve", "Learning curve.", sentence, drawing, wide=True)
 
 
@@ -253,7 +253,7 @@ def write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
     os.makedirs(folder, exist_ok=True)
     names = []
     for section in sections:
-        for picture in section.pictures:
+        for picture in pictures_in(section.blocks):
             names.append(f"{section.word}-{picture.name}.svg")
             write_bytes(os.path.join(folder, names[-1]), picture.drawing.source().encode())
     return tuple(names)

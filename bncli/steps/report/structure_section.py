@@ -29,9 +29,9 @@ from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError
 from bncli.files.pictures.network_drawings import (
-    Hyperedge,
     NetworkLayout,
     Node,
+    Region,
     layered_layout,
     network_drawing,
     region_drawing,
@@ -176,7 +176,7 @@ def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Info
     for one in chosen:
         names = " & ".join(attributes[a].name for a in one)
         tip = f"{names}: {bits[one]:.3f} bits"
-        edges.append(Hyperedge(tuple(number[a] for a in one), bits[one] / most, tip, place[one]))
+        edges.append(Region(tuple(number[a] for a in one), bits[one] / most, tip, place[one]))
     larger = sum(len(one) > 2 for one in sets)
     sentence = (
         f"{count(len(shown), 'column')} in {count(len(sets), 'set')} looked up together with the class: a line "

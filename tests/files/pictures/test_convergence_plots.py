@@ -1,4 +1,4 @@
-"""Convergence plots and histograms: what lies where the ticks say, one look a name, nothing outside the sheet."""
+"""Convergence plots and histograms: marks lie where the ticks say, each name has one look, nothing is cut off."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def curves(panels: list[CurvesPanel], names: list[str]) -> ElementTree.Element:
-    return ElementTree.fromstring(convergence_plots("title", "iterations", "NLL", names, panels))
+    return ElementTree.fromstring(convergence_plots("title", "iterations", "NLL", names, panels).source())
 
 
 def lines(root: ElementTree.Element) -> list[tuple[str, str, list[tuple[float, float]]]]:
-    """Colour, dashes and corners of every line of a series: those of the legend first."""
+    """Return colour, dashes and corners of every line of a series, those of the legend first."""
     return [
         (e.get("stroke", ""), e.get("stroke-dasharray", ""), [corner(p) for p in e.get("points", "").split()])
         for e in root.iter(f"{SVG}polyline")
@@ -33,7 +33,7 @@ def corner(text: str) -> tuple[float, float]:
 
 
 def ticks(root: ElementTree.Element, anchor: str, axis: str) -> dict[str, float]:
-    """The numbers along an axis and where they stand."""
+    """Return the position of every number along an axis."""
     return {
         e.text or "": float(e.get(axis, 0))
         for e in root.iter(f"{SVG}text")
@@ -82,11 +82,11 @@ def test_everything_is_on_the_sheet(runs: list[list[tuple[int, float]]]) -> None
 
 
 def histogram(lags: list[int]) -> ElementTree.Element:
-    return ElementTree.fromstring(lag_histograms("title", [HistogramPanel("d", "mean 1.0", lags)]))
+    return ElementTree.fromstring(lag_histograms("title", [HistogramPanel("d", "mean 1.0", lags)]).source())
 
 
 def bars(root: ElementTree.Element) -> dict[str, tuple[float, float, float]]:
-    """By what they tell: left end, width and height of the bars."""
+    """Return left end, width and height of the bars, by their tips."""
     return {
         e[0].text or "": (float(e.get("x", 0)), float(e.get("width", 0)), float(e.get("height", 0)))
         for e in root.iter(f"{SVG}rect")

@@ -1,14 +1,15 @@
-"""SVG text: well-formed whatever the words are, and no word wider than it is taken to be."""
+"""Drawings are well-formed whatever the text, no text is wider than assumed, and axes have round ticks."""
 
 from __future__ import annotations
 
+import math
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.drawing import Drawing, shortened, text_width
+from bncli.files.pictures.drawing import Drawing, axis_of, shortened, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,3 +52,41 @@ def test_no_font_is_wider_than_it_is_taken_to_be(text: str) -> None:
         return helvetica.get(letter, 1000 if ord(letter) > 0x3000 else 722 if letter.isupper() else 556) / 1000
 
     assert text_width(text, 10) >= 10 * sum(map(em, text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6), max_size=8))
+def test_an_axis_holds_its_values(values: list[float]) -> None:
+    axis = axis_of(values)
+    shares = [axis.share(value) for value in sorted(values)]
+    assert all(0 <= share <= 1 for share in shares)
+    assert shares == sorted(shares)
+    assert axis.logarithmic == (bool(values) and min(values) > 0 and max(values) > 4 * min(values))
+    assert 1 <= len(axis.ticks) <= 6
+    assert all(0 <= axis.share(tick) <= 1 for tick in axis.ticks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=8))
+def test_an_axis_can_be_required_to_be_logarithmic(values: list[float]) -> None:
+    axis = axis_of(values, logarithmic=True)
+    assert axis.logarithmic
+    assert all(0 <= axis.share(value) <= 1 for value in values)
+    assert 1 <= len(axis.ticks) <= 6
+    assert axis.share(math.sqrt(axis.low * axis.high)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([0.02, 0.5], (0.02, 0.05, 0.1, 0.2, 0.5)),
+        ([0.02, 2.0], (0.03, 0.1, 0.3, 1.0)),
+        ([0.05, 0.4], (0.05, 0.1, 0.2)),
+        ([1e-6, 1.0], (1e-6, 1e-4, 1e-2, 1.0)),
+        ([0.0, 1.0], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        ([0.62, 0.99], (0.7, 0.8, 0.9)),
+        ([3.1, 3.1], (2.8, 3.0, 3.2, 3.4)),
+    ],
+)
+def test_ticks_are_round(values: list[float], ticks: tuple[float, ...]) -> None:
+    assert axis_of(values).ticks == pytest.approx(ticks)

@@ -1,8 +1,9 @@
-"""Critical-difference diagrams by their geometry: ranks as the axis has them, bars over groups, room for all words."""
+"""Critical-difference diagrams and scatter plots: marks lie where the ticks say, and no text overlaps."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -11,8 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.evaluation.ranking import cliques
+from bncli.files.pictures.comparison_plots import (
+    PANELS,
+    ScatterPanel,
+    critical_difference_diagram,
+    scatter_plots,
+)
 from bncli.files.pictures.drawing import text_width
-from bncli.files.pictures.rank_diagram import critical_difference_diagram
 
 SVG = "{http://www.w3.org/2000/svg}"
 Points = list[tuple[float, float]]
@@ -27,7 +33,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(ranks: dict[str, float], difference: float) -> Drawn:
-    """The diagram read back: texts (words, left, feet, anchor, right), thin lines, thick bars."""
+    """Return the parts of the diagram: texts (text, left, baseline, anchor, right), thin lines and thick bars."""
     names = list(ranks)
     groups = [[names[j] for j in group] for group in cliques(list(ranks.values()), difference)]
     source = critical_difference_diagram("Average ranks", ranks, groups, difference).source()
@@ -46,7 +52,7 @@ def drawn(ranks: dict[str, float], difference: float) -> Drawn:
 
 
 def place(seen: Drawn, rank: float) -> float:
-    """Where the numbers along the axis put a rank."""
+    """Return the position of a rank according to the numbers along the axis."""
     ticks = {int(words): (left + right) / 2 for words, left, _, _, right in seen.texts if words.isdigit()}
     worst = max(ticks)
     return ticks[worst] + (worst - rank) / (worst - 1) * (ticks[1] - ticks[worst])
@@ -120,3 +126,62 @@ def _bars_cover_the_groups(seen: Drawn, ranks: dict[str, float], difference: flo
         assert right == pytest.approx(last, abs=2.1 if last - first < 4 else 0.1)
     for one, two in itertools.combinations(seen.bars, 2):
         assert one[0][1] != two[0][1] or one[1][0] < two[0][0] + 4 or two[1][0] < one[0][0] + 4, "bars overlap"
+
+
+def plots(panels: list[ScatterPanel], *, lower_is_better: bool = True) -> ElementTree.Element:
+    return ElementTree.fromstring(scatter_plots("title", "base", panels, lower_is_better=lower_is_better).source())
+
+
+def words(root: ElementTree.Element) -> list[str]:
+    return [element.text or "" for element in root.iter(f"{SVG}text")]
+
+
+def test_points_lie_where_the_ticks_say() -> None:
+    root = plots([ScatterPanel("a", [("s", 0.01, 0.1), ("t", 0.1, 0.01), ("u", 1.0, 1.0)], 1, 1, 1)])
+    below = [e for e in root.iter(f"{SVG}text") if e.get("text-anchor") == "middle"]
+    across = {e.text: float(e.get("x", 0)) for e in below}
+    dots = [(float(e.get("cx", 0)), float(e.get("cy", 0))) for e in root.iter(f"{SVG}circle")]
+    assert [x for x, _ in dots] == pytest.approx([across["0.01"], across["0.1"], across["1"]], abs=0.02)
+    (diagonal,) = [e for e in root.iter(f"{SVG}polyline") if e.get("class") == "dashed"]
+    (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in diagonal.get("points", "").split())
+    above = [(y0 + (x - x0) / (x1 - x0) * (y1 - y0)) - y for x, y in dots]
+    assert above[0] > 10
+    assert above[1] < -10
+    assert above[2] == pytest.approx(0, abs=0.05)
+    assert "u: 1 (base: 1)" in [e.text for e in root.iter(f"{SVG}title")]
+
+
+def test_the_counts_stand_over_the_frame_on_their_side_of_the_diagonal() -> None:
+    for lower in (True, False):
+        root = plots([ScatterPanel("a", [("s", 1.0, 2.0)], 3, 2, 5)], lower_is_better=lower)
+        places = {e.text: (float(e.get("x", 0)), float(e.get("y", 0))) for e in root.iter(f"{SVG}text")}
+        frame = next(e for e in root.iter(f"{SVG}polyline") if e.get("class") == "faint")
+        top = min(float(corner.split(",")[1]) for corner in frame.get("points", "").split())
+        left, right = ("↖ worse 5", "better 3 ↘") if lower else ("↖ better 3", "worse 5 ↘")
+        assert places[left][0] < places["equal 2"][0] < places[right][0]
+        assert all(places[word][1] < top for word in (left, "equal 2", right))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 19])
+def test_a_panel_for_every_learner_on_one_sheet(n: int) -> None:
+    panels = [ScatterPanel(f"learner with a rather long name {i}", [("s", 0.1, 0.2)], 0, 0, 1) for i in range(n)]
+    root = plots(panels)
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    frames = [e.get("points", "").split() for e in root.iter(f"{SVG}polyline") if len(e.get("points", "").split()) == 5]
+    corners = [tuple(map(float, frame[0].split(","))) for frame in frames]
+    assert len(set(corners)) == n
+    assert all(x > 0 and x + PANELS.width < width and y > 0 and y + PANELS.height < height for x, y in corners)
+    assert sum(text.startswith("learner with") and text.endswith("…") for text in words(root)) == n
+
+
+def test_no_points_at_all() -> None:
+    root = plots([ScatterPanel("a", [], 0, 0, 0)])
+    assert not list(root.iter(f"{SVG}circle"))
+
+
+def test_points_of_all_panels_share_the_axes() -> None:
+    root = plots([ScatterPanel("a", [("s", 1.0, 2.0)], 0, 0, 1), ScatterPanel("b", [("s", 1.0, 100.0)], 0, 0, 1)])
+    xs = [float(e.get("cx", 0)) for e in root.iter(f"{SVG}circle")]
+    ys = [float(e.get("cy", 0)) for e in root.iter(f"{SVG}circle")]
+    assert math.isclose(xs[0] % 1000, xs[0])
+    assert ys[0] > ys[1] + 50
