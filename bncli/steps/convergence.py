@@ -216,7 +216,7 @@ def convergence(
         write_bytes(svg, _draw_curves(curves, settings).encode())
     if histogram:
         panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [t.lag for t in each.tables]) for each in lags]
-        write_bytes(histogram, lag_histograms(settings.heading_of_lags, panels).encode())
+        write_bytes(histogram, lag_histograms(settings.heading_of_lags, panels).source().encode())
     return ConvergenceReport(settings, tuple(reports[source] for source in traces), lags)
 
 
