@@ -266,7 +266,10 @@ def _fit_components(
         watch(Progress(n_done, len(evaluations), one.name))
         if one.name in needed:
             if one.name == FREQUENCIES:
-                fitted.append(_frequencies_component(data, weight))
+                component = Component(weight, Tables(log_frequencies(data.class_counts), (), ()), FREQUENCIES)
+                candidate = Candidate(FREQUENCIES, Regions((), method="auto"), ())
+                optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
+                fitted.append(_FittedComponent(component, candidate, optimum, data.n_labels))
             elif one.members:
                 fitted.append(_bag_component(data, one, weight, bag))
             elif finds_anew or one.path is None:
@@ -281,13 +284,6 @@ def _fit_components(
         # Candidates that are found later use this penalty, as in the folds.
         finder.penalties[one.name] = one.penalty
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
-
-
-def _frequencies_component(data: Dataset, weight: float) -> _FittedComponent:
-    bias = log_frequencies(data.class_counts)
-    candidate = Candidate(FREQUENCIES, Regions((), method="auto"), ())
-    optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
-    return _FittedComponent(Component(weight, Tables(bias, (), ()), FREQUENCIES), candidate, optimum, len(bias))
 
 
 def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, bag: BagPlan) -> _FittedComponent:

@@ -40,7 +40,6 @@ fine. The number of sets grows as well: SETS_PER_ATTRIBUTE[k] times (rows / FEW_
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import NamedTuple
@@ -183,8 +182,13 @@ class CandidateFinder:
             dag = tan.learn(Counts(data))
         else:
             dag = Dag(((),) * len(data.codes), data.schema.informative, method="nb")
-        families = regroup_families(dag.families(data.schema.cardinalities), self.mdl_groupings)
-        return Candidate(name, dag, families, coding="cells", lower_orders=True)
+        families = []
+        for family in dag.families(data.schema.cardinalities):
+            # the same family over the original codes
+            groupings = tuple(self.mdl_groupings[a] for a in family.attributes)
+            is_grouped = any(grouping is not None for grouping in groupings)
+            families.append(replace(family, groupings=groupings if is_grouped else ()))
+        return Candidate(name, dag, tuple(families), coding="cells", lower_orders=True)
 
     def _find_regions(self, name: str) -> Candidate:
         schema = self.data.schema
@@ -233,12 +237,31 @@ class CandidateFinder:
     @cached_property
     def single_groupings(self) -> AttributeGroupings:
         """The groupings of tables over one attribute."""
-        return single_groupings(self.data, self.mdl_groupings)
+        if self.data.n_rows < MANY_ROWS:
+            return equal_groupings(self.data, SINGLE_INTERVALS // 2)
+        both = zip(equal_groupings(self.data, SINGLE_INTERVALS), self.mdl_groupings, strict=True)
+        return tuple(steps if cuts is None else refine(steps, cuts) for steps, cuts in both)
 
     @cached_property
     def mdl_groupings(self) -> AttributeGroupings:
-        """The groupings by the rule of Fayyad & Irani."""
-        return mdl_groupings(self.data)
+        """The groupings by those cuts of the schema that the rule of Fayyad & Irani takes on these rows."""
+        without_cuts = _without_cuts(self.data)
+        groupings: list[Grouping | None] = []
+        for i, attribute in enumerate(self.data.schema.attributes):
+            if not isinstance(attribute, NumericAttribute) or not attribute.informative:
+                groupings.append(None)
+                continue
+            if i in without_cuts:
+                groupings.append((0,) * attribute.n_values)
+                continue
+            codes, labels, weights = self.data.codes[i], self.data.labels, self.data.weights
+            if attribute.missing:
+                rows = np.flatnonzero(codes < attribute.n_values)
+                codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
+            cuts = mdl.cut_points(codes, labels, self.data.n_labels, weights)
+            groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
+            groupings.append(tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ()))
+        return tuple(groupings)
 
     @property
     def interaction_factor(self) -> float:
@@ -263,38 +286,9 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
     return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
 
 
-def single_groupings(data: Dataset, sharp: AttributeGroupings) -> AttributeGroupings:
-    """Return the groupings of tables over one attribute; `sharp` are those by the rule of Fayyad & Irani."""
-    if data.n_rows < MANY_ROWS:
-        return equal_groupings(data, SINGLE_INTERVALS // 2)
-    both = zip(equal_groupings(data, SINGLE_INTERVALS), sharp, strict=True)
-    return tuple(steps if cuts is None else refine(steps, cuts) for steps, cuts in both)
-
-
 def equal_groupings(data: Dataset, bins: int) -> AttributeGroupings:
     """Return groupings to at most `bins` intervals of about equal weight per attribute."""
     return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
-
-
-def mdl_groupings(data: Dataset) -> AttributeGroupings:
-    """Return groupings by those cuts of the schema that the rule of Fayyad & Irani takes on these rows."""
-    without_cuts = _without_cuts(data)
-    groupings: list[Grouping | None] = []
-    for i, attribute in enumerate(data.schema.attributes):
-        if not isinstance(attribute, NumericAttribute) or not attribute.informative:
-            groupings.append(None)
-            continue
-        if i in without_cuts:
-            groupings.append((0,) * attribute.n_values)
-            continue
-        codes, labels, weights = data.codes[i], data.labels, data.weights
-        if attribute.missing:
-            rows = np.flatnonzero(codes < attribute.n_values)
-            codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
-        cuts = mdl.cut_points(codes, labels, data.n_labels, weights)
-        groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
-        groupings.append(tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ()))
-    return tuple(groupings)
 
 
 def _without_cuts(data: Dataset) -> frozenset[int]:
@@ -319,12 +313,3 @@ def regroup_dataset(data: Dataset, groupings: AttributeGroupings) -> Dataset:
     attributes = tuple(a if grouping is None else regroup_attribute(a, grouping) for a, _, grouping in grouped)
     codes = tuple(c if grouping is None else regroup_codes(c, grouping) for _, c, grouping in grouped)
     return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
-
-
-def regroup_families(families: Sequence[Family], groupings: AttributeGroupings) -> tuple[Family, ...]:
-    """Return families over regrouped rows as families over the original codes."""
-    regrouped = []
-    for family in families:
-        own = tuple(groupings[a] for a in family.attributes)
-        regrouped.append(replace(family, groupings=own if any(grouping is not None for grouping in own) else ()))
-    return tuple(regrouped)

@@ -30,7 +30,6 @@ operations per node and bin.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -180,7 +179,12 @@ def grow_splits(
         in_window, n_nodes = node[: len(g)], 1 << len(splits)
         smaller = None
         if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
-            smaller = _smaller_nodes(in_window, n_nodes, histograms)
+            # count the smaller node of every pair of siblings alone
+            sizes = np.bincount(in_window, minlength=n_nodes)
+            is_right = sizes[1::2] < sizes[::2]
+            rows = np.flatnonzero(np.column_stack([~is_right, is_right]).ravel()[in_window])
+            most_columns = max(len(histogram.group.columns) for histogram in histograms)
+            smaller = _SmallerNodes(is_right, rows, in_window[rows] >> 1, np.tile(packed[rows], most_columns))
         best: BinSplit | None = None
         for histogram in histograms:
             counted = histogram.count(in_window, n_nodes) if smaller is None else histogram.count_smaller(smaller)
@@ -207,16 +211,6 @@ class _SmallerNodes(NamedTuple):
     rows: Index
     parents: Index
     packed: Array
-
-
-def _smaller_nodes(node: Index, n_nodes: int, histograms: Sequence[_Histogram]) -> _SmallerNodes:
-    sizes = np.bincount(node, minlength=n_nodes)
-    is_right = sizes[1::2] < sizes[::2]
-    is_smaller = np.column_stack([~is_right, is_right]).ravel()
-    rows = np.flatnonzero(is_smaller[node])
-    packed = histograms[0].packed[: len(node)][rows]
-    most_columns = max(len(histogram.group.columns) for histogram in histograms)
-    return _SmallerNodes(is_right, rows, node[rows] >> 1, np.tile(packed, most_columns))
 
 
 class _Histogram:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -232,19 +232,40 @@ def table_factors(
     up once per block of rows. Packed tables use ungrouped attributes and group them in their own look-ups.
     """
     families = _entries_by_family(models)
-    small = Counter(owners for family, owners, _ in families if can_be_packed(family.shape))
-    is_packed = [can_be_packed(family.shape) and small[owners] >= MANY_TABLES for family, owners, _ in families]
-    single = [one for one, packed in zip(families, is_packed, strict=True) if not packed]
-    regrouped = regrouped_attributes(family for family, _, _ in single)
+    # a small table fits into a lane, with the code "unobserved" too
+    is_small = [
+        math.prod(family.shape) <= MOST_CELLS and math.prod(n + 1 for n in family.shape) <= 1 << BITS[-1]
+        for family, _, _ in families
+    ]
+    n_small = Counter(owners for (_, owners, _), small in zip(families, is_small, strict=True) if small)
+    is_packed = [
+        small and n_small[owners] >= MANY_TABLES for (_, owners, _), small in zip(families, is_small, strict=True)
+    ]
+    regrouped = regrouped_attributes(
+        family for (family, _, _), packed in zip(families, is_packed, strict=True) if not packed
+    )
     axes: list[BinnedAttribute] = [*((a, None) for a in used), *regrouped]
     places = {axis: place for place, axis in enumerate(axes)}
-    factors: list[tuple[tuple[int, ...], Factor | WideFactor | PackedTables]] = [
-        (owners, _single_factor(family, entries, schema, places)) for family, owners, entries in single
-    ]
+    factors: list[tuple[tuple[int, ...], Factor | WideFactor | PackedTables]] = []
     packed_tables: dict[tuple[int, ...], list[SmallTable]] = {}
     for (family, owners, entries), packed in zip(families, is_packed, strict=True):
+        shape, expanded_shape = family.shape, tuple(n + 1 for n in family.shape)
         if packed:
-            packed_tables.setdefault(owners, []).append(_small_table(family, entries, schema, places))
+            positions = tuple(places[a, None] for a in family.attributes)
+            digits = tuple(
+                np.array((*(grouping or range(n)), n), np.intp)
+                for (_, grouping), n in zip(family.binned_attributes, shape, strict=True)
+            )
+            averages_of = partial(unobserved_averages, family, schema)
+            packed_tables.setdefault(owners, []).append(SmallTable(positions, digits, shape, entries, averages_of))
+            continue
+        positions = tuple(places[axis] for axis in family.binned_attributes)
+        averages = unobserved_averages(family, schema)
+        if len(entries) * math.prod(expanded_shape) > max(EXPANDED_ENTRIES, 2 * entries.size):
+            factors.append((owners, WideFactor(positions, shape, entries, averages)))
+        else:
+            tensor = expand(entries.reshape(-1, *shape), averages)
+            factors.append((owners, Factor(positions, expanded_shape, tensor.reshape(len(entries), -1))))
     for owners, tables in packed_tables.items():
         unobserved = {
             p: len(digits) - 1 for table in tables for p, digits in zip(table.positions, table.digits, strict=True)
@@ -252,13 +273,13 @@ def table_factors(
         packing = PackedTables(tuple(tables), tuple(sorted(unobserved.items())))
         _ = packing.complete  # made here, so that a scorer is ready for complete rows wherever it is sent
         factors.append((owners, packing))
-    shared: list[TableFactor] = []
+    coarse = tuple((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
+    if len(models) == 1:
+        return tuple(factor for _, factor in factors), coarse
     n_rows = len(score_rows(models[0].bias[None, :]))
-    for owners, factor in factors:
-        rows = tuple(row for m in owners for row in range(m * n_rows, (m + 1) * n_rows))
-        shared.append(factor if len(models) == 1 else SharedFactor(rows, factor))
-    coarse = ((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
-    return tuple(shared), tuple(coarse)
+    rows_of = {m: range(m * n_rows, (m + 1) * n_rows) for m in range(len(models))}
+    shared = (SharedFactor(tuple(row for m in owners for row in rows_of[m]), factor) for owners, factor in factors)
+    return tuple(shared), coarse
 
 
 def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int, ...], Array]]:
@@ -274,32 +295,6 @@ def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int
         (family, tuple(m for m, _ in pairs), np.concatenate([score_rows(weights) for _, weights in pairs]))
         for (family, _), pairs in owned.items()
     ]
-
-
-def _single_factor(
-    family: Family, tables: Array, schema: Schema, places: Mapping[BinnedAttribute, int]
-) -> Factor | WideFactor:
-    positions = tuple(places[axis] for axis in family.binned_attributes)
-    averages = unobserved_averages(family, schema)
-    shape = tuple(n + 1 for n in family.shape)
-    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
-        return WideFactor(positions, family.shape, tables, averages)
-    tensor = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, tensor.reshape(len(tables), -1))
-
-
-def _small_table(family: Family, entries: Array, schema: Schema, places: Mapping[BinnedAttribute, int]) -> SmallTable:
-    positions = tuple(places[a, None] for a in family.attributes)
-    digits = tuple(
-        np.array((*(grouping or range(n)), n), np.intp)
-        for (_, grouping), n in zip(family.binned_attributes, family.shape, strict=True)
-    )
-    return SmallTable(positions, digits, family.shape, entries, partial(unobserved_averages, family, schema))
-
-
-def can_be_packed(shape: Sequence[int]) -> bool:
-    """Return whether a table of this shape is small enough for a lane, with the code "unobserved" too."""
-    return math.prod(shape) <= MOST_CELLS and math.prod(n + 1 for n in shape) <= 1 << BITS[-1]
 
 
 def unobserved_averages(family: Family, schema: Schema) -> Averages:
@@ -350,26 +345,22 @@ def _add(look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], ro
         stop = min(start + step, len(places))
         part: Any = slice(start, stop) if isinstance(rows, slice) else places[start:stop]
         sums = np.zeros((stop - start, len(scores)) if len(scores) > 1 else stop - start)
-        _add_words(look_ups, sums, {p: codes[p][part] for p in used})
+        codes_of = {p: codes[p][part] for p in used}
+        word, added = np.empty(len(sums), np.uint64), np.empty(len(sums), np.uint64)
+        cells, entries = np.empty(len(sums), np.intp), np.empty_like(sums)
+        for bits, words, tables in look_ups:
+            (p, first), *others = words
+            np.take(first, codes_of[p], out=word, mode="clip")
+            for p, values in others:
+                np.take(values, codes_of[p], out=added, mode="clip")
+                word += added
+            lanes = word.view(f"u{bits // 8}").reshape(len(word), -1)
+            for lane, table in enumerate(tables):
+                cells[:] = lanes[:, lane]  # numpy would convert indices of another type in smaller pieces
+                np.take(table, cells, axis=0, out=entries, mode="clip")
+                sums += entries
         for row, total in zip(scores, np.atleast_2d(sums.T), strict=True):
             row[part] += total
-
-
-def _add_words(look_ups: Sequence[LookUps], sums: Array, codes: dict[int, Index]) -> None:
-    """Add the entries of every row to sums (rows,) or (rows, R)."""
-    word, added = np.empty(len(sums), np.uint64), np.empty(len(sums), np.uint64)
-    cells, entries = np.empty(len(sums), np.intp), np.empty_like(sums)
-    for bits, words, tables in look_ups:
-        (p, first), *others = words
-        np.take(first, codes[p], out=word, mode="clip")
-        for p, values in others:
-            np.take(values, codes[p], out=added, mode="clip")
-            word += added
-        lanes = word.view(f"u{bits // 8}").reshape(len(word), -1)
-        for lane, table in enumerate(tables):
-            cells[:] = lanes[:, lane]  # numpy would convert indices of another type in smaller pieces
-            np.take(table, cells, axis=0, out=entries, mode="clip")
-            sums += entries
 
 
 def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:

@@ -49,7 +49,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 
 import numpy as np
 
@@ -256,29 +256,21 @@ class Mixture:
         return Score(np.asarray(constant), tuple(tensors), tuple(tables))
 
 
-@singledispatch
 def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
     """Return a predictor as a mixture; raise BncliError if a table is over too many attributes."""
-    raise TypeError(f"there is no explanation of {type(predictor).__name__}")
-
-
-@mixture_of.register
-def _(tables: Tables, schema: Schema) -> Mixture:
-    return Mixture(np.ones(1), np.eye(1), (_score_of_tables(tables, schema),))
-
-
-@mixture_of.register
-def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    if ensemble.pool is Pool.LOGARITHMIC:
-        return mixture_of(ensemble.combined, schema)
-    models = tuple(component.tables for component in ensemble.components)
+    if isinstance(predictor, Path):
+        return _mixture_of_path(predictor)
+    if isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC:
+        predictor = predictor.combined
+    if isinstance(predictor, Tables):
+        return Mixture(np.ones(1), np.eye(1), (_score_of_tables(predictor, schema),))
+    models = tuple(component.tables for component in predictor.components)
     terms = tuple(_score_of_tables(tables, schema) for tables in models)
-    weights = np.array([component.weight for component in ensemble.components])
+    weights = np.array([component.weight for component in predictor.components])
     return Mixture(weights / weights.sum(), np.eye(len(terms)), terms, models)
 
 
-@mixture_of.register
-def _(path: Path, _: Schema) -> Mixture:
+def _mixture_of_path(path: Path) -> Mixture:
     """Return the steps with weight; a region is a term if one of them counts it."""
     rows: list[Array] = []
     weights: list[float] = []
@@ -305,7 +297,13 @@ def _(path: Path, _: Schema) -> Mixture:
 def _score_of_tables(tables: Tables, schema: Schema) -> Score:
     """Return a sum of tables; families without the class are left out, since they are equal for all classes."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
-    small = [is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES for family, _ in families]
+    # Small tables are averaged over what is unobserved, unless the families have a child.
+    small = [
+        family.child is None
+        and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
+        and len(family.attributes) <= MOST_ATTRIBUTES
+        for family, _ in families
+    ]
     if not are_many([f for (f, _), chosen in zip(families, small, strict=True) if chosen], schema.cardinalities):
         small = [False] * len(small)
     tensors, pure_tables = [], []
@@ -326,11 +324,6 @@ def _refuse_many_attributes(family: Family) -> None:
     if len(family.attributes) > MOST_ATTRIBUTES:
         what = f"the effects inside a table over {len(family.attributes)} attributes cannot be told apart"
         raise BncliError(what, hint=f"learn a model with tables over at most {MOST_ATTRIBUTES} attributes")
-
-
-def is_small(family: Family) -> bool:
-    """Return whether the family's table can be a `PureTable`: small, and averaged over what is unobserved."""
-    return family.by_class and family.child is None and math.prod(n + 1 for n in family.shape) <= MOST_CELLS
 
 
 def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
@@ -411,19 +404,18 @@ def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[Contr
             common_refinement([tensor.groupings[axis] for tensor in members], schema.cardinalities[a])
             for axis, a in enumerate(attributes)
         )
-        total = sum(_refined_values(tensor, groupings, schema) for tensor in members)
+        total: Array | float = 0.0
+        for tensor in members:
+            # the values of the tensor over the finer codes of the groupings
+            values = tensor.values
+            for axis, (own, finer) in enumerate(zip(tensor.groupings, groupings, strict=True)):
+                if own is not None and own != finer:
+                    n_codes = schema.cardinalities[attributes[axis]]
+                    codes = dict(zip(finer or range(n_codes), own, strict=True))
+                    values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
+            total = total + values
         sums.append(ContrastTensor(attributes, groupings, np.asarray(total)))
     return tuple(sums)
-
-
-def _refined_values(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
-    """Return the tensor's values over the finer codes of `groupings`."""
-    values = tensor.values
-    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
-        if own != finer and own is not None:
-            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
-            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
-    return values
 
 
 def common_refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:

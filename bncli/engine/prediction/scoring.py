@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from bncli.engine.calibration import CalibrationMap
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
+from bncli.engine.model import Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.factors import Regrouped, TableFactor, score_rows, table_factors
 from bncli.engine.prediction.marginalization import (
     NetworkTables,
@@ -106,23 +105,17 @@ def compile_scorer(model: Model) -> Scorer:
     return scorer if model.calibration is None else replace(scorer, calibration=model.calibration.map)
 
 
-@singledispatch
 def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
-    """Return the scorer of a predictor, by its kind."""
-    raise TypeError(f"there is no scorer for {type(predictor).__name__}")
-
-
-@compile_predictor.register
-def _(tables: Tables, schema: Schema) -> Scorer:
-    return replace(_compile_tables((tables,), schema), network=network_to_marginalize(tables, schema))
-
-
-@compile_predictor.register
-def _(ensemble: Ensemble, schema: Schema) -> Scorer:
-    if ensemble.pool is Pool.LOGARITHMIC:
-        return _compile_tables((ensemble.combined,), schema)
-    scorer = _compile_tables([component.tables for component in ensemble.components], schema)
-    return replace(scorer, weights=tuple(component.weight for component in ensemble.components))
+    """Return the scorer of a predictor."""
+    if isinstance(predictor, Tables):
+        scorer = _compile_tables((predictor,), schema)
+        return replace(scorer, network=network_to_marginalize(predictor, schema))
+    if isinstance(predictor, Path):
+        return compile_path(predictor)
+    if predictor.pool is Pool.LOGARITHMIC:
+        return _compile_tables((predictor.combined,), schema)
+    scorer = _compile_tables([component.tables for component in predictor.components], schema)
+    return replace(scorer, weights=tuple(component.weight for component in predictor.components))
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
@@ -131,11 +124,6 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors, regrouped = table_factors(models, schema, used)
     return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, regrouped)
-
-
-@compile_predictor.register
-def _(path: Path, _: Schema) -> Scorer:
-    return compile_path(path)
 
 
 def compile_path(path: Path) -> Scorer:

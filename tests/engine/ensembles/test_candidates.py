@@ -16,7 +16,7 @@ from bncli.engine.ensembles.candidates import CandidateFinder, Capacity, Fit, ca
 from bncli.engine.ensembles.penalty_path import parameter_space
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structures.regrouping import group_intervals
-from bncli.engine.structures.structure import Dag, Regions
+from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset
 from tests.engine.ensembles.rows import coded, mixed
@@ -143,19 +143,19 @@ def test_nothing_shrinks_where_rows_are_added() -> None:
 def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int) -> None:
     data = coded(mixed(n_rows))
     assert data.schema.attributes[0].n_values == min(n_rows, candidates.FINEST)
-    single = candidates.single_groupings(data, candidates.mdl_groupings(data))[0]
+    single = CandidateFinder(data).single_groupings[0]
     assert single is not None
     assert max(single) + 1 == candidates.SINGLE_INTERVALS // 2
     assert isinstance(data.schema.attributes[2], CategoricalAttribute)
-    assert candidates.single_groupings(data, candidates.mdl_groupings(data))[2] is None
+    assert CandidateFinder(data).single_groupings[2] is None
 
 
 def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
     data = coded(mixed(candidates.MANY_ROWS))
     steps, sharp, single = (
         group_intervals(data.schema.attributes[0], candidates.SINGLE_INTERVALS),
-        candidates.mdl_groupings(data)[0],
-        candidates.single_groupings(data, candidates.mdl_groupings(data))[0],
+        CandidateFinder(data).mdl_groupings[0],
+        CandidateFinder(data).single_groupings[0],
     )
     assert steps is not None
     assert sharp is not None
@@ -178,7 +178,7 @@ def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
 
 def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
     data = coded(mixed(400))
-    grouping = candidates.mdl_groupings(data)[0]
+    grouping = CandidateFinder(data).mdl_groupings[0]
     assert grouping is not None
     cuts = cut_points(data.codes[0], data.labels, 2, None)
     assert grouping == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
@@ -186,24 +186,10 @@ def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() ->
 
 def test_missing_values_stay_apart_in_an_mdl_binning() -> None:
     data = coded(mixed(400))
-    grouping = candidates.mdl_groupings(data)[1]
+    grouping = CandidateFinder(data).mdl_groupings[1]
     assert grouping is not None
     assert grouping[-1] == max(grouping[:-1]) + 1
-    assert candidates.mdl_groupings(data)[3] is None
-
-
-def test_viewed_rows_and_families_through_the_same_views_agree() -> None:
-    data = coded(mixed(200))
-    binnings = candidates.equal_groupings(data, 4)
-    seen = candidates.regroup_dataset(data, binnings)
-    assert seen.schema.attributes[0].n_values == 4
-    assert all((codes < n).all() for codes, n in zip(seen.codes, seen.schema.cardinalities, strict=True))
-    dag = Dag(((), (0,), (), ()), (0, 1, 2, 3))
-    for family in candidates.regroup_families(dag.families(seen.schema.cardinalities), binnings):
-        widths = [
-            n if m is None else max(m) + 1 for (_, m), n in zip(family.binned_attributes, family.shape, strict=True)
-        ]
-        assert tuple(widths) == family.shape
+    assert CandidateFinder(data).mdl_groupings[3] is None
 
 
 @pytest.mark.parametrize(
