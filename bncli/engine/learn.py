@@ -216,8 +216,8 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
         structure = supplied.structure.resolve(counts.schema)
         if isinstance(structure, Regions) and structure.method == "interactions" and recipe.penalty == "cv":
             # Regions that a search on these rows does not find were edited: no fold may search for its own.
-            found = learn_structure(counts, recipe)
-            is_same = isinstance(found, Regions) and (found.regions, found.binnings) == (
+            learned = learn_structure(counts, recipe)
+            is_same = isinstance(learned, Regions) and (learned.regions, learned.binnings) == (
                 structure.regions,
                 structure.binnings,
             )

@@ -9,8 +9,8 @@ A `Model` predicts P(y | x) by one of three kinds of predictor:
 Other modules dispatch on the class: `engine/prediction` compiles predictors for scoring and explains them,
 `files/artifacts/predictors.py` stores them.
 
-The other records say how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`) and what a
-model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`).
+The other records describe how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`) and what
+a model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`).
 """
 
 from __future__ import annotations
@@ -390,7 +390,7 @@ class ChosenPenalty:
         """The log-loss per held-out row of the final choice in nats; None if no row was held out."""
         if self.shrinkage is not None:
             return self.shrinkage.log_loss
-        return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
+        return next((trial.log_loss for trial in self.tried if trial.penalty == self.penalty), None)
 
 
 class TriedPenalty(NamedTuple):

@@ -135,29 +135,31 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, evaluations, weights, watch, bag)
     trials = tuple(
-        TriedCandidate(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
-        for one, weight in zip(evaluations, weights, strict=True)
-        if one.tried
+        TriedCandidate(
+            evaluation.name, evaluation.penalty, evaluation.losses.log_loss, evaluation.losses.error, float(weight)
+        )
+        for evaluation, weight in zip(evaluations, weights, strict=True)
+        if evaluation.tried
     )
-    ensemble = Ensemble(tuple(one.component for one in fitted), trials, Pool.LOGARITHMIC)
+    ensemble = Ensemble(tuple(fit.component for fit in fitted), trials, Pool.LOGARITHMIC)
     log_p_true = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
     cll = float(log_p_true.sum() if data.weights is None else log_p_true @ data.weights)
     held_out = None
     if folds:
-        pooled = pool_log_probabilities([one.log_p for one in evaluations], weights)
+        pooled = pool_log_probabilities([evaluation.log_p for evaluation in evaluations], weights)
         losses = measure_losses(pooled, *_held_out_labels(folds))
         counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
         held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts))
     parameters = Parameters(
         ensemble,
-        sum(one.n_parameters for one in fitted),
+        sum(fit.n_parameters for fit in fitted),
         0.0 - data.total_weight * math.log(data.n_labels),
         cll,
-        sum(one.optimum.iterations for one in fitted),
-        sum(one.optimum.evaluations for one in fitted),
+        sum(fit.optimum.iterations for fit in fitted),
+        sum(fit.optimum.evaluations for fit in fitted),
         fitted[0].optimum.stopped_by,
         held_out=held_out,
-        products=sum(one.optimum.products for one in fitted),
+        products=sum(fit.optimum.products for fit in fitted),
     )
     structure = fitted[0].candidate.structure
     return Model(data.schema, structure, ensemble, recipe, data.n_rows, __version__), parameters
@@ -195,26 +197,24 @@ def _weigh(
     candidates with a weight, and the best one unless it loses much more than the trees.
     """
     labels, row_weights = _held_out_labels(folds)
-    weights = pool_weights([one.log_p for one in evaluations], labels, row_weights, metric)
+    weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     fold = folds[0]
-    losses = {one.name: one.losses.log_loss for one in evaluations if one.path is not None}
+    losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations if evaluation.path is not None}
     saw_less = fold.others.n_rows > MORE_ROWS * fold.finder.data.n_rows
-    if saw_less and losses and any(one.members for one in evaluations):
-        refitted = {one.name for one, weight in zip(evaluations, weights, strict=True) if weight > 0} & losses.keys()
-        best, lowest = min(losses, key=losses.__getitem__), min(one.losses.log_loss for one in evaluations)
-        if losses[best] <= (1 + PRUNING_SLACK) * lowest:
-            refitted.add(best)
-        seconds = sum(
-            fit_seconds(one.path.space.likelihood, fold.others.n_rows)
-            for one in evaluations
-            if one.path is not None and one.name in refitted
-        )
-        if refitted and budget.has_time(0.0, seconds):
+    if saw_less and losses and any(evaluation.members for evaluation in evaluations):
+        weighted = zip(evaluations, weights, strict=True)
+        to_refit = {evaluation.name for evaluation, weight in weighted if weight > 0} & losses.keys()
+        best = min(losses, key=losses.__getitem__)
+        if losses[best] <= (1 + PRUNING_SLACK) * min(evaluation.losses.log_loss for evaluation in evaluations):
+            to_refit.add(best)
+        paths = {one.name: one.path for one in evaluations if one.path is not None and one.name in to_refit}
+        seconds = sum(fit_seconds(path.space.likelihood, fold.others.n_rows) for path in paths.values())
+        if paths and budget.has_time(0.0, seconds):
             evaluations = [
-                _refit_in_fold(fold, one, one.path) if one.path is not None and one.name in refitted else one
-                for one in evaluations
+                _refit_in_fold(fold, evaluation, paths[evaluation.name]) if evaluation.name in paths else evaluation
+                for evaluation in evaluations
             ]
-            weights = pool_weights([one.log_p for one in evaluations], labels, row_weights, metric)
+            weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     return evaluations, shrink_to_frequencies(weights, len(labels))
 
 
@@ -255,34 +255,34 @@ def _fit_components(
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
     # If every row was held out, tables are found anew, and so the candidates on which others build are fitted too.
     finds_anew = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
-    weighty = {one.name for one, weight in zip(evaluations, weights, strict=True) if weight > 0}
+    weighty = {evaluation.name for evaluation, weight in zip(evaluations, weights, strict=True) if weight > 0}
     needed = set(weighty)
     for name in weighty if finds_anew else ():
         while name in builds_on:
             name = builds_on[name]
             needed.add(name)
     fitted = []
-    for n_done, (one, weight) in enumerate(zip(evaluations, weights.tolist(), strict=True)):
-        watch(Progress(n_done, len(evaluations), one.name))
-        if one.name in needed:
-            if one.name == FREQUENCIES:
+    for n_done, (evaluation, weight) in enumerate(zip(evaluations, weights.tolist(), strict=True)):
+        watch(Progress(n_done, len(evaluations), evaluation.name))
+        if evaluation.name in needed:
+            if evaluation.name == FREQUENCIES:
                 component = Component(weight, Tables(log_frequencies(data.class_counts), (), ()), FREQUENCIES)
                 candidate = Candidate(FREQUENCIES, Regions((), method="auto"), ())
                 optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
                 fitted.append(_FittedComponent(component, candidate, optimum, data.n_labels))
-            elif one.members:
-                fitted.append(_bag_component(data, one, weight, bag))
-            elif finds_anew or one.path is None:
-                fitted.append(_find_and_fit(finder, one, weight))
+            elif evaluation.members:
+                fitted.append(_bag_component(data, evaluation, weight, bag))
+            elif finds_anew or evaluation.path is None:
+                fitted.append(_find_and_fit(finder, evaluation, weight))
             else:
-                space = _space_like(data, one.path)
-                optimum = find_optimum_from(space, _final_settings(one.penalty), one.path.parameters)
+                space = _space_like(data, evaluation.path)
+                optimum = find_optimum_from(space, _final_settings(evaluation.penalty), evaluation.path.parameters)
                 tables = Tables.of_cells(space.cells(optimum.point), space.likelihood.families)
-                component = Component(weight, tables, one.name)
+                component = Component(weight, tables, evaluation.name)
                 n_parameters = space.coordinates.n_parameters
-                fitted.append(_FittedComponent(component, one.path.candidate, optimum, n_parameters))
+                fitted.append(_FittedComponent(component, evaluation.path.candidate, optimum, n_parameters))
         # Candidates that are found later use this penalty, as in the folds.
-        finder.penalties[one.name] = one.penalty
+        finder.penalties[evaluation.name] = evaluation.penalty
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 

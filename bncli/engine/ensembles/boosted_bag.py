@@ -1,6 +1,6 @@
 """The candidate "boosted": a bag of boosted oblivious trees, as one sum of tables.
 
-Each member learns from all rows but those of one fold, which tell it when to stop. The members differ in their rows, in
+Each member learns from all rows but those of one fold, which decide when it stops. The members differ in their rows, in
 the edges of their bins, and in the random draws of boosting; their scores, log-odds, are averaged. For a held-out row
 the bag predicts what the one member predicts that has not learned from it (but was stopped by it), which is slightly
 worse than the bag will be.
@@ -76,7 +76,7 @@ ENOUGH = 500
 ITERATIONS, LOOK = 8, 3
 """L-BFGS iterations per penalty, and for a first look at whether the held-out rows gain at all."""
 Part = tuple[Dataset, Dataset]
-"""Rows to learn from, and rows that tell when to stop."""
+"""Rows to learn from, and rows that decide when to stop."""
 
 
 class BagPlan(NamedTuple):
@@ -195,7 +195,7 @@ def most_joint_trees(data: Dataset, held_out: Dataset) -> int:
 
 
 def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
-    """Return a function that says whether boosting should end so that the leaves can be fitted jointly.
+    """Return a function that decides whether boosting should end so that the leaves can be fitted jointly.
 
     It gets the number of trees, their held-out log-loss, and that of the class frequencies.
     """
@@ -255,5 +255,5 @@ def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, ite
         return rows.loss(scores) + 0.5 * penalty * float((change * change).sum()), gradient.ravel()
 
     first: Array = start.ravel()
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
-    return np.asarray(found.x.reshape(shape))
+    result = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations})
+    return np.asarray(result.x.reshape(shape))

@@ -175,7 +175,7 @@ class _TreeGrower:
             column = self._columns.columns[split.column]
             splits.append(CodeSplit(column.attribute, split.right[column.binning]))
         n_leaves = 1 << len(splits)
-        sum_g, sum_h = (np.column_stack([np.bincount(leaf, one, n_leaves) for one in x.T]) for x in (g, h))
+        sum_g, sum_h = (np.column_stack([np.bincount(leaf, of_class, n_leaves) for of_class in x.T]) for x in (g, h))
         values = sum_g / (sum_h + settings.penalty)
         values *= 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
         return Tree(tuple(splits), np.asarray(settings.rate * np.clip(values, -MOST_STEP, MOST_STEP))), leaf

@@ -159,7 +159,7 @@ class ComputeBudget:
         return self.limit is not None and not self.allows(0.0, 0.0)
 
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Return a function that says whether 1/n of the time left now is over; never without a limit."""
+        """Return a function that checks whether 1/n of the time left now is over; never without a limit."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()

@@ -161,7 +161,7 @@ class CandidateFinder:
     """
 
     data: Dataset
-    found: dict[str, Candidate] = field(default_factory=dict)
+    candidates: dict[str, Candidate] = field(default_factory=dict)
     fits: dict[str, Fit] = field(default_factory=dict)
     builds_on: dict[str, str] = field(default_factory=lambda: dict(BUILDS_ON))
     capacity: Capacity = field(default_factory=Capacity)
@@ -169,12 +169,12 @@ class CandidateFinder:
 
     def find(self, name: str) -> Candidate:
         """Return the candidate of this name on these rows."""
-        if name not in self.found:
+        if name not in self.candidates:
             if name in ("sharp singles", "sharp tree"):
-                self.found[name] = self._find_sharp(name)
+                self.candidates[name] = self._find_sharp(name)
             else:
-                self.found[name] = self._find_regions(name)
-        return self.found[name]
+                self.candidates[name] = self._find_regions(name)
+        return self.candidates[name]
 
     def _find_sharp(self, name: str) -> Candidate:
         data = regroup_dataset(self.data, self.mdl_groupings)
@@ -299,12 +299,12 @@ def _without_cuts(data: Dataset) -> frozenset[int]:
     complete = [
         i for i in data.schema.informative if isinstance(attributes[i], NumericAttribute) and not attributes[i].missing
     ]
-    found: list[int] = []
+    without_cuts: list[int] = []
     for first in range(0, len(complete), COLUMNS_AT_A_TIME):
         batch = complete[first : first + COLUMNS_AT_A_TIME]
         values = np.stack([data.codes[i] for i in batch])
-        found += itertools.compress(batch, mdl.uncut(values, data.labels, data.n_labels))
-    return frozenset(found)
+        without_cuts += itertools.compress(batch, mdl.uncut(values, data.labels, data.n_labels))
+    return frozenset(without_cuts)
 
 
 def regroup_dataset(data: Dataset, groupings: AttributeGroupings) -> Dataset:

@@ -22,7 +22,7 @@ of the others are optimised again: stacking in the manner of Breiman (1996, Mach
 Genest & Zidek (1986, Statistical Science 1).
 
 The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. On tables with noise it changes
-little. On tables without noise, the few doubtful rows, which also told the trees when to stop, would make the pool
+little. On tables without noise, the few uncertain rows, which also stopped the trees, would make the pool
 overconfident. (Measured as log-loss relative to STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated
 tree, 0.998 to 1.000 on six tables with noise.)
 """
@@ -115,7 +115,7 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
         return float(v.sum() - row_weights @ np.log(mixed)), 1.0 - shares @ (row_weights / mixed)
 
     start = np.full(len(shares), 1.0 / len(shares))
-    found = minimize(
+    result = minimize(
         objective,
         start,
         jac=True,
@@ -123,7 +123,7 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
         bounds=[(0.0, None)] * len(start),
         options={"gtol": TOLERANCE, "ftol": TOLERANCE**2},
     )
-    return np.asarray(found.x / found.x.sum())
+    return np.asarray(result.x / result.x.sum())
 
 
 def shrink_to_frequencies(w: Array, n_rows: float) -> Array:

@@ -188,13 +188,13 @@ def grow_splits(
         best: BinSplit | None = None
         for histogram in histograms:
             counted = histogram.count(in_window, n_nodes) if smaller is None else histogram.count_smaller(smaller)
-            found = _best_split(histogram.group, counted, units, penalty)
-            if found.gain > LEAST_GAIN and (best is None or found.gain > best.gain):
-                best = found
+            split = _best_split(histogram.group, counted, units, penalty)
+            if split.gain > LEAST_GAIN and (best is None or split.gain > best.gain):
+                best = split
         if best is None:
             break
         splits.append(best)
-        group = next(one for one in columns.groups if 0 <= best.column - one.first < len(one.columns))
+        group = next(group for group in columns.groups if 0 <= best.column - group.first < len(group.columns))
         c = best.column - group.first
         node += node
         node += goes_right(best.right, group.places[c, start : start + n_rows], c * group.width)

@@ -1,14 +1,14 @@
 """Try the candidates of `--structure auto` one after the other on held-out rows, as long as that is worth it.
 
 A candidate is found in every fold, and its penalty is chosen by the held-out rows. The losses of the candidates tried
-so far tell what is still worth trying:
+so far decide what is still worth trying:
 
 - Nothing is, once the log-loss is below NO_LOSS.
 - Larger sets are not built on a candidate that lost more than PRUNING_SLACK.
 - An effort that prunes tries larger sets first if smaller ones have shown that attributes interact, and the others if
   seconds are left.
 
-The budget tells what a candidate may cost. Candidates that are skipped for their cost are named in a note.
+The budget limits what a candidate may cost. Candidates that are skipped for their cost are named in a note.
 """
 
 from __future__ import annotations
@@ -156,15 +156,18 @@ class Trials:
         least = COST_GROWTH * self._costs.get(self._builds_on.get(name, ""), 0.0)
         if self._is_too_costly(name, max(search, least), 0.0):
             return
-        # The first fold alone tells whether to go on, before any work on the others.
-        found = first.finder.find(name)
-        if any(one.path is not None and found.is_same_model(one.path.candidate) for one in self._evaluations):
+        # The first fold decides whether to go on, before any work on the others.
+        candidate = first.finder.find(name)
+        if any(
+            evaluation.path is not None and candidate.is_same_model(evaluation.path.candidate)
+            for evaluation in self._evaluations
+        ):
             return
         rows = first.finder.data
-        if self._is_too_costly(name, search + n_folds * least_path_seconds(rows, found), 0.0):
+        if self._is_too_costly(name, search + n_folds * least_path_seconds(rows, candidate), 0.0):
             return
-        paths = [PenaltyPath.of(found, rows, first.held_out)]
-        cost = search + n_folds * path_seconds(paths[0].space.likelihood, found.coding)
+        paths = [PenaltyPath.of(candidate, rows, first.held_out)]
+        cost = search + n_folds * path_seconds(paths[0].space.likelihood, candidate.coding)
         later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
         if self._is_too_costly(name, cost, later):
             return
@@ -174,7 +177,7 @@ class Trials:
             paths,
             self._metric,
             partial(self._report_progress, n_done, name),
-            self._first_penalty(found),
+            self._first_penalty(candidate),
             self._budget.is_late,
         )
         self._evaluations.append(evaluation)
@@ -228,7 +231,7 @@ class Trials:
         self._too_costly.append(name)
         return True
 
-    def _first_penalty(self, found: Candidate) -> float:
+    def _first_penalty(self, candidate: Candidate) -> float:
         """Return the penalty at which the path begins.
 
         It lies a step above the best penalty of the candidate that this one builds on, or else of the first candidate.
@@ -237,8 +240,8 @@ class Trials:
         """
         if not self._evaluations:
             return FIRST
-        best = {one.name: one.penalty for one in self._evaluations}
-        base = self._builds_on.get(found.name, "") if found.interaction_factor == 1 else ""
+        best = {evaluation.name: evaluation.penalty for evaluation in self._evaluations}
+        base = self._builds_on.get(candidate.name, "") if candidate.interaction_factor == 1 else ""
         above = 2 if sum(fold.held_out.n_rows for fold in self._folds) >= MANY else 1
         return GRID[max(0, GRID.index(best.get(base, self._evaluations[0].penalty)) - above)]
 
@@ -252,7 +255,7 @@ def may_improve(
     """
     if not evaluations:
         return True
-    losses = {one.name: one.losses.log_loss for one in evaluations}
+    losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
     lowest = min(losses.values())
     if lowest < NO_LOSS:
         return False
@@ -264,8 +267,8 @@ def may_improve(
             signs = ("pairs",)
         elif name in ("triples", "quadruples") and name in builds_on:
             signs = (builds_on[name],)
-        of_single = min((loss for one, loss in losses.items() if one in _SINGLE), default=math.inf)
-        of_signs = [losses[one] for one in signs if one in losses]
+        of_single = min((loss for tried, loss in losses.items() if tried in _SINGLE), default=math.inf)
+        of_signs = [losses[sign] for sign in signs if sign in losses]
         if of_signs and min(of_signs) > (1 - INTERACTION_GAIN) * of_single:
             return False
     base = builds_on.get(name)
@@ -276,7 +279,7 @@ def may_improve(
 
 def is_outdone(name: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
     """Return whether boosted trees have gained so much that other tables of one or two attributes cannot help."""
-    losses = {one.name: one.losses.log_loss for one in evaluations}
+    losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
     return name in _SHALLOW and losses.get(BOOSTED, math.inf) <= (1 - DEEP_GAIN) * losses["singles"]
 
 
@@ -293,5 +296,5 @@ def has_lost_its_base(
 
 def is_better(name: str, other: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
     """Return whether one candidate lost less than the other, or the other was not tried."""
-    losses = {one.name: one.losses.log_loss for one in evaluations}
+    losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
     return losses[name] < losses.get(other, math.inf)

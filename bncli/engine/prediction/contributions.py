@@ -211,7 +211,7 @@ class _LookUp:
 def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
     """Move the entries of sums (T, rows) of largest absolute size to contributions (m, rows); return the others' sum.
 
-    `chosen` gets the terms of these entries; it stays as it is where an entry would be less than LEAST.
+    `chosen` gets the terms of these entries; it is unchanged for entries below LEAST.
     """
     by_row = np.ascontiguousarray(sums.T)
     sizes = np.abs(by_row)

@@ -18,7 +18,7 @@ are exact:
     E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
 
 The draws have a fixed seed, so that a model always has the same effects. Cost: one pass over the terms; the draws cost
-as much as explaining so many rows.
+as much as explaining N_DRAWS rows.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def effects_of(model: Model) -> Effects:
     score = mixture.averaged().purified(schema).calibrated(model.calibration)
     values = [*(tensor.values for tensor in score.tensors), *(table.entries for table in score.tables)]
     # A power of two that brings the largest value near 1, so that no square overflows.
-    largest = max((float(np.abs(one).max()) for one in values), default=0.0)
+    largest = max((float(np.abs(array).max()) for array in values), default=0.0)
     unit = math.ldexp(1.0, min(1000, -math.frexp(largest)[1]))
     joint = joint_effects(score, schema, unit) if score.tables else []
     if score.tables:
@@ -247,8 +247,8 @@ def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Sche
             groupings.append(None)
         else:
             by_frequency = sorted(range(n), key=lambda level: -attribute.frequencies[level])
-            alone = {level: code for code, level in enumerate(sorted(by_frequency[: bins - 1]))}
-            values = (alone.get(level, bins - 1) for level in range(n))
+            separate = {level: code for code, level in enumerate(sorted(by_frequency[: bins - 1]))}
+            values = (separate.get(level, bins - 1) for level in range(n))
             groupings.append((*values, *[bins] * attribute.missing))
     return tuple(groupings)
 

@@ -387,7 +387,7 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
     while left:
         best = min(range(min(_WINDOW, len(left))), key=lambda i: (masks[i] & ~seen).bit_count())
         table, mask = left.pop(best), masks.pop(best)
-        lane = next((one for one in lanes if _joint_cells(one) * table.n_cells <= joint), None)
+        lane = next((lane for lane in lanes if _joint_cells(lane) * table.n_cells <= joint), None)
         if lane is not None:
             lane.append(table)
         elif len(lanes) < n_lanes:

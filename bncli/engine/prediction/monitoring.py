@@ -88,7 +88,7 @@ class Monitor:
         """The drift of each attribute."""
         if not self.tally.rows:
             return (Drift(None, None, None, None, 1.0, False),) * len(self.tally.attributes)
-        return tuple(drift_of(one.counts, one.training, one.unknown, self.n_tests) for one in self.tally.attributes)
+        return tuple(drift_of(a.counts, a.training, a.unknown, self.n_tests) for a in self.tally.attributes)
 
     @property
     def n_tests(self) -> int:
@@ -99,8 +99,8 @@ class Monitor:
     def drifted(self) -> tuple[str, ...]:
         """The attributes that have drifted, the most severe first."""
         pairs = zip(self.tally.attributes, self.drifts, strict=True)
-        found = [(-drift.severity, one.name) for one, drift in pairs if drift.drifted]
-        return tuple(name for _, name in sorted(found, key=lambda pair: pair[0]))
+        drifted = [(-drift.severity, attribute.name) for attribute, drift in pairs if drift.drifted]
+        return tuple(name for _, name in sorted(drifted, key=lambda pair: pair[0]))
 
     @property
     def below_training(self) -> float | None:
@@ -333,7 +333,7 @@ def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Dr
 
 def population_stability(counts: Array, training: Array) -> float:
     """Return the population stability index in nats; both (k,), neither all 0."""
-    a, e = (np.where(one > 0, one, 0.5) / one.sum() for one in (counts, training))
+    a, e = (np.where(n > 0, n, 0.5) / n.sum() for n in (counts, training))
     return float(((a - e) * np.log(a / e)).sum())
 
 

@@ -292,7 +292,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     if cells > MOST_CELLS:
         what = f"the effects of the model are too large to be written: {cells:,} cells"
         raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
-    place = {one.name: p for p, one in enumerate(inputs)}
+    place = {each.name: p for p, each in enumerate(inputs)}
     tables = []
     for tensor in (tensor for part in parts for tensor in add_by_set(part, schema)):
         shape = tensor.values.shape[:-1]
@@ -307,6 +307,6 @@ def _joint_cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
     """Return the number of cells of the sum of tensors over one set, those for "unobserved" included."""
     n_cells = 1
     for i, a in enumerate(tensors[0].attributes):
-        grouping = common_refinement([one.groupings[i] for one in tensors], schema.cardinalities[a])
+        grouping = common_refinement([tensor.groupings[i] for tensor in tensors], schema.cardinalities[a])
         n_cells *= 1 + (len(set(grouping)) if grouping else schema.cardinalities[a])
     return n_cells

@@ -92,6 +92,6 @@ def _reverse_calibration(calibration: Calibration) -> Calibration:
         fitted = PerClass(fitted.scales[::-1], fitted.shifts[::-1])
     elif isinstance(fitted, Isotonic):
         (knots,) = fitted.knots  # that of the second label alone; the first one gets the remainder
-        at, values = (tuple(1 - value for value in reversed(one)) for one in knots)
+        at, values = (tuple(1 - number for number in reversed(numbers)) for numbers in knots)
         fitted = Isotonic((Knots(at, values),))
     return calibration._replace(map=fitted, frequencies=calibration.frequencies[::-1])

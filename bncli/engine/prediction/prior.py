@@ -51,9 +51,9 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     total = math.fsum(prior.values())
     if abs(total - 1) > _SUM_TOLERANCE:
         raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
-    wanted = np.array([prior[label] for label in labels]) / total
+    other = np.array([prior[label] for label in labels]) / total
     own = _class_frequencies(model)
-    return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _shift_to_training(model))
+    return np.asarray(np.log(other) - np.log(own / own.sum()) + _shift_to_training(model))
 
 
 def _shift_to_training(model: Model) -> Array | float:

@@ -346,7 +346,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
                 for found, (_, binning) in zip(per_axis, subset, strict=True):
                     found.add(binning)
     for key, per_axis in binnings_of_set.items():
-        if any(len(found) > 1 for found in per_axis):
+        if any(len(binnings) > 1 for binnings in per_axis):
             n_cells = 1
             for a, found in zip(key, per_axis, strict=True):
                 n_cells *= min(cardinalities[a], 1 + sum(sizes[binning] - 1 for binning in found))

@@ -96,7 +96,7 @@ class CounterfactualSearch:
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
         """Return the changes for every row, () for none; log_p (K, N) is of the rows as they are."""
         labels = self._decide(log_p)
-        found: list[Change] = [()] * len(labels)
+        best_changes: list[Change] = [()] * len(labels)
         left: Index = np.arange(len(labels))
         for size in range(1, self._most + 1):
             if not len(left):
@@ -113,10 +113,10 @@ class CounterfactualSearch:
                 of_decided = np.maximum(new_log_p[decided, np.arange(len(decided))], _LEAST_LOG)
                 reached = np.where((decided == own_labels) | (decided < 0), -np.inf, of_decided)
                 for row in left[reached > best].tolist():
-                    found[row] = change
+                    best_changes[row] = change
                 best = np.maximum(best, reached)
             left = left[np.isneginf(best)]
-        return found
+        return best_changes
 
     def _all_changes(self, size: int) -> Iterator[Change]:
         for places in itertools.combinations(self._n_values, size):
