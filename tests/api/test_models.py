@@ -1,4 +1,4 @@
-"""What a model in Python answers beyond predictions: the same as the command."""
+"""What-if questions, surprise and monitors of a model in Python give the answers of the command."""
 
 from __future__ import annotations
 
