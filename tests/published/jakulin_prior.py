@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.search_trace import Resampling, bootstrap_log_losses, follow, log_prior
+from bncli.engine.kikuchi.search_trace import Resampling, bootstrap_log_losses, follow, log_priors
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
 from bncli.files.pictures.comparison_plots import ScatterPanel, scatter_plots
@@ -51,7 +51,7 @@ class Point(NamedTuple):
 
     @property
     def log_prior(self) -> float:
-        return log_prior(self.rows, self.df)
+        return float(log_priors(self.rows, np.array([float(self.df)]))[0])
 
     @property
     def log_posterior(self) -> float:
@@ -118,7 +118,7 @@ def comparison() -> str:
     for name, found in by_set().items():
         posterior, likelihood, other = (np.array(v) for v in zip(*map(_numbers, found), strict=True))
         penalty, lost = likelihood - posterior, other + likelihood
-        zeros = np.array([-log_prior(p.rows, p.df_zeros) for p in found])
+        zeros = np.array([-float(log_priors(p.rows, np.array([float(p.df_zeros)]))[0]) for p in found])
         won = np.array([p.own_rows + p.bare_likelihood for p in found])
         cells = (correlation(posterior, -other), correlation(penalty, lost), slope(penalty, lost), slope(zeros, -won))
         lines.append([name, str(len(found)), *(f"{cell:.2f}" for cell in cells)])

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from bncli.engine.kernels.cells import (
     cell_numbers,
 )
 
+T = TypeVar("T")
 JOINT_SIZES = (1, 32, 64, 128)
 """The values of S that are compared."""
 BLOCK = 1 << 15
@@ -102,7 +103,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
     kernel = _count_pairs_of_many_rows if many else _count_pairs
-    for pairs in _pair_rounds(supers, data.n_labels):
+    for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * data.n_labels, ROUND):
         counted = data.reduce(kernel, supers, pairs, data.n_labels)
         shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
         yield from _margins(supers, pairs, shaped)
@@ -112,7 +113,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
     """Yield every pair of `attributes` once, with sums over rows of columns[s] (C, rows of block s) as `counts`."""
     n_columns = len(columns[0])
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
-    for pairs in _pair_rounds(supers, n_columns):
+    for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * n_columns, ROUND):
         summed = data.reduce(_sum_pairs, supers, pairs, states=columns)
         shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
         yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
@@ -151,22 +152,29 @@ def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
     return increments + cells
 
 
-def _pair_rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the pairs of super-attributes that are counted in one pass, and pairs of one of several with itself."""
-    pairs: list[tuple[int, int]] = []
-    entries = 0
-    for p, q in itertools.combinations_with_replacement(range(len(supers)), 2):
-        # a single attribute has no pair with itself
-        if p == q and len(supers[p].attributes) == 1:
-            continue
-        size = supers[p].size * (1 if p == q else supers[q].size) * n_labels
-        if pairs and entries + size > ROUND:
-            yield pairs
-            pairs, entries = [], 0
-        pairs.append((p, q))
-        entries += size
-    if pairs:
-        yield pairs
+def _pairs(supers: list[SuperAttribute]) -> list[tuple[int, int]]:
+    """Return all pairs of super-attributes, and those of one that holds several attributes with itself."""
+    pairs = itertools.combinations_with_replacement(range(len(supers)), 2)
+    return [(p, q) for p, q in pairs if p != q or len(supers[p].attributes) > 1]
+
+
+def _n_joint(supers: list[SuperAttribute], p: int, q: int) -> int:
+    """Return the number of joint values of a pair; of a super-attribute with itself, that of its own values."""
+    return supers[p].size * (1 if p == q else supers[q].size)
+
+
+def in_rounds(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:
+    """Yield lists of consecutive items that cost at most the limit together, or are a single item."""
+    taken: list[T] = []
+    cost = 0
+    for item in items:
+        if taken and cost + cost_of(item) > limit:
+            yield taken
+            taken, cost = [], 0
+        taken.append(item)
+        cost += cost_of(item)
+    if taken:
+        yield taken
 
 
 def _count_pairs(
@@ -174,7 +182,7 @@ def _count_pairs(
 ) -> list[NDArray[np.generic]]:
     """Return partial tables n[u, y, v] of pairs, flat; n[u, y] for a super-attribute with itself."""
     kind = np.int64 if block.weights is None else np.float64
-    sizes = [supers[p].size * n_labels * (1 if p == q else supers[q].size) for p, q in pairs]
+    sizes = [_n_joint(supers, p, q) * n_labels for p, q in pairs]
     totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
@@ -196,7 +204,7 @@ def _count_pairs_of_many_rows(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.int64]]:
     """Return the same as `_count_pairs` for rows of weight 1, counted by sparse matrices."""
-    totals = [np.zeros(supers[p].size * n_labels * (1 if p == q else supers[q].size), np.int64) for p, q in pairs]
+    totals = [np.zeros(_n_joint(supers, p, q) * n_labels, np.int64) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(MANY_ROWS):
         fused = {k: _fuse(block, supers[k], rows) for k in used}
@@ -224,8 +232,7 @@ def _fuse(block: RowBlock, packed: SuperAttribute, rows: slice) -> NDArray[np.in
 def _sum_pairs(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
     """Return partial sums s[c, u, v] of pairs, (C, cells); s[c, u] for a super-attribute with itself."""
     columns: Array = block.state
-    sizes = [supers[p].size * (1 if p == q else supers[q].size) for p, q in pairs]
-    totals = [np.zeros((len(columns), size)) for size in sizes]
+    totals = [np.zeros((len(columns), _n_joint(supers, p, q))) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
         fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
@@ -296,29 +303,14 @@ def tables_with_one_more(
     # whether importing scipy.sparse pays, since a search requests one family after the other
     many = data.weights is None and data.n_rows * math.comb(len(cardinalities), 2) >= MANY_INCREMENTS
     kernel = _count_columns_of_many_rows if many else _count_columns
-    for together in _column_rounds(candidates, cardinalities, n_cells(data, family), max(SWEEP_ROUND, data.n_rows)):
+    ordered, per_value = sorted(candidates, key=lambda j: (cardinalities[j], j)), n_cells(data, family)
+    for together in in_rounds(ordered, lambda j: per_value * cardinalities[j], max(SWEEP_ROUND, data.n_rows)):
         counted = zip(together, data.reduce(kernel, family, cardinalities, data.n_labels, together), strict=True)
         for r_j, alike in itertools.groupby(counted, key=lambda entry: cardinalities[entry[0]]):
             members, tables = zip(*alike, strict=True)
             apart = np.array(tables).reshape(len(members), cardinalities[child], -1, data.n_labels, r_j)
             class_last = np.ascontiguousarray(apart.swapaxes(-1, -2), np.float64)
             yield list(members), class_last.reshape(len(members), cardinalities[child], -1, data.n_labels)
-
-
-def _column_rounds(
-    candidates: Sequence[int], cardinalities: tuple[int, ...], base: int, at_most: int
-) -> Iterator[list[int]]:
-    """Yield the candidates by their number of values, as many at a time as their tables allow."""
-    together: list[int] = []
-    values = 0
-    for j in sorted(candidates, key=lambda j: (cardinalities[j], j)):
-        values += cardinalities[j]
-        if together and base * values > at_most:
-            yield together
-            together, values = [], cardinalities[j]
-        together.append(j)
-    if together:
-        yield together
 
 
 def _count_columns(

@@ -12,17 +12,16 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
+from bncli.engine.counting.table_batches import in_rounds
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kikuchi.candidate_tables import Batch, CandidateGroup, count, sum_logs, tabulate
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.kikuchi.upper_bounds import Contrasts, UpperBounds, upper_bounds
 from bncli.engine.structures.region_graph import Region
 
-T = TypeVar("T")
 Proceed = Callable[[int, int], bool]
 """Receives how many candidates are done and how many there are; returns whether to go on."""
 ENTRIES_KEPT = 1 << 25
@@ -203,9 +202,9 @@ class CandidateGains:
             scored = is_wanted[batch.group.which] & (self._batch_of[batch.group.which] == key)
             if scored.any():
                 known.append(batch if scored.all() else replace(batch, slots=np.flatnonzero(scored)))
-        yield from _in_rounds(known, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
+        yield from in_rounds(known, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
         groups = self._group(unknown)
-        for together in _in_rounds(groups, lambda group: group.n_cells * data.n_labels, ENTRIES_PER_ROUND):
+        for together in in_rounds(groups, lambda group: group.n_cells * data.n_labels, ENTRIES_PER_ROUND):
             counted = data.reduce(count, together, self._offsets, data.n_labels)
             batches = []
             for group, table in zip(together, counted, strict=True):
@@ -218,7 +217,7 @@ class CandidateGains:
                     self._n_batches += 1
                 batches.append(batch)
             del counted, table
-            yield from _in_rounds(batches, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
+            yield from in_rounds(batches, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
 
     def _group(self, which: Index) -> Iterator[CandidateGroup]:
         """Yield these candidates, ascending, in groups of limited size that share all attributes except the last."""
@@ -234,17 +233,3 @@ class CandidateGains:
                 shape = tuple(radices[first, :-1].tolist())
                 here = slice(first, last)
                 yield CandidateGroup(shared, sets[here, -1], which[here], shape, radices[here, -1])
-
-
-def _in_rounds(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    """Yield lists of consecutive items that cost at most the limit together, or are a single item."""
-    taken: list[T] = []
-    cost = 0
-    for item in items:
-        if taken and cost + cost_of(item) > limit:
-            yield taken
-            taken, cost = [], 0
-        taken.append(item)
-        cost += cost_of(item)
-    if taken:
-        yield taken

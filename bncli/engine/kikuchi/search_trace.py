@@ -98,7 +98,8 @@ class GrowingModel:
         self._df += self.rule.added(newly_covered)
         self.df.append(max(self._df, self.data.n_labels - 1))
         self.log_likelihood.append(sum(gained for _, gained in grown))
-        self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, self.df[-1]))
+        log_prior = log_priors(self.data.total_weight, np.array([self.df[-1]], np.float64))
+        self.log_posterior.append(self.log_likelihood[-1] + float(log_prior[0]))
 
     def log_priors(self, added_df: Array) -> Array:
         """Return the log priors of models with this many more degrees of freedom."""
@@ -132,11 +133,6 @@ def log_priors(total: float, df: Array) -> Array:
     return priors
 
 
-def log_prior(total: float, df: int) -> float:
-    """Return the log prior of one model."""
-    return float(log_priors(total, np.array([df], np.float64))[0])
-
-
 class DegreesOfFreedom:
     """What a set of attributes adds to the degrees of freedom of a model of regions when it becomes covered.
 
@@ -159,14 +155,15 @@ class DegreesOfFreedom:
     def __init__(self, data: Dataset, kind: str = "conditional") -> None:
         self._cardinalities, k = data.schema.cardinalities, data.n_labels
         self._of_class, self._factor = k - 1, k if kind == "joint" else k - 1
-        self._occurring = _OccurringCells(data) if kind == "structural-zeros" else None
+        self._data, self._structural_zeros = data, kind == "structural-zeros"
+        self._known: dict[Region, float] = {}  # n_R with structural zeros
 
     def added(self, newly_covered: Sequence[Region]) -> int:
         """Return what these sets add together, none of them covered before; () is the class alone."""
-        if self._occurring is None:
+        if not self._structural_zeros:
             products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in newly_covered if region)
             return self._factor * sum(products) + self._of_class * (() in newly_covered)
-        known = self._occurring.of_regions({subset for region in newly_covered for subset in subsets(region)})
+        known = self._count_occurring({subset for region in newly_covered for subset in subsets(region)})
         return sum((-1) ** (len(q) - len(r)) * int(known[r]) for q in newly_covered for r in subsets(q))
 
     def of_subsets(self, sets: Index) -> Array:
@@ -177,7 +174,7 @@ class DegreesOfFreedom:
         """
         size = sets.shape[1]
         pairs = [(p, q) for p, q in itertools.product(range(size), range(1 << size)) if q >> p & 1]
-        if self._occurring is None:
+        if not self._structural_zeros:
             free = np.array(self._cardinalities, np.float64)[sets] - 1
             changes = np.full((len(sets), 1 << size), float(self._factor))
             for p, q in pairs:
@@ -185,7 +182,7 @@ class DegreesOfFreedom:
             return changes
         places = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
         members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
-        known = self._occurring.of_regions(set(itertools.chain.from_iterable(members)))
+        known = self._count_occurring(set(itertools.chain.from_iterable(members)))
         changes = np.array([[known[region] for region in row] for row in members]).reshape(len(sets), 1 << size)
         # infinity less infinity, if a too large region contains a too large one
         with np.errstate(invalid="ignore"):
@@ -194,20 +191,13 @@ class DegreesOfFreedom:
         changes[np.isnan(changes)] = math.inf
         return changes
 
-
-class _OccurringCells:
-    """n_R over the cells that rows lie in, kept for every region that was requested; infinite for too large tables."""
-
-    def __init__(self, data: Dataset) -> None:
-        self._data = data
-        self._known: dict[Region, float] = {}
-
-    def of_regions(self, regions: Iterable[Region]) -> dict[Region, float]:
-        """Return n_R of these regions and of all that were requested before."""
-        k, cardinalities = self._data.n_labels, self._data.schema.cardinalities
+    def _count_occurring(self, regions: Iterable[Region]) -> dict[Region, float]:
+        """Return n_R over the cells that rows lie in, for these and all earlier regions; infinite for large tables."""
+        k = self._data.n_labels
         missing = sorted(set(regions) - self._known.keys())
         for start in range(0, len(missing), REGIONS_AT_A_TIME):
-            shapes = {r: tuple(cardinalities[i] for i in r) for r in missing[start : start + REGIONS_AT_A_TIME]}
+            together = missing[start : start + REGIONS_AT_A_TIME]
+            shapes = {region: tuple(self._cardinalities[i] for i in region) for region in together}
             self._known |= dict.fromkeys(shapes, math.inf)
             small = {region: shape for region, shape in shapes.items() if math.prod(shape) * k <= MAX_ENTRIES}
             by_block = self._data.map(_occurring_cells, small, k)

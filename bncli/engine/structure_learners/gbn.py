@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.counting.table_batches import in_rounds
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
@@ -364,10 +365,10 @@ class ConditionalInformation:
                 shape = tuple(cardinality for _, cardinality in self._with_cardinalities(nodes))
                 cells[node_sum] = Cells(nodes, shape, self._with_cardinalities(sorted(node_sum[1])))
         limit = max(SMALL_TABLE, CELLS_PER_ROW * data.n_rows // len(data.bounds()))
-        for small in _rounds([s for s in cells if cells[s].bound <= limit], limit):
+        for small in in_rounds([s for s in cells if cells[s].bound <= limit], lambda s: limit, ROUND):
             tables = data.reduce(_count_whole, [cells[s] for s in small])
             self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
-        for large in _rounds([s for s in cells if cells[s].bound > limit], data.n_rows):
+        for large in in_rounds([s for s in cells if cells[s].bound > limit], lambda s: max(data.n_rows, 1), ROUND):
             single_block = len(data.bounds()) == 1  # its cells need not be joined with those of others
             blocks = data.map(_count_occurring, [cells[s] for s in large], single_block)
             for s, *parts in zip(large, *blocks, strict=True):
@@ -384,12 +385,6 @@ class ConditionalInformation:
     def _with_cardinalities(self, nodes: Iterable[Node]) -> tuple[tuple[Node, int], ...]:
         data = self.data
         return tuple((i, data.n_labels if i == CLASS_NODE else data.schema.cardinalities[i]) for i in nodes)
-
-
-def _rounds(sums: list[NodeSum], entries: int) -> Iterator[list[NodeSum]]:
-    """Yield as many sums at a time as fit the memory of a round, with this many entries each."""
-    step = max(ROUND // max(entries, 1), 1)
-    return (sums[start : start + step] for start in range(0, len(sums), step))
 
 
 class _RowNumbers:

@@ -24,7 +24,7 @@ that a move changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
@@ -159,8 +159,17 @@ class FamilyCache:
         largest = sorted(informative, key=data.schema.cardinalities.__getitem__)[-2:]
         if n_cells(data, largest) > MAX_CELLS:
             return
+        batches: Iterable[tuple[Index, Index, Array]]
+        if data.n_rows >= MANY_ROWS:
+            batches = self.counts.pair_batches(informative)
+        else:
+            batches = (
+                (np.full(len(later), i), np.array(later), tables)
+                for place, i in enumerate(informative)
+                for later, tables in tables_with_one_more(data, i, (), informative[place + 1 :])
+            )
         scores, done = np.full((n, n), -np.inf), 0
-        for i, j, tables in self._pair_tables(informative):
+        for i, j, tables in batches:
             watch(Progress(done, math.comb(len(informative), 2), "pairs of attributes"))
             done += len(i)
             scores[i, j] = rule.score(tables)
@@ -172,15 +181,6 @@ class FamilyCache:
             # an equivalent score gains the same in both directions; -inf marks what was not counted
             scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
         self._columns.update(((i, frozenset()), scores[i]) for i in informative)
-
-    def _pair_tables(self, attributes: Sequence[int]) -> Iterator[tuple[Index, Index, Array]]:
-        """Yield (i, j, n[x_i, x_j, y]) for pairs whose tables have one shape."""
-        if self.counts.data.n_rows >= MANY_ROWS:
-            yield from self.counts.pair_batches(attributes)
-            return
-        for place, i in enumerate(attributes):
-            for later, tables in tables_with_one_more(self.counts.data, i, (), attributes[place + 1 :]):
-                yield np.full(len(later), i), np.array(later), tables
 
     def score(self, child: int, parents: frozenset[int]) -> float:
         """Return the score of one family."""

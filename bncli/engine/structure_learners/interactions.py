@@ -66,7 +66,11 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     found = [
         GrownRegion((i,), gain_of.get((i,), 0.0), (group_intervals(attributes[i], intervals),)) for i in informative
     ]
-    combined = _combined_attributes(data)
+    combined, most = informative, max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
+    if len(informative) > most:
+        # binned as in a pair: with one row per cell, no finely cut attribute gains more than another
+        ranked = Gains(*additive_fit(data, ()), informative, CANDIDATE_BINS[1]).of_extensions([()])
+        combined = tuple(sorted(i for single in ranked[:most] for i in single.attributes))
     for size in range(2, max_order):
         # the best regions of `size` attributes, beside the model of those found so far
         likelihood, cells = additive_fit(data, _as_regions(found, size).families(cardinalities))
@@ -86,16 +90,6 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
             break
         found += joining
     return _as_regions(_with_cuts_of_larger_regions(data, found), max_order)
-
-
-def _combined_attributes(data: Dataset) -> tuple[int, ...]:
-    """Return the attributes that are combined to pairs and larger sets, ascending."""
-    attributes, most = data.schema.informative, max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
-    if len(attributes) <= most:
-        return attributes
-    # binned as in a pair: with one row per cell, no finely cut attribute gains more than another
-    gains = Gains(*additive_fit(data, ()), attributes, CANDIDATE_BINS[1]).of_extensions([()])
-    return tuple(sorted(i for single in gains[:most] for i in single.attributes))
 
 
 def _as_regions(found: Sequence[GrownRegion], max_order: int) -> Regions:

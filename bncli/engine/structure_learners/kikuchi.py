@@ -92,7 +92,11 @@ class _Search:
                 self._watch(Note(f"{not_tried} {name} were not tried (--max-candidates)"))
             gains = CandidateGains(self.model, Candidates(sets, self.model.rule.of_subsets(sets)))
             if size == 1:
-                self._rank_attributes(gains)
+                # the attributes in the order of what their own regions gain over the class alone
+                single_gains = gains.gains(np.arange(len(sets)), self._proceed)
+                if single_gains is not None:
+                    order = np.argsort(-single_gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
+                    self._strongest = sets[:, 0][order].tolist()
             while self._step(gains, self.model.log_posterior[-1] + self._noise, -math.inf):
                 pass
             while size == largest and self._step(gains, max(self.model.log_posterior) - DOWNHILL, self._noise):
@@ -100,14 +104,6 @@ class _Search:
             if not self._in_time:
                 self._watch(Note(f"the time was over: the search stopped among {name} (--max-seconds)"))
                 return
-
-    def _rank_attributes(self, look: CandidateGains) -> None:
-        """Order the attributes by what their own regions gain over the class alone."""
-        single = look.candidates.sets[:, 0]
-        gains = look.gains(np.arange(len(single)), self._proceed)
-        if gains is not None:
-            order = np.argsort(-gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
-            self._strongest = single[order].tolist()
 
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
         """Add the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""

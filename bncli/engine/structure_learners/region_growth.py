@@ -80,7 +80,19 @@ def grow_regions(
     """
     data, found = likelihood.data, []
     n_classes = 1 if data.n_labels == 2 else data.n_labels
-    families = [_finest_family(data, members, MAX_SUMS // (2 * n_classes), finest) for members in sets]
+    room = MAX_SUMS // (2 * n_classes)
+    families = []
+    for members in sets:
+        # at most `room` cells, and at most `finest` groups per numeric attribute
+        attributes = [data.schema.attributes[i] for i in members]
+        sizes = [attribute.cardinality for attribute in attributes]
+        n_numeric = sum(isinstance(attribute, NumericAttribute) for attribute in attributes)
+        groupings: tuple[Grouping | None, ...] = ()
+        if n_numeric and (math.prod(sizes) > room or max(sizes) > finest):
+            n_levels = math.prod(a.cardinality for a in attributes if not isinstance(a, NumericAttribute))
+            bins = min(finest, max(FEWEST_BINS, int((room / n_levels) ** (1 / n_numeric))))
+            groupings = tuple(group_intervals(attribute, bins) for attribute in attributes)
+        families.append(Family.over(members, data.schema.cardinalities, groupings=groupings))
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // SUMS_AT_A_TIME
     tables, states = likelihood.fusion.expand(cells), likelihood.fusion.codes
     for current in np.unique(rounds).tolist():
@@ -91,19 +103,6 @@ def grow_regions(
         for family, total in zip(together, sums, strict=True):
             found.append(_grow(data, family, total.reshape(-1, *family.shape)))
     return sorted(found, key=lambda region: -region.gain)
-
-
-def _finest_family(data: Dataset, members: tuple[int, ...], room: int, finest: int) -> Family:
-    """Return the family over `members` with at most `room` cells and at most `finest` groups per numeric attribute."""
-    attributes = [data.schema.attributes[i] for i in members]
-    sizes = [attribute.cardinality for attribute in attributes]
-    numeric = [isinstance(attribute, NumericAttribute) for attribute in attributes]
-    groupings: tuple[Grouping | None, ...] = ()
-    if any(numeric) and (math.prod(sizes) > room or max(sizes) > finest):
-        n_levels = math.prod(size for size, is_numeric in zip(sizes, numeric, strict=True) if not is_numeric)
-        bins = min(finest, max(FEWEST_BINS, int((room / n_levels) ** (1 / sum(numeric)))))
-        groupings = tuple(group_intervals(attribute, bins) for attribute in attributes)
-    return Family.over(members, data.schema.cardinalities, groupings=groupings)
 
 
 def _sum_cells(

@@ -135,7 +135,12 @@ def _nested_sums(
             if k not in ks:
                 continue
             # with no further parent to add, the factor of the last k is still valid
-            factor = factor or _count_factor(data, configurations, child)
+            if factor is None:
+                cells, configuration = extend(data, configurations, child)
+                counts = _count_by_class(data, cells)
+                sums = [np.bincount(configuration, row, configurations.size) for row in counts]
+                totals = np.stack(sums).astype(np.float64, copy=False)
+                factor = _Factor(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child])
             states = list(zip(running[k], factor.cells.codes, strict=True))
             log_theta = np.log((factor.counts + factor.prior) / (factor.totals + 1.0))
             added = data.map(_add_factor, log_theta, factor.counts, factor.totals, factor.prior, loss, states=states)
@@ -153,15 +158,6 @@ class _Factor(NamedTuple):
     counts: Array
     totals: Array
     prior: float
-
-
-def _count_factor(data: Dataset, configurations: JointCodes, child: int) -> _Factor:
-    cells, configuration = extend(data, configurations, child)
-    counts = _count_by_class(data, cells)
-    totals = np.stack([np.bincount(configuration, row, configurations.size) for row in counts]).astype(
-        np.float64, copy=False
-    )
-    return _Factor(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child])
 
 
 def _count_by_class(data: Dataset, cells: JointCodes) -> Array:

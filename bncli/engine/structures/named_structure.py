@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.engine.structures.region_graph import inside_earlier
-from bncli.engine.structures.regrouping import group_intervals_by_size, grouping_from_cuts, regroup_attribute
+from bncli.engine.structures.regrouping import group_intervals_by_size, regroup_attribute
 from bncli.engine.structures.structure import (
     Dag,
     Grouping,
@@ -236,7 +238,7 @@ class NamedRegions:
         )
 
     def _grouping(self, schema: Schema, position: int, i: int, cuts: tuple[float, ...] | None) -> Grouping | None:
-        """Return the grouping of attribute i that leaves these cuts in the region at a position."""
+        """Return the grouping of attribute i that leaves these cuts in a region; None if all cuts are left."""
         if cuts is None:
             return None
         attribute = schema.attributes[i]
@@ -248,7 +250,10 @@ class NamedRegions:
             what = f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, where it is not cut into intervals"
             hint = "cut the data as for this structure: with the cuts file that it was learnt with"
             raise BncliError(what, where=self.where, hint=hint)
-        return grouping_from_cuts(attribute, cuts)
+        if len(cuts) == len(attribute.cuts):
+            return None
+        groups = np.concatenate([[0], np.cumsum(np.isin(attribute.cuts, cuts))]).tolist()
+        return (*groups, groups[-1] + 1) if attribute.missing else tuple(groups)
 
 
 NamedStructure = NamedDag | NamedRegions
@@ -258,10 +263,13 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
     """Return the same structure by column names, the attributes of each region in schema order."""
     if isinstance(structure, Dag):
         return name_dag(structure, schema)
-    cuts = tuple(
-        tuple(_cuts_left(schema, i, grouping) for i, grouping in zip(region, groupings, strict=True))
-        for region, groupings in zip(structure.regions, structure.binnings, strict=False)
-    )
+    cuts = []
+    for region, groupings in zip(structure.regions, structure.binnings, strict=False):
+        cuts_of_region: list[tuple[float, ...] | None] = []
+        for i, grouping in zip(region, groupings, strict=True):
+            left = None if grouping is None else regroup_attribute(schema.attributes[i], grouping)
+            cuts_of_region.append(left.cuts if isinstance(left, NumericAttribute) else None)
+        cuts.append(tuple(cuts_of_region))
     return NamedRegions(
         schema.class_name,
         tuple(tuple(schema.attributes[i].name for i in region) for region in structure.regions),
@@ -270,7 +278,7 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
         dict(structure.options),
         bins=structure.bins,
         gains=structure.gains,
-        cuts=cuts,
+        cuts=tuple(cuts),
     )
 
 
@@ -285,15 +293,6 @@ def name_dag(dag: Dag, schema: Schema) -> NamedDag:
     if dag.class_parents:
         parents[schema.class_name] = tuple(names[j] for j in dag.class_parents)
     return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))
-
-
-def _cuts_left(schema: Schema, i: int, grouping: Grouping | None) -> tuple[float, ...] | None:
-    """Return the cuts that a grouping leaves of a numeric attribute; None for all of them."""
-    if grouping is None:
-        return None
-    regrouped = regroup_attribute(schema.attributes[i], grouping)
-    assert isinstance(regrouped, NumericAttribute)
-    return regrouped.cuts
 
 
 def _find_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:

@@ -65,14 +65,6 @@ def _group_by_frequency(frequencies: tuple[float, ...], bins: int, missing: bool
     return (*groups, groups[-1] + 1) if missing else groups
 
 
-def grouping_from_cuts(attribute: NumericAttribute, cuts: Sequence[float]) -> Grouping | None:
-    """Return the coarse code of every code if only these of the attribute's cuts remain; None if all of them do."""
-    if len(cuts) == len(attribute.cuts):
-        return None
-    groups = np.concatenate([[0], np.cumsum(np.isin(attribute.cuts, cuts))]).tolist()
-    return (*groups, groups[-1] + 1) if attribute.missing else tuple(groups)
-
-
 def refine(grouping: Grouping | None, other: Grouping | None) -> Grouping | None:
     """Return the grouping that separates neighbouring codes if either of the two does; None separates all of them."""
     if grouping is None or other is None:

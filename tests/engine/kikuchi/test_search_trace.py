@@ -20,7 +20,6 @@ from bncli.engine.kikuchi.search_trace import (
     Resampling,
     bootstrap_log_losses,
     follow,
-    log_prior,
     log_priors,
     with_log_losses,
 )
@@ -117,9 +116,8 @@ def test_what_add_returns_is_new() -> None:
 
 
 def test_the_prior() -> None:
-    assert log_prior(100.0, 10) == pytest.approx(-1000 / 89)
-    assert log_prior(100.0, 98) == -9800
-    assert log_prior(100.0, 99) == log_prior(100.0, 1000) == -math.inf
+    priors = log_priors(100.0, np.array([10.0, 98.0, 99.0, 1000.0]))
+    assert priors.tolist() == [pytest.approx(-1000 / 89), -9800, -math.inf, -math.inf]
     np.testing.assert_array_equal(log_priors(100.0, np.array([0.0, 99.0])), [0, -math.inf])
 
 
