@@ -69,7 +69,7 @@ class CodedColumn:
 class ChunkedColumn:
     """A column of codes in parts: the record batches of a mapped file, or what was read block by block.
 
-    `parts` (n_p,) are in row order and of one type. A part is used where it lies; only a range across the ends of
+    `parts` (n_p,) are in row order and of one type. A part is used without copying it; only a range across the ends of
     parts, or the whole column, is copied. `release` lets go of the pages of a mapped file that were read and count as
     memory of the process until then; the system's file cache keeps them.
     """

@@ -238,7 +238,7 @@ class _ColumnEncoder:
 
 
 def _surely_uncut(columns: Columns, labels: Codes, module: Any) -> frozenset[str]:
-    """Return complete columns of few rows that the discretizer tells at once to have no cut, if it can."""
+    """Return complete columns of few rows that surely have no cut, if the discretizer has a quick test for that."""
     if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
         return frozenset()
     if columns.n_rows > module.FEW_ROWS:

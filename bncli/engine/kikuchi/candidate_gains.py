@@ -39,7 +39,7 @@ LOOKUPS_BEFORE_BOUNDS = 32
 
 
 class Candidates:
-    """The candidates of one size: every region of so many attributes, and which of its subsets the model covers.
+    """The candidates of one size: every region of that many attributes, and which of its subsets the model covers.
 
     sets (M, size) are in lexicographic order; covered and df are (M, 2^size), by the numbers of subsets, in which bit p
     says that the subset has the p-th attribute. df is what a subset adds to the degrees of freedom when it becomes
@@ -133,33 +133,30 @@ class CandidateGains:
             if key in self._contrasts:
                 self._entries -= self._contrasts.pop(key).size
 
-    def highest(self, wanted: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
+    def highest(self, which: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
         """Return the gains of these candidates, or None if `proceed` returns False.
 
         The gain is -inf for candidates whose gain + added is more than `within` below the highest.
         """
-        if not self._looked_up:
+        many = len(which) > FIRST_TRIED
+        if many and not self._looked_up:
             self._bounds = upper_bounds(self._data, self.candidates.sets)
         bounding = self._bounds
-        if (
-            bounding is None
-            or len(wanted) <= FIRST_TRIED
-            or self._looked_up < LOOKUPS_BEFORE_BOUNDS * bounding.n_row_sets
-        ):
-            return self.gains(wanted, proceed)
-        last = self._last_gains[wanted] + added
-        bounds = self._upper_bounds(bounding)[wanted] + added
-        found = np.full(len(wanted), -np.inf)
-        waiting = np.ones(len(wanted), bool)
+        if not many or bounding is None or self._looked_up < LOOKUPS_BEFORE_BOUNDS * bounding.n_row_sets:
+            return self.gains(which, proceed)
+        last = self._last_gains[which] + added
+        bounds = self._upper_bounds(bounding)[which] + added
+        gains = np.full(len(which), -np.inf)
+        waiting = np.ones(len(which), bool)
         trying = (bounds == np.inf) | (last >= np.partition(last, -FIRST_TRIED)[-FIRST_TRIED])
         while trying.any():
-            gains = self.gains(wanted[trying], proceed)
-            if gains is None:
+            tried = self.gains(which[trying], proceed)
+            if tried is None:
                 return None
-            found[trying] = gains
+            gains[trying] = tried
             waiting &= ~trying
-            trying = waiting & (bounds >= (found + added).max() - within)
-        return found
+            trying = waiting & (bounds >= (gains + added).max() - within)
+        return gains
 
     def _upper_bounds(self, bounding: UpperBounds) -> Array:
         """Return an upper bound on every candidate's gain; infinite if its table is not kept."""
@@ -175,31 +172,31 @@ class CandidateGains:
             bounds[which[held]] = self._contrasts[key].bounds(moments)[held]
         return bounds
 
-    def gains(self, wanted: Index, proceed: Proceed) -> Array | None:
+    def gains(self, which: Index, proceed: Proceed) -> Array | None:
         """Return the gains of these candidates, or None if `proceed` returns False between two rounds."""
-        found = np.zeros(len(self._batch_of))
+        gains = np.zeros(len(self._batch_of))
         done = 0
-        for batches in self._rounds(wanted):
-            if not proceed(done, len(wanted)):
+        for batches in self._rounds(which):
+            if not proceed(done, len(which)):
                 return None
             logs = self._data.reduce(sum_logs, batches, self._offsets, states=self._model.scores)
-            which = np.concatenate([batch.group.which[batch.slots] for batch in batches])
-            found[which] = np.concatenate([batch.sums[batch.slots] for batch in batches]) - logs
-            done += len(which)
-        self._looked_up += len(wanted) * self._data.n_rows
-        self._last_gains[wanted] = found[wanted]
-        return found[wanted]
+            scored = np.concatenate([batch.group.which[batch.slots] for batch in batches])
+            gains[scored] = np.concatenate([batch.sums[batch.slots] for batch in batches]) - logs
+            done += len(scored)
+        self._looked_up += len(which) * self._data.n_rows
+        self._last_gains[which] = gains[which]
+        return gains[which]
 
-    def _rounds(self, wanted: Index) -> Iterator[list[Batch]]:
+    def _rounds(self, which: Index) -> Iterator[list[Batch]]:
         """Yield the candidates in batches: those whose tables are kept first, then those that must be counted."""
         data = self._data
         per_candidate = data.n_rows * data.n_labels
-        is_wanted = np.zeros(len(self._batch_of), bool)
-        is_wanted[wanted] = True
-        unknown = wanted[self._batch_of[wanted] < 0]
+        is_requested = np.zeros(len(self._batch_of), bool)
+        is_requested[which] = True
+        unknown = which[self._batch_of[which] < 0]
         known = []
         for key, batch in self._kept.items():
-            scored = is_wanted[batch.group.which] & (self._batch_of[batch.group.which] == key)
+            scored = is_requested[batch.group.which] & (self._batch_of[batch.group.which] == key)
             if scored.any():
                 known.append(batch if scored.all() else replace(batch, slots=np.flatnonzero(scored)))
         yield from in_rounds(known, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)

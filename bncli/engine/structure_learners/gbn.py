@@ -356,10 +356,10 @@ class ConditionalInformation:
             answers.append(max(round(g / (self._weights[question[0][1]] or 1.0), DECIMALS), 0.0))
         return answers
 
-    def _count(self, wanted: Sequence[NodeSum], last: tuple[Node, ...]) -> None:
+    def _count(self, requested: Sequence[NodeSum], last: tuple[Node, ...]) -> None:
         """Compute G for everything that is not known yet; the nodes `last` become the last digits of cell numbers."""
         data, cells = self.data, dict[NodeSum, Cells]()
-        for node_sum in wanted:
+        for node_sum in requested:
             if node_sum not in self._sums:
                 nodes = tuple(sorted(node_sum[0], key=lambda node: (node in last, node)))
                 shape = tuple(cardinality for _, cardinality in self._with_cardinalities(nodes))
@@ -440,9 +440,9 @@ def sum_n_log_n(counts: NDArray[np.generic]) -> float:
     return float((weights * np.log(weights)).sum())
 
 
-def _count_whole(block: RowBlock, wanted: list[Cells]) -> list[NDArray[np.generic]]:
+def _count_whole(block: RowBlock, requested: list[Cells]) -> list[NDArray[np.generic]]:
     tables: list[NDArray[np.generic]] = []
-    for cells in wanted:
+    for cells in requested:
         codes, n_rows, weights = _observed_rows(block, cells, cells.nodes)
         tables.append(np.bincount(_RowNumbers(codes, n_rows).of(cells)[0], weights, cells.bound))
     return tables
@@ -459,14 +459,14 @@ def _observed_rows(block: RowBlock, cells: Cells, nodes: Iterable[Node]) -> tupl
 
 
 def _count_occurring(
-    block: RowBlock, wanted: list[Cells], single_block: bool
+    block: RowBlock, requested: list[Cells], single_block: bool
 ) -> list[tuple[list[Codes], NDArray[np.generic]]]:
     """Return each node's codes in the cells that occur (none for a single block), and the counts of these cells."""
-    nodes = sorted({node for cells in wanted for node in cells.nodes})
+    nodes = sorted({node for cells in requested for node in cells.nodes})
     occurring: dict[Cells, tuple[list[Codes], NDArray[np.generic]]] = {}
-    for observed in dict.fromkeys(cells.observed for cells in wanted):
+    for observed in dict.fromkeys(cells.observed for cells in requested):
         # shortest first, since longer sets begin with shorter ones
-        alike = sorted((cells for cells in wanted if cells.observed == observed), key=lambda cells: len(cells.nodes))
+        alike = sorted((cells for cells in requested if cells.observed == observed), key=lambda cells: len(cells.nodes))
         codes, n_rows, weights = _observed_rows(block, alike[0], nodes)
         rows = _RowNumbers(codes, n_rows, {cells.nodes for cells in alike})
         for cells in alike:
@@ -476,4 +476,4 @@ def _count_occurring(
             else:
                 present = np.flatnonzero(counts)
                 occurring[cells] = [codes[node][present] for node in cells.nodes], counts[present]
-    return [occurring[cells] for cells in wanted]
+    return [occurring[cells] for cells in requested]

@@ -17,7 +17,7 @@ its subsets; the share of the subsets that no family of the model has is new:
 in nats, positive if the set explains more than chance would. Numeric attributes are binned to a few intervals. Cells
 without rows add nothing. Of two classes one is summed and counted twice.
 
-Conventions: a weight stands for that many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
+Conventions: a weight counts as that many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once per row, then one
 weighted count per row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and
 super-attribute.
@@ -240,18 +240,18 @@ class Extensions:
         base = no_attributes(self.data)
         for i in members:
             base, _ = extend(self.data, base, i)
-        wanted = set(added)
-        places = [p for p, packed in enumerate(self._supers) if wanted.intersection(packed.attributes)]
+        new = set(added)
+        places = [p for p, packed in enumerate(self._supers) if new.intersection(packed.attributes)]
         dense = [p for p in places if base.size * self._supers[p].size <= SPARSE_TABLE]
         for p, total in self._dense(base, dense):
             packed = self._supers[p]
             shaped = total.reshape(*total.shape[:2], *packed.shape)
             for place, i in enumerate(packed.attributes):
-                if i in wanted:
+                if i in new:
                     others = tuple(2 + k for k in range(len(packed.shape)) if k != place)
                     yield i, shaped.sum(axis=others).reshape(len(total), -1)
         for p in sorted(set(places) - set(dense)):
-            for i in sorted(wanted.intersection(self._supers[p].attributes)):
+            for i in sorted(new.intersection(self._supers[p].attributes)):
                 joint, _ = extend(self.data, base, i)
                 states = list(zip(joint.codes, self.columns, strict=True))
                 yield i, np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))

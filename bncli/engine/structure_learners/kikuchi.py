@@ -109,15 +109,15 @@ class _Search:
         """Add the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
         model, candidates = self.model, look.candidates
         priors = model.log_priors(candidates.added_df())
-        wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))
-        gains = look.highest(wanted, priors[wanted], self._noise, self._proceed)
+        promising = np.flatnonzero(~candidates.present & (priors > least_posterior))
+        gains = look.highest(promising, priors[promising], self._noise, self._proceed)
         if gains is None or not len(gains):
             return False
-        posteriors = model.log_likelihood[-1] + gains + priors[wanted]
+        posteriors = model.log_likelihood[-1] + gains + priors[promising]
         best = int(np.argmax(posteriors >= posteriors.max() - self._noise))  # argmax takes the first of equals
         if posteriors[best] <= least_posterior or gains[best] <= least_gain:
             return False
-        look.cover(model.add(tuple(candidates.sets[wanted[best]].tolist())))
+        look.cover(model.add(tuple(candidates.sets[promising[best]].tolist())))
         return True
 
     def _proceed(self, done: int, total: int) -> bool:

@@ -100,7 +100,7 @@ def nested_losses(
 
         theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
 
-    and likewise for the class (Martinez, Webb, Chen & Zaidi 2016). A weight stands for that many equal rows, of which
+    and likewise for the class (Martinez, Webb, Chen & Zaidi 2016). A weight counts as that many equal rows, of which
     one is left out, and all of them count in the loss; a row of weight below 1 is left out whole.
 
     Cost: for each attribute and k three passes over rows and K N exponentials; K + 1 numbers per row for each k that is
