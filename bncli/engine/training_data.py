@@ -26,7 +26,7 @@ def encode_training_rows(
         columns,
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
-        given=cuts,
+        cuts=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading_rules,
         run=run,

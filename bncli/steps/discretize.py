@@ -70,7 +70,7 @@ def discretize(
         columns,
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
-        given=supplied.cuts,
+        cuts=supplied.cuts,
         run=run,
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )

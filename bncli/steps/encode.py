@@ -78,7 +78,7 @@ def encode(
             columns,
             discretize=recipe.discretize,
             group_levels=recipe.group_levels,
-            given=supplied.cuts,
+            cuts=supplied.cuts,
             run=run,
             **recipe.options(DISCRETIZERS.method(recipe.discretize)),
         )

@@ -90,7 +90,7 @@ def learn_structure(
         columns,
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
-        given=supplied.cuts,
+        cuts=supplied.cuts,
         missing_policy=missing_policy(recipe),
         run=run,
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),

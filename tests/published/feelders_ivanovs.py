@@ -188,7 +188,7 @@ def _satimage(two_values: bool) -> tuple[Counts, Dag]:
         tables = counts.tables([(i,) for i in range(len(schema.attributes))])
         attributes = tuple(_cut_once(a, table) for a, table in zip(schema.attributes, tables, strict=True))
         cuts = cuts_of(replace(schema, attributes=attributes), "mdl", {})
-        counts = Counts(learn_dataset(columns, given=cuts))
+        counts = Counts(learn_dataset(columns, cuts=cuts))
     return counts, nb.learn(counts)
 
 

@@ -70,8 +70,8 @@ def test_many_blocks_give_the_model_of_the_table(tmp_path: Path) -> None:
     fit(source, recipe, output=str(tmp_path / "a.bnc"), supplied=supplied)
     fit(Source((codes,)), recipe, output=str(tmp_path / "b.bnc"), supplied=supplied)
     assert (tmp_path / "a.bnc").read_bytes() == (tmp_path / "b.bnc").read_bytes()
-    direct = learn_dataset(read_columns(source, cuts=supplied.cuts), given=supplied.cuts)
-    coded = learn_dataset(read_columns(Source((codes,))), given=supplied.cuts)
+    direct = learn_dataset(read_columns(source, cuts=supplied.cuts), cuts=supplied.cuts)
+    coded = learn_dataset(read_columns(Source((codes,))), cuts=supplied.cuts)
     assert coded.schema == direct.schema
     for one, other in zip(direct.row_blocks(), coded.row_blocks(), strict=True):
         for a, b in zip(one.codes, other.codes, strict=True):

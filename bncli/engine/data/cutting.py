@@ -14,9 +14,9 @@ weight, so that a table of two of its kind would have more cells than there are 
 levels than that. Missing values stay a separate level. Pooled levels are in the order of the first value of each, and a
 level of several values is named after its most frequent ones; no name is a value or is used twice.
 
-Conventions: with given cuts the attributes are those given, in the order given, and their cuts and levels are used as
-they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute that has a
-missing level in the given cuts keeps it even if no value of these rows is missing. Columns are encoded by several
+Conventions: with supplied cuts the attributes are those of the cuts, in their order, and their cuts and levels are used
+as they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute that has
+a missing level in the cuts keeps it even if no value of these rows is missing. Columns are encoded by several
 threads; the result does not depend on how many. Cost: that of the discretizer, per column.
 """
 
@@ -80,7 +80,7 @@ def learn_dataset(
     *,
     discretize: str | CutPoints = "mdl",
     group_levels: PoolingRule = "off",
-    given: Cuts | None = None,
+    cuts: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
     reading: ReadingRules = ReadingRules(),
     run: Run = Run(),
@@ -88,16 +88,16 @@ def learn_dataset(
 ) -> Dataset:
     """Return labelled training rows in codes, under the schema learned from them.
 
-    The discretizer, a name or a function, makes the cuts unless they are `given`; `options` are its options, where None
-    stands for its own default. Raises BncliError for rows without a class, and if given cuts do not fit the columns.
+    The discretizer, a name or a function, makes the cuts unless there are `cuts` already; `options` are its options,
+    where None stands for its own default. Raises BncliError for rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
     levels = columns.label.levels
     labels = columns.label.codes.astype(code_dtype(len(levels)), copy=False)
     module, cut_points = None, discretize if callable(discretize) else None
-    # with given cuts nothing is cut, and the recipe may name no discretizer
-    if cut_points is None and given is None:
+    # with supplied cuts nothing is cut, and the recipe may name no discretizer
+    if cut_points is None and cuts is None:
         module = importlib.import_module(DISCRETIZERS.module_of(str(discretize)))
         cut_points = module.cut_points
     encoder = _ColumnEncoder(
@@ -106,11 +106,11 @@ def learn_dataset(
         cut_points and partial(cut_points, **{key: value for key, value in options.items() if value is not None}),
         group_levels,
         whole_units(columns.weights),
-        None if given is None else {attribute.name: attribute for attribute in given.attributes},
-        frozenset() if given is not None else _surely_uncut(columns, labels, module),
+        None if cuts is None else {attribute.name: attribute for attribute in cuts.attributes},
+        frozenset() if cuts is not None else _surely_uncut(columns, labels, module),
         missing_policy,
     )
-    names = list(columns.attributes if encoder.given is None else encoder.given)
+    names = list(columns.attributes if encoder.supplied is None else encoder.supplied)
     n_threads = run.threads if columns.n_rows >= ROWS_PER_THREAD else 1
     encoded: list[_EncodedAttribute] = []
     with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
@@ -118,7 +118,7 @@ def learn_dataset(
             encoded.append(column)
             run.watch(Progress(len(encoded), len(names), name))
     attributes = tuple(column.attribute for column in encoded)
-    for sentence in pooling_notes(attributes, len(labels)) if given is None else ():
+    for sentence in pooling_notes(attributes, len(labels)) if cuts is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
     frequencies = tuple(ChunkedColumn.of(labels).count(len(levels), columns.weights).tolist())
@@ -144,9 +144,9 @@ class _EncodedAttribute(NamedTuple):
 
 @dataclass(frozen=True)
 class _ColumnEncoder:
-    """Learns the attribute of each column, or takes the given one, and encodes the column with it.
+    """Learns the attribute of each column, or takes the supplied one, and encodes the column with it.
 
-    cut_points: None with given attributes. units: the weights of the rows in whole units, and the unit. given:
+    cut_points: None with supplied attributes. units: the weights of the rows in whole units, and the unit. supplied:
     attributes by name, None to learn them. uncut: numeric columns without missing values that are known to have no cut.
     """
 
@@ -155,7 +155,7 @@ class _ColumnEncoder:
     cut_points: CutPoints | None
     rule: PoolingRule
     units: tuple[NDArray[np.int64] | None, float]
-    given: Mapping[str, Attribute] | None
+    supplied: Mapping[str, Attribute] | None
     uncut: frozenset[str]
     missing_policy: MissingPolicy
 
@@ -167,7 +167,7 @@ class _ColumnEncoder:
             # one interval that holds all rows
             attribute: Attribute = NumericAttribute(name, False, (), (), column.form)  # type: ignore[union-attr]
             return _EncodedAttribute(replace(attribute, frequencies=_frequencies(zeros, 1, weights)[1]), zeros)
-        attribute = self._learn(name) if self.given is None else self._adopt(name)
+        attribute = self._learn(name) if self.supplied is None else self._adopt(name)
         codes: Codes | ChunkedColumn | None = None
         if isinstance(column, CodedColumn):
             n, sums = attribute.n_values, column.codes.count(attribute.n_values + 1, weights)
@@ -216,9 +216,9 @@ class _ColumnEncoder:
         return NumericAttribute(name, False, (), cuts, column.form)
 
     def _adopt(self, name: str) -> Attribute:
-        """Return the given attribute; one with levels gets its frequencies. BncliError if the column does not fit."""
-        assert self.given is not None
-        attribute, column = self.given[name], self.columns.attributes.get(name)
+        """Return the supplied attribute, with frequencies if it has levels; BncliError if the column does not fit."""
+        assert self.supplied is not None
+        attribute, column = self.supplied[name], self.columns.attributes.get(name)
         if column is None:
             raise BncliError(f"the cuts have an attribute {name!r} that is not a column of the data")
         if isinstance(column, CodedColumn):

@@ -267,7 +267,7 @@ class _Orientation:
                 descendants |= self._descendants[b]
 
     def propagate(self) -> None:
-        """Direct all edges of which one direction is excluded, lower ones first, until no more follows."""
+        """Direct every edge with one excluded direction, lower edges first, until nothing more follows."""
         changed = True
         while changed:
             changed = False

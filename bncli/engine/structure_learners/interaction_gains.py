@@ -79,7 +79,7 @@ class Gains:
     watch: Watch = silent
 
     def of_pairs(self) -> list[Interaction]:
-        """Return all pairs of the attributes."""
+        """Return all pairs of the attributes with their gains."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         narrow = [i for i in self.attributes if binned.radices[i] <= WIDE]
         wide = [(i,) for i in self.attributes if binned.radices[i] > WIDE]

@@ -63,7 +63,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     intervals = max(INTERVALS, int(data.total_weight / (ROWS_PER_INTERVAL * max(1, len(informative)))))
     singles = Gains(*additive_fit(data, ()), informative, CANDIDATE_BINS[0], watch=watch).of_extensions([()])
     gain_of = {single.attributes: single.gain for single in singles}
-    found = [
+    grown_regions = [
         GrownRegion((i,), gain_of.get((i,), 0.0), (group_intervals(attributes[i], intervals),)) for i in informative
     ]
     combined, most = informative, max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
@@ -73,9 +73,9 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         combined = tuple(sorted(i for single in ranked[:most] for i in single.attributes))
     for size in range(2, max_order):
         # the best regions of `size` attributes, beside the model of those found so far
-        likelihood, cells = additive_fit(data, _as_regions(found, size).families(cardinalities))
+        likelihood, cells = additive_fit(data, _as_regions(grown_regions, size).families(cardinalities))
         gains = Gains(likelihood, cells, combined, CANDIDATE_BINS[min(size, 3) - 1], watch=watch)
-        smaller = [region.attributes for region in found if len(region.attributes) == size - 1]
+        smaller = [region.attributes for region in grown_regions if len(region.attributes) == size - 1]
         candidates = gains.of_pairs() if size == 2 else gains.of_extensions(smaller)
         # levels are not cut, so the gain of a candidate without numeric attributes is that of the region
         numeric, categorical = [], []
@@ -88,28 +88,28 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         joining = sorted((region for region in grown if region.gain >= LEAST_GAIN), key=lambda region: -region.gain)
         if not joining:
             break
-        found += joining
-    return _as_regions(_with_cuts_of_larger_regions(data, found), max_order)
+        grown_regions += joining
+    return _as_regions(_with_cuts_of_larger_regions(data, grown_regions), max_order)
 
 
-def _as_regions(found: Sequence[GrownRegion], max_order: int) -> Regions:
+def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions:
     return Regions(
-        tuple(region.attributes for region in found),
+        tuple(region.attributes for region in grown_regions),
         method="interactions",
         options={"max_order": max_order},
-        gains=tuple(region.gain for region in found),
-        binnings=tuple(region.groupings for region in found),
+        gains=tuple(region.gain for region in grown_regions),
+        binnings=tuple(region.groupings for region in grown_regions),
     )
 
 
-def _with_cuts_of_larger_regions(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
+def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]) -> list[GrownRegion]:
     """Return the regions with every attribute that has a direction cut by itself wherever a larger region cuts it.
 
     Only then can the attribute alone make up for what a larger region takes away along it.
     """
     cuts: dict[int, Grouping | None] = {}
-    for region in found:
+    for region in grown_regions:
         for i, grouping in zip(region.attributes, region.groupings, strict=True):
             cuts[i] = refine(cuts[i], grouping) if i in cuts else grouping
     directed = {(i,) for i in cuts if direction_of(data.schema, i)}
-    return [r._replace(groupings=(cuts[r.attributes[0]],)) if r.attributes in directed else r for r in found]
+    return [r._replace(groupings=(cuts[r.attributes[0]],)) if r.attributes in directed else r for r in grown_regions]

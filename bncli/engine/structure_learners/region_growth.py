@@ -78,7 +78,7 @@ def grow_regions(
     An attribute may be cut where one of `finest` groups of its codes ends. Levels of categories stay separate even if
     that makes more cells than the rows support.
     """
-    data, found = likelihood.data, []
+    data, regions = likelihood.data, []
     n_classes = 1 if data.n_labels == 2 else data.n_labels
     room = MAX_SUMS // (2 * n_classes)
     families = []
@@ -101,8 +101,8 @@ def grow_regions(
         over = [(family.attributes, family.shape) for family in plain]
         sums = regrouped.reduce(_sum_cells, tables, over, n_classes, states=states)
         for family, total in zip(together, sums, strict=True):
-            found.append(_grow(data, family, total.reshape(-1, *family.shape)))
-    return sorted(found, key=lambda region: -region.gain)
+            regions.append(_grow(data, family, total.reshape(-1, *family.shape)))
+    return sorted(regions, key=lambda region: -region.gain)
 
 
 def _sum_cells(
@@ -192,7 +192,7 @@ class Grid:
 
     @property
     def value(self) -> float:
-        """What the grid is worth, in nats."""
+        """The worth of the grid, in nats."""
         sums = self.sums
         for j, starts in enumerate(self.starts):
             sums = np.add.reduceat(sums, starts, axis=j + 1)

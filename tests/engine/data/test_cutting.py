@@ -94,7 +94,7 @@ def test_given_cuts_are_used_as_they_are_in_their_order() -> None:
             NumericAttribute("a", False, (), (2.0, 50.0)),
         ),
     )
-    schema = learn_dataset(columns, given=cuts).schema
+    schema = learn_dataset(columns, cuts=cuts).schema
     assert schema.attributes == (
         CategoricalAttribute("b", True, (0.0, 2.0, 5.0, 1.0), ("s", "r", "p")),
         NumericAttribute("a", True, (2.0, 5.0, 0.0, 1.0), (2.0, 50.0)),
@@ -117,7 +117,7 @@ def test_given_cuts_are_used_as_they_are_in_their_order() -> None:
 def test_given_cuts_that_do_not_fit(attribute: NumericAttribute | CategoricalAttribute, message: str) -> None:
     columns = table(a=numeric(list(range(8))), b=categorical([0, 1] * 4, "p", "q"))
     with pytest.raises(BncliError, match=message):
-        learn_dataset(columns, given=Cuts("y", (attribute,)))
+        learn_dataset(columns, cuts=Cuts("y", (attribute,)))
 
 
 def test_threads_change_nothing_and_progress_is_told_in_order() -> None:
@@ -181,17 +181,17 @@ def test_a_missing_level_of_given_cuts_stays_where_no_value_is_missing() -> None
         "c": NumericColumn(np.array([1.0, 2.0, 3.0])),
     }
     columns = Columns(3, rows, "y", CategoricalColumn(np.array([0, 1, 1]), ("n", "y")))
-    data = learn_dataset(columns, given=Cuts("y", (numeric, categorical, uncut)))
+    data = learn_dataset(columns, cuts=Cuts("y", (numeric, categorical, uncut)))
     assert [a.frequencies for a in data.schema.attributes] == [(1.0, 2.0, 0.0), (2.0, 1.0, 0.0), (3.0, 0.0)]
     assert data.schema.cardinalities == (3, 3, 2)
-    apart = learn_dataset(columns, given=Cuts("y", (numeric, categorical, uncut)), missing_policy="marginalize")
+    apart = learn_dataset(columns, cuts=Cuts("y", (numeric, categorical, uncut)), missing_policy="marginalize")
     assert apart.schema.cardinalities == (2, 2, 1)
 
 
 def test_given_cuts_meet_a_column_without_values() -> None:
     cuts = Cuts("y", (NumericAttribute("a", False, (), (7.0,)), CategoricalAttribute("b", False, (), ("p", "q"))))
     columns = table(a=numeric([NAN] * 8), b=categorical([MISSING] * 8))
-    schema = learn_dataset(columns, given=cuts, missing_policy="marginalize").schema
+    schema = learn_dataset(columns, cuts=cuts, missing_policy="marginalize").schema
     assert schema.attributes == (
         NumericAttribute("a", False, (0.0, 0.0), (7.0,), missing_weight=8.0),
         CategoricalAttribute("b", False, (0.0, 0.0), ("p", "q"), missing_weight=8.0),
@@ -275,7 +275,7 @@ def test_the_codes_are_those_under_the_schema(
         columns,
         discretize=method,
         bins=bins,
-        given=cuts,
+        cuts=cuts,
         missing_policy=policy,
         reading=ReadingRules(unseen="error"),
         run=Run(threads),
@@ -399,7 +399,7 @@ def test_rows_to_come_have_the_codes_of_their_groups() -> None:
 def test_given_cuts_pool_as_they_say() -> None:
     columns = towns()
     data = learn_dataset(columns, group_levels="auto")
-    again = learn_dataset(columns, given=cuts_of(data.schema, "mdl", {}), group_levels="off")
+    again = learn_dataset(columns, cuts=cuts_of(data.schema, "mdl", {}), group_levels="off")
     assert again.schema == data.schema
     assert all((a == b).all() for a, b in zip(again.codes, data.codes, strict=True))
 

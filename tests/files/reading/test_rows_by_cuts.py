@@ -89,9 +89,9 @@ def test_the_codes_are_those_of_one_round(parts: Path, weights: str | None, thre
     source = Source((str(parts),), weights=weights, ignore=() if weights else ("w",))
     whole = read_columns(source)
     cuts = cuts_of(learn_dataset(whole).schema, "mdl", {})
-    direct = learn_dataset(read_columns(source, cuts=cuts), given=cuts)
+    direct = learn_dataset(read_columns(source, cuts=cuts), cuts=cuts)
     found = _two(source, cuts, Run(threads))
-    memory = learn_dataset(SuppliedFiles(cuts).read(source, Run(threads), Recipe()), given=cuts)
+    memory = learn_dataset(SuppliedFiles(cuts).read(source, Run(threads), Recipe()), cuts=cuts)
     assert memory.schema == direct.schema
     for one, other in zip(_rows(direct), _rows(memory), strict=True):
         np.testing.assert_array_equal(one, other)
