@@ -89,7 +89,8 @@ def learn_dataset(
     """Return labelled training rows in codes, under the schema learned from them.
 
     The discretizer, a name or a function, makes the cuts unless there are `cuts` already; `options` are its options,
-    where None stands for its own default. Raises BncliError for rows without a class, and if the cuts do not fit the columns.
+    where None means its own default. Raises BncliError for rows without a class, and if the cuts do not fit the
+    columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
