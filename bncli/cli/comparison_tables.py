@@ -73,7 +73,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
 
 
 def _cell(figure: ComparedFigure | None, metric: str, with_std: bool) -> str:
-    """Return the mean, the standard deviation if wanted, and the mark of a figure."""
+    """Return the mean, optionally the standard deviation, and the mark of a figure."""
     if figure is None:
         return "-"
     mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
@@ -165,7 +165,7 @@ def _rank_cells(summary: Summary, metric: str, name: str, baseline: str) -> dict
 
 
 def _p_value(p: float | None) -> str:
-    """Return four decimals; a value that would be rounded to 0 is given as a bound."""
+    """Return four decimals, or an upper bound if the value would be rounded to 0."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"

@@ -112,7 +112,7 @@ def schema_files() -> dict[str, Traversable]:
 def _configuration_lines(file: SettingsFile) -> Iterator[str]:
     """Yield a section per group of options, then the tables of the file.
 
-    An option is shown by its meaning, its words and its default as comments, followed by the line that sets it.
+    The meaning, the words and the default of an option are comments above the line that sets it.
     """
     yield "# Settings of bncli, in TOML: take away the # before an option to set it."
     yield "# Keys in a table such as [score] hold for that command alone."

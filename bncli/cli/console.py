@@ -105,7 +105,7 @@ class Console:
             _write_error_line(f"{word}: {text}")
 
     def notes(self, texts: Iterable[str]) -> None:
-        """Print several notes."""
+        """Print several notes, each as `note` does."""
         for text in texts:
             self.note(text)
 

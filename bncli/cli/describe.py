@@ -144,7 +144,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _verdict_lines(columns: list[ColumnReport]) -> Iterator[str]:
-    """Yield each reason to use or leave out columns once, with the columns."""
+    """Yield each reason to use or leave out columns, with the columns that it applies to."""
     groups: dict[tuple[bool, str], list[str]] = {}
     for column in columns:
         groups.setdefault((column.use, column.reason), []).append(_clipped(column.name))

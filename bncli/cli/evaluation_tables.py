@@ -95,7 +95,7 @@ def _decimals(value: float | None) -> str:
 
 
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the figures of decisions, if there were any, and with a threshold or costs those of other thresholds."""
+    """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds."""
     decisions = report.decisions
     if not decisions.figures:
         return

@@ -88,7 +88,7 @@ FROM_COUNTS = flag(
 
 
 class LearningOptions(NamedTuple):
-    """The recipe, the content of files that replace a part of learning, and notes about settings left aside."""
+    """The recipe, the content of files that replace a part of learning, and notes about ignored settings."""
 
     recipe: Recipe
     supplied: SuppliedFiles

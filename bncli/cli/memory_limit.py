@@ -98,7 +98,7 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
 
 @contextmanager
 def _forwarding_signals(child: int) -> Iterator[None]:
-    """Leave requests to end to the child, whose answer the parent awaits.
+    """Forward requests to end the run to the child, while the parent waits for it.
 
     A terminal sends ^C and a hangup to both processes. The child must get them only once, because a second signal would
     interrupt its cleanup.

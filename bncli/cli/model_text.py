@@ -62,7 +62,7 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 
 
 def regions_text(report: RegionsReport) -> str:
-    """Return the number of regions of each order, and for a search the step that they were taken from."""
+    """Return the number of regions of each order and, if a search found them, the step with the best model."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
     text = f"{', '.join(counts)} (attributes and the class)" if counts else "none, so the class alone"
     if report.steps is None:

@@ -62,7 +62,7 @@ _FULL_BAR = 0.25
     "anything has drifted or not, unless --fail-on-drift is typed.",
 )
 def command(**typed: Any) -> None:
-    """Count rows beside those of training, or join what was counted; print a line per attribute."""
+    """Count rows and compare them with the training rows, or join such counts; print a line per attribute."""
     first, *data = typed["files"]
     has_rows = _is_model(first)
     if has_rows:
@@ -125,7 +125,7 @@ def _refuse_options_about_rows(typed: Mapping[str, Any]) -> None:
 
 
 def _monitor_table(report: MonitorReport) -> Table:
-    """Return a line per file, and for several files one for all of them."""
+    """Return a line per file and, if there are several files, a line for all of them together."""
     monitors = list(zip(report.short_names, report.monitors, strict=True))
     monitors += [("all", report.whole)] if len(report.files) > 1 else []
     rows = []

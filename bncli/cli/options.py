@@ -428,7 +428,7 @@ _SOURCE_FIELDS = (
 
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
-    """Return the table at `paths` with everything that was typed about it; flags that a command lacks are unset."""
+    """Return the table at `paths` with everything that was typed about it; a command may lack some of the flags."""
     from bncli.files.reading.source import Source
 
     if "-" in paths and len(paths) > 1:

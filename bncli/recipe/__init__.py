@@ -56,8 +56,8 @@ class Recipe:
     def of(cls, *, files: SuppliedKinds = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
         """Return the recipe for options by key; None means not typed, and numbers may be text.
 
-        files: files that replace a part of learning. choices: those of the running command, to which errors keep.
-        Raises UsageError.
+        files: files that replace a part of learning. choices: those that the running command has; error messages
+        mention no others. Raises UsageError.
         """
         typed = parse_options(words)
         seed = typed.pop("--seed", 0)
