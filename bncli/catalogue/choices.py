@@ -99,7 +99,7 @@ class Method(NamedTuple):
 class Choice(NamedTuple):
     """An option that chooses a method.
 
-    flag: the option. default: the word of the default method. group: the heading in the help. room: the folder of
+    flag: the option. default: the word of the default method. group: the heading in the help. folder: the folder of
     `bncli.engine` with a module per method; "" if one function implements them all. everyday: whether `--help` shows
     the option; `--help-all` shows every option.
     """
@@ -110,7 +110,7 @@ class Choice(NamedTuple):
     group: str
     metavar: str
     summary: str
-    room: str = ""
+    folder: str = ""
     everyday: bool = False
 
     @property
@@ -129,9 +129,9 @@ class Choice(NamedTuple):
     def module_of(self, word: str) -> str:
         """Return the full name of the module of the method `word`, or "" if it has none."""
         method = self.method(word)
-        if method is None or not method.has_module or not self.room:
+        if method is None or not method.has_module or not self.folder:
             return ""
-        return f"bncli.engine.{self.room}.{method.module or word.replace('-', '_')}"
+        return f"bncli.engine.{self.folder}.{method.module or word.replace('-', '_')}"
 
     def load(self, word: str, verb: str) -> Any:
         """Import the module of the method `word` and return its function `verb`.

@@ -16,7 +16,7 @@ DISCRETIZERS = Choice(
     CUTTING,
     "METHOD",
     "How numeric columns are cut into intervals; interactions take equal-frequency.",
-    room="discretizers",
+    folder="discretizers",
     everyday=True,
 )
 

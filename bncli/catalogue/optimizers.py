@@ -20,7 +20,7 @@ OPTIMIZERS = Choice(
     PARAMETER,
     "METHOD",
     "How the optimum is searched.",
-    room="optimizers",
+    folder="optimizers",
 )
 
 OPTIONS: tuple[Option, ...] = (

@@ -125,7 +125,7 @@ PARAMETERS = Choice(
     PARAMETER,
     "METHOD",
     "How the numbers are learnt; kikuchi takes kbma, interactions take discriminative, auto takes auto.",
-    room="parameter_learners",
+    folder="parameter_learners",
     everyday=True,
 )
 

@@ -71,7 +71,7 @@ STRUCTURES = Choice(
     STRUCTURE,
     "METHOD",
     "Which attributes depend on which.",
-    room="structure_learners",
+    folder="structure_learners",
     everyday=True,
 )
 

@@ -87,9 +87,9 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
     headings = _shortened_texts([column.heading for column in columns], most)
     columns = [column._replace(heading=heading) for column, heading in zip(columns, headings, strict=True)]
     # Use as few tables as possible, and if that takes no more of them, give each about the same number of columns.
-    room = page_width() - _width(names)
-    full = _split_columns(columns, room, len(columns))
-    even = _split_columns(columns, room, math.ceil(len(columns) / max(1, len(full))))
+    width = page_width() - _width(names)
+    full = _split_columns(columns, width, len(columns))
+    even = _split_columns(columns, width, math.ceil(len(columns) / max(1, len(full))))
     for block in even if len(even) == len(full) else full:
         shown = [names, *block]
         table = plain_table(
@@ -118,15 +118,15 @@ def _width(column: TextColumn) -> int:
     return max(map(cell_len, (column.heading, *column.cells)))
 
 
-def _split_columns(columns: Sequence[TextColumn], room: int, most: int) -> list[list[TextColumn]]:
-    """Return the columns in blocks that are at most `room` characters wide and have at most `most` columns."""
+def _split_columns(columns: Sequence[TextColumn], page: int, most: int) -> list[list[TextColumn]]:
+    """Return the columns in blocks that are at most `page` characters wide and have at most `most` columns."""
     blocks: list[list[TextColumn]] = []
     left = 0
     for column in columns:
         width = _width(column) + _COLUMN_GAP
         if not blocks or width > left or len(blocks[-1]) == most:
             blocks.append([])
-            left = room - _COLUMN_GAP
+            left = page - _COLUMN_GAP
         blocks[-1].append(column)
         left -= width
     return blocks
