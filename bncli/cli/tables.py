@@ -118,15 +118,15 @@ def _width(column: TextColumn) -> int:
     return max(map(cell_len, (column.heading, *column.cells)))
 
 
-def _split_columns(columns: Sequence[TextColumn], page: int, most: int) -> list[list[TextColumn]]:
-    """Return the columns in blocks that are at most `page` characters wide and have at most `most` columns."""
+def _split_columns(columns: Sequence[TextColumn], available: int, most: int) -> list[list[TextColumn]]:
+    """Return the columns in blocks that are at most `available` characters wide and have at most `most` columns."""
     blocks: list[list[TextColumn]] = []
     left = 0
     for column in columns:
         width = _width(column) + _COLUMN_GAP
         if not blocks or width > left or len(blocks[-1]) == most:
             blocks.append([])
-            left = page - _COLUMN_GAP
+            left = available - _COLUMN_GAP
         blocks[-1].append(column)
         left -= width
     return blocks
