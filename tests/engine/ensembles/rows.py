@@ -17,12 +17,12 @@ from bncli.watch import Run
 def recipe(
     metric: str = "log-loss", time_limit: float | None = None, seed: int = 0, effort: int | None = None
 ) -> Recipe:
-    """That of `--structure auto`."""
+    """Return a recipe of `--structure auto`."""
     return Recipe.of(structure="auto", metric=metric, time_limit=time_limit, seed=seed, effort=effort)
 
 
 def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[np.float64] | None = None) -> Columns:
-    """Two numbers, one with missing values, and two categories; the class follows a number and a pair of categories."""
+    """Return two numbers, one with missing values, and two categories; the class follows three of these columns."""
     rng = np.random.default_rng(seed)
     x, z = rng.normal(size=n_rows), rng.integers(0, 30, n_rows).astype(float)
     a, b = rng.integers(0, 2, n_rows), rng.integers(0, 3, n_rows)
@@ -44,11 +44,11 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 
 
 def coded(columns: Columns) -> Dataset:
-    """The rows on the fine grid."""
+    """Return the rows, finely cut."""
     return fine_dataset(columns, ReadingRules(), Run())
 
 
 def ensemble_of(model: Model) -> Ensemble:
-    """What `--structure auto` learns."""
+    """Return the predictor of a model learned with `--structure auto`."""
     assert isinstance(model.predictor, Ensemble)
     return model.predictor

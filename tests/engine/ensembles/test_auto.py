@@ -40,7 +40,7 @@ GRID = (30.0, 3.0, 0.3)
 
 @pytest.fixture(autouse=True, scope="module")
 def few_penalties() -> Iterator[None]:
-    """The laws do not depend on how many penalties are tried."""
+    """Try few penalties: these laws hold for any number of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "GRID", GRID)
         patch.setattr(penalty_path, "GRID", GRID)
@@ -75,7 +75,7 @@ def test_the_prediction_pools_the_log_odds_of_the_components(model: Model) -> No
     np.testing.assert_allclose(np.exp(predict(model, columns)), pooled / pooled.sum(axis=0), rtol=1e-10)
 
 
-def test_the_likelihood_told_is_that_of_the_ensemble() -> None:
+def test_the_reported_likelihood_is_that_of_the_ensemble() -> None:
     columns = mixed(120)
     found = learnt(columns)
     assert columns.label is not None
@@ -84,12 +84,12 @@ def test_the_likelihood_told_is_that_of_the_ensemble() -> None:
     assert found.parameters.cll_start == pytest.approx(-120 * math.log(2))
 
 
-def test_the_same_bytes_whatever_the_threads() -> None:
+def test_the_number_of_threads_does_not_change_the_file() -> None:
     first, second = (dump_model(learn(mixed(100), recipe(), run=Run(threads)).model) for threads in (1, 2))
     assert first == second
 
 
-def test_a_weight_of_two_is_a_row_twice_as_far_as_cuts_and_frequencies_go() -> None:
+def test_doubled_weights_double_the_frequencies_and_leave_the_cuts() -> None:
     twice = learnt(mixed(60, weights=np.full(60, 2.0))).model.schema
     once = learnt(mixed(60)).model.schema
     assert [a.frequencies for a in twice.attributes] == [tuple(2 * f for f in a.frequencies) for a in once.attributes]
@@ -133,7 +133,7 @@ SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3, 100_000, 500)
 """50 rows are held out, of 250 at most; no trees are boosted."""
 
 
-def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_sampled_and_partly_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, SOME)
     found = learnt(mixed(300)).model
     assert found.n_rows == 300
@@ -144,7 +144,7 @@ def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("n_rows", "drawn", "others"), [(24_000, 19_200, 19_200), (25_000, 20_000, 20_000), (30_000, 20_000, 24_000)]
 )
-def test_a_fifth_is_held_out_and_of_the_others_20_000_are_drawn(n_rows: int, drawn: int, others: int) -> None:
+def test_a_fifth_is_held_out_and_20_000_of_the_others_are_sampled(n_rows: int, drawn: int, others: int) -> None:
     (fold,) = auto._make_folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
     assert fold.finder.data.n_rows == pytest.approx(drawn, abs=1)
     assert fold.others.n_rows == pytest.approx(others, abs=1)
@@ -152,7 +152,7 @@ def test_a_fifth_is_held_out_and_of_the_others_20_000_are_drawn(n_rows: int, dra
     assert (fold.others is fold.finder.data) == (others == drawn)
 
 
-def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_close_to_trees_of_all_rows_are_refitted_to_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, most_rows=100, boosted_from=0))
     monkeypatch.setattr(auto, "pool_weights", lambda logs, *rest: np.arange(len(logs)) == 0)
     fitted: list[int] = []
@@ -169,7 +169,7 @@ def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: 
 
 
 @pytest.mark.parametrize(("half_a_member", "expected"), [(80, 160), (79, 80)])
-def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
+def test_trees_learn_from_the_sample_if_there_is_no_time_for_more(
     monkeypatch: pytest.MonkeyPatch, half_a_member: float, expected: int
 ) -> None:
     data, effort = coded(mixed(200)), replace(SOME, most_rows=100, boosted_from=0)
@@ -211,15 +211,15 @@ def test_an_effort_of_five_tries_all_there_is() -> None:
     assert {"singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"} <= tried
 
 
-def test_what_an_effort_cannot_afford_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_lists_the_candidates_too_costly_for_the_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
     _, reason, listed = left_out(mixed(100), "nothing", None)
     assert reason == "candidates that were not tried, too costly for this effort"
     assert ("singles", *listed) == tuple(name for name in candidate_names(coded(mixed(100))) if name != "boosted")
 
 
-def test_a_straight_line_is_told_from_steps() -> None:
-    """The log-odds of the class are a line in both numbers: nothing else says it with so little."""
+def test_a_linear_effect_is_found_by_the_linear_candidate() -> None:
+    """The log-odds of the class are linear in both numbers: no other candidate needs so few parameters."""
     rng = np.random.default_rng(1)
     x, z = rng.normal(size=(2, 300))
     codes = (rng.random(300) < 1 / (1 + np.exp(z - 2 * x))).astype(np.int8)
@@ -232,7 +232,7 @@ def test_a_straight_line_is_told_from_steps() -> None:
     assert ensemble_of(found).components[0].name == "lines"
 
 
-def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
+def test_a_time_limit_skips_candidates() -> None:
     events: list[Event] = []
     now = iter(range(10_000))
     found = learn(mixed(80), recipe(time_limit=2.5), run=Run(clock=lambda: float(next(now)), watch=events.append)).model
@@ -247,7 +247,7 @@ def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
 def left_out(
     columns: Columns, stop_after: str, limit: float | None = 10.0, effort: int | None = None
 ) -> tuple[Model, str, list[str]]:
-    """What is learnt where the time is over once this candidate was tried; the reason told, and what was left out."""
+    """Return the model if the time is over after this candidate, the reason in the note, and the skipped candidates."""
     now = [0.0]
     notes: list[str] = []
     tried: list[str] = []
@@ -269,8 +269,8 @@ def left_out(
     return found, reason, listed.split(", ")
 
 
-def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
-    """Those too that would have been found on the residuals of one that was left out."""
+def test_the_note_lists_all_candidates_without_time_in_their_order() -> None:
+    """This includes those that build on the residuals of a skipped candidate."""
     columns = mixed(60)
     found, reason, listed = left_out(columns, "singles")
     assert reason == "candidates that were not tried, there was no time"
@@ -279,27 +279,27 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
     assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}
 
 
-def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
+def test_quadruples_are_listed_if_triples_were_skipped() -> None:
     columns = replace(mixed(60), attributes={f"a{i}": mixed(60, seed=i).attributes["b"] for i in range(4)})
     _, _, listed = left_out(columns, "tree")
     assert listed == ["pairs", "all pairs", "triples", "quadruples"]
 
 
-def test_where_there_is_time_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_enough_time_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "MOST_MEMBERS", 6)
     found, *nothing = left_out(mixed(60), "nothing")
     assert nothing == ["", []]
     assert "boosted" in {trial.name for trial in ensemble_of(found).trials}
 
 
-def test_an_effort_that_is_typed_is_not_raised_by_a_limit() -> None:
+def test_a_time_limit_does_not_raise_a_given_effort() -> None:
     in_time, *_ = left_out(mixed(60), "nothing", 10.0, 2)
     unlimited, *_ = left_out(mixed(60), "nothing", None, 2)
     assert ensemble_of(in_time).trials == ensemble_of(unlimited).trials
 
 
 def test_a_path_ends_when_the_time_is_over() -> None:
-    """Of the first candidate a single penalty is tried."""
+    """A single penalty of the first candidate is tried."""
     now = itertools.count()
     events: list[Event] = []
     learn(mixed(60), recipe(time_limit=0.001), run=Run(clock=lambda: float(next(now)), watch=events.append))
@@ -307,7 +307,7 @@ def test_a_path_ends_when_the_time_is_over() -> None:
     assert penalties == {" penalty 30"}
 
 
-def test_what_is_tried_is_told() -> None:
+def test_progress_names_the_trials() -> None:
     events: list[Event] = []
     learn(mixed(60), recipe(), run=Run(watch=events.append))
     assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "candidates", "parameters"]
@@ -346,12 +346,12 @@ def test_one_component_has_at_most_the_loss_of_its_trial() -> None:
     assert 0.9 * singles.log_loss < found.parameters.held_out.log_loss <= singles.log_loss
 
 
-def test_without_rows_to_hold_out_nothing_was_held_out() -> None:
+def test_a_single_row_is_not_held_out() -> None:
     assert learnt(mixed(1, 2)).parameters.held_out is None
 
 
 @pytest.mark.parametrize("word", [3, 4])
-def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
+def test_the_note_lists_candidates_too_large_for_the_memory_once(word: int) -> None:
     data = coded(mixed(100))
     effort = budget.EFFORTS[word]
     needed = {name: budget.memory_of(name, data, effort) for name in candidate_names(data)}
@@ -372,7 +372,7 @@ def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
     assert all(needed[name] > enough for name in told)
 
 
-def test_what_cannot_be_begun_in_the_memory_is_refused() -> None:
+def test_too_little_memory_for_the_first_candidate_is_an_error() -> None:
     with pytest.raises(BncliError, match=r"about .* of memory, and .* are free"):
         learn(mixed(100), Recipe.of(structure="auto"), run=Run(memory=1_000))
 
@@ -435,7 +435,7 @@ def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch)
 
 
 def noise(n_rows: int, seed: int = 0, n_labels: int = 2) -> Columns:
-    """Attributes that tell nothing of the class."""
+    """Return attributes that are independent of the class."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_labels, n_rows).astype(np.int8)
     labels[:n_labels] = range(n_labels)
@@ -452,13 +452,13 @@ def noise(n_rows: int, seed: int = 0, n_labels: int = 2) -> Columns:
 
 @pytest.fixture(scope="module")
 def frequencies_model() -> Model:
-    """The class frequencies alone: of one row nothing can be held out."""
+    """Return an ensemble of the class frequencies alone: a single row cannot be held out."""
     found = learn(mixed(1), Recipe.of(structure="auto")).model
     assert [one.name for one in ensemble_of(found).components] == [FREQUENCIES]
     return found
 
 
-def test_they_are_those_of_all_rows_and_one_more_of_each_class(frequencies_model: Model) -> None:
+def test_the_class_frequencies_are_those_of_all_rows_and_one_more_per_class(frequencies_model: Model) -> None:
     label = mixed(1).label
     assert label is not None
     shares = (np.arange(2) == label.codes[0]) / 3 + 1 / 3
@@ -476,15 +476,15 @@ def test_a_model_without_tables_is_stored_and_explained(frequencies_model: Model
     assert effects_of(again).effects == ()
 
 
-def test_of_a_handful_of_rows_nothing_is_much_worse_than_they_are() -> None:
-    """Also where one class has a single row; on the average over draws, for a draw may look like more than noise."""
+def test_with_few_rows_the_ensemble_is_hardly_worse_than_the_class_frequencies() -> None:
+    """On average over samples, also if one class has a single row."""
     excess = [excess_on_noise(seed) for seed in range(6)]
     assert np.mean(excess) < 0.03
     assert max(excess) < 0.2
 
 
 def excess_on_noise(seed: int) -> float:
-    """The log-loss of new rows, above that of the class frequencies."""
+    """Return the log-loss of new rows minus that of the class frequencies."""
     rows = noise(24, seed=10 + seed)
     assert rows.label is not None
     codes = np.append(rows.label.codes[:23], np.int8(2))

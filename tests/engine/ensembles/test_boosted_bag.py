@@ -49,7 +49,7 @@ Answer = Callable[[], bool]
 
 
 class Clock(ComputeBudget):
-    """Says when there is time for a member, and when that of one in hand is over."""
+    """A budget with given answers whether there is time for a member, and whether its time is over."""
 
     def __init__(
         self, has_time: Callable[[], bool] = lambda: True, is_late: Callable[[], bool] = lambda: False
@@ -68,7 +68,7 @@ def alike(first: Boosted, second: Boosted) -> bool:
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: int) -> None:
+def test_a_held_out_row_is_predicted_by_the_member_that_has_not_seen_it(n_labels: int) -> None:
     data = coded(mixed(200, n_labels))
     folds = parts(data, 2)
     judged = evaluate_boosted(folds, None, bag(2), lambda fold: None)
@@ -78,7 +78,7 @@ def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: i
     assert judged.losses.log_loss == pytest.approx(-judged.log_p[labels, np.arange(len(labels))].mean())
 
 
-def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
+def test_evaluated_members_are_part_of_the_final_bag() -> None:
     data = coded(mixed(200))
     judged = evaluate_boosted(parts(data, 2), None, bag(2), lambda fold: None)
     again = complete_bag(data, (), bag(2))
@@ -87,20 +87,20 @@ def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     assert complete_bag(data, judged.members, bag(2)) == judged.members
 
 
-def test_of_rows_that_some_are_drawn_of_one_member_fewer_is_grown() -> None:
+def test_sampled_rows_have_one_member_fewer() -> None:
     effort = EFFORTS[DEFAULT]
     few, many = (bag_size(effort, effort.most_rows + more) for more in (0, 1))
     assert few == effort.members == many + 1
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, 7)])
-def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
+def test_the_bag_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
     members = complete_bag(coded(mixed(60)), (), bag(7, budget=Clock(has_time=lambda: next(answers))))
     assert len(members) == expected
 
 
-def test_without_time_for_one_it_has_those_that_were_judged() -> None:
+def test_without_time_the_bag_has_the_evaluated_members() -> None:
     data = coded(mixed(200))
     judged = evaluate_boosted(parts(data, 1), None, bag(1), lambda fold: None)
     members = complete_bag(data, judged.members, bag(3, budget=Clock(has_time=lambda: False)))
@@ -108,13 +108,13 @@ def test_without_time_for_one_it_has_those_that_were_judged() -> None:
 
 
 def cut_short(data: Dataset, number: int, trees: int) -> tuple[Boosted, ...]:
-    """Members that the time ended after so many trees."""
+    """Return members that the time limit ended after this many trees."""
     answers = itertools.chain.from_iterable([[False] * trees, [True]] * number)
     clock = Clock(is_late=lambda: next(answers))
     return evaluate_boosted(parts(data, number), None, bag(number, budget=clock), lambda fold: None).members
 
 
-def test_a_member_that_the_end_of_all_time_cuts_short_is_left_out() -> None:
+def test_a_member_cut_short_by_the_end_of_all_time_is_left_out() -> None:
     answers = itertools.count()
     data = coded(mixed(200))
     (whole,) = complete_bag(data, (), bag(1))
@@ -122,7 +122,7 @@ def test_a_member_that_the_end_of_all_time_cuts_short_is_left_out() -> None:
     assert complete_bag(data, (whole,), bag(3, budget=clock)) == (whole,)
 
 
-def test_where_the_time_cut_members_short_others_have_as_many_trees() -> None:
+def test_later_members_have_no_more_trees_than_members_cut_short() -> None:
     data = coded(sharp(300))
     judged = cut_short(data, 2, 6)
     members = complete_bag(data, judged, bag(4))
@@ -130,7 +130,7 @@ def test_where_the_time_cut_members_short_others_have_as_many_trees() -> None:
     assert not any(member.ended for member in members)
 
 
-def test_a_member_without_a_tree_is_none_where_others_have_some() -> None:
+def test_a_member_without_trees_is_left_out_if_others_have_some() -> None:
     data = coded(sharp(300))
     none, some = cut_short(data, 1, 0)[0], cut_short(data, 1, 5)[0]
     assert (none.grown, some.grown) == (0, 5)
@@ -154,7 +154,7 @@ def test_trees_of_very_many_rows_are_deeper(monkeypatch: pytest.MonkeyPatch, dee
     assert max(len(tree.splits) for tree in member.trees) == depth
 
 
-def test_a_member_learns_from_as_many_rows_as_its_bag_says() -> None:
+def test_a_member_learns_from_the_planned_number_of_rows() -> None:
     data = coded(mixed(200))
     sizes = [complete_bag(data, (), bag(1, rows=rows))[0].held_out.shape[0] for rows in (100, 150, 1_000)]
     assert sizes == [20, 30, 40]
@@ -167,7 +167,7 @@ def test_members_of_one_fold_differ() -> None:
 
 
 def sharp(n_rows: int) -> Columns:
-    """Four numbers; the class is whether all of them lie above uneven cuts."""
+    """Return four numbers; the class is whether all of them lie above different cuts."""
     x = np.random.default_rng(0).uniform(size=(n_rows, 4))
     labels = np.asarray((x > np.array([0.23, 0.31, 0.17, 0.12])).all(axis=1), np.int8)
     numbers = {f"x{i}": NumericColumn(column) for i, column in enumerate(x.T)}
@@ -182,8 +182,8 @@ def test_a_limit_without_an_effort_is_used_for_more_members(monkeypatch: pytest.
     assert sizes[0] > sizes[1]
 
 
-def test_a_fit_tells_that_more_trees_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the rows held out nor the time ended them, but their number."""
+def test_the_reason_for_stopping_shows_that_more_trees_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of trees ended them, neither the held-out rows nor the time."""
     effort = EFFORTS[DEFAULT]
     stopped = []
     for trees in (30, effort.trees):
@@ -194,7 +194,7 @@ def test_a_fit_tells_that_more_trees_would_help(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(autouse=True)
-def _looks_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_limit_on_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosted_bag, "DOUBT", np.inf)
 
 
@@ -217,7 +217,7 @@ def flat(member: Boosted) -> Array:
 
 
 def optimum(member: Boosted, grown: Array, data: Dataset, penalty: float) -> Array:
-    """By differences, one leaf after the other, from the scores of every row."""
+    """Return the optimum by numerical differences, from the scores of every row."""
 
     def objective(point: Array) -> float:
         loss = log_loss(scores(with_values(member, point), data), data) * data.total_weight
@@ -228,7 +228,7 @@ def optimum(member: Boosted, grown: Array, data: Dataset, penalty: float) -> Arr
 
 
 def two_ways(data: Dataset, **settings: float) -> tuple[Boosted, Boosted, Dataset, Dataset]:
-    """As grown, and fitted jointly."""
+    """Return a member as grown and after the joint fit, and its rows."""
     train, held_out = halves(data)
     few = replace(Settings(trees=3, patience=3, depth=2), **settings)  # type: ignore[arg-type]
     grown = boost(train, held_out, few, np.random.default_rng(1))
@@ -236,7 +236,7 @@ def two_ways(data: Dataset, **settings: float) -> tuple[Boosted, Boosted, Datase
 
 
 def noiseless(n_labels: int, weighted: bool = False) -> Dataset:
-    """The class follows from two of three attributes."""
+    """Return rows whose class follows from two of three attributes."""
     data = random_dataset(120, [n_labels, 2, 3], n_labels)
     labels = ((data.codes[0].astype(int) + data.codes[1]) % n_labels).astype(data.labels.dtype)
     weights = np.random.default_rng(5).integers(1, 4, data.n_rows).astype(float) if weighted else None
@@ -254,7 +254,9 @@ def test_leaves_are_the_optimum_on_all_rows(monkeypatch: pytest.MonkeyPatch, n_l
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_what_is_said_of_rows_held_out_has_not_seen_them(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
+def test_predictions_for_held_out_rows_are_those_before_the_last_fit(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int
+) -> None:
     monkeypatch.setattr(boosted_bag, "PENALTIES", (2.0,))
     monkeypatch.setattr(boosted_bag, "ITERATIONS", 500)
     grown, fitted, train, held_out = two_ways(noiseless(n_labels))
@@ -264,7 +266,7 @@ def test_what_is_said_of_rows_held_out_has_not_seen_them(monkeypatch: pytest.Mon
 
 
 @given(mixed_datasets(), st.integers(0, 9))
-def test_rows_held_out_never_lose(data: Dataset, seed: int) -> None:
+def test_the_held_out_loss_never_rises(data: Dataset, seed: int) -> None:
     train, held_out = halves(data)
     grown = boost(train, held_out, Settings(trees=12, patience=4), np.random.default_rng(seed))
     fitted = fit_jointly(grown, train, held_out)
@@ -274,7 +276,7 @@ def test_rows_held_out_never_lose(data: Dataset, seed: int) -> None:
         assert fitted is grown
 
 
-def test_smaller_penalties_are_tried_while_rows_held_out_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_penalties_are_tried_while_the_held_out_loss_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = []
     for penalties in ((100.0,), (100.0, 10.0), (100.0, 10.0, 1.0)):
         monkeypatch.setattr(boosted_bag, "PENALTIES", penalties)
@@ -282,7 +284,7 @@ def test_smaller_penalties_are_tried_while_rows_held_out_gain(monkeypatch: pytes
     assert losses[2] < 0.9 * losses[1] < 0.9 * losses[0]
 
 
-def test_rows_held_out_that_say_the_opposite_leave_everything_as_it_was() -> None:
+def test_without_a_gain_on_held_out_rows_the_member_is_unchanged() -> None:
     grown, fitted, train, held_out = two_ways(noiseless(2), trees=20, depth=3)
     assert fitted is not grown
     opposite = replace(held_out, labels=1 - held_out.labels)
@@ -290,7 +292,7 @@ def test_rows_held_out_that_say_the_opposite_leave_everything_as_it_was() -> Non
     assert fit_jointly(member, train, opposite) is member
 
 
-def test_where_much_is_in_doubt_everything_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_high_loss_the_member_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     grown, fitted, _, held_out = two_ways(noiseless(2))
     assert fitted is not grown
     share = grown.log_loss / log_loss(np.tile(grown.prior, (held_out.n_rows, 1)), held_out)
@@ -300,7 +302,7 @@ def test_where_much_is_in_doubt_everything_stays_as_it_was(monkeypatch: pytest.M
         assert (fitted is grown) == stays
 
 
-def test_what_would_take_too_long_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_joint_fit_that_takes_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     grown, fitted, _, _ = two_ways(noiseless(3))
     assert fitted is not grown
     monkeypatch.setattr(boosted_bag, "MOST_WORK", 3 * 120 * len(grown.trees) - 1)
@@ -308,7 +310,7 @@ def test_what_would_take_too_long_is_left_as_it_was(monkeypatch: pytest.MonkeyPa
     assert fitted is grown
 
 
-def test_what_would_take_too_much_memory_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_joint_fit_that_takes_too_much_memory_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boosted_bag, "LEAF_ENTRIES", 359)
     grown, fitted, _, _ = two_ways(noiseless(2))
     assert len(grown.trees) == 3  # of 120 rows
@@ -316,7 +318,7 @@ def test_what_would_take_too_much_memory_is_left_as_it_was(monkeypatch: pytest.M
 
 
 def test_entries_exist_once() -> None:
-    """A fit of all rows beside those of the parts would take twice as much."""
+    """Entries of all rows together with those of the parts would take twice as much memory."""
     data = random_dataset(40_000, [2, 2, 3], 2)
     data = replace(data, labels=((data.codes[0].astype(int) + data.codes[1]) % 2).astype(data.labels.dtype))
     train, held_out = halves(data)
@@ -331,7 +333,7 @@ def test_entries_exist_once() -> None:
         tracemalloc.stop()
 
 
-def test_a_joint_fit_takes_no_more_than_was_told_before_trees_are_grown() -> None:
+def test_a_joint_fit_takes_no_more_memory_than_estimated() -> None:
     effort, rows = budget.EFFORTS[1], noiseless(3)
     rows = rows.take(np.tile(np.arange(rows.n_rows), 20))
     told = budget.memory_of("boosted", rows, effort) - budget.memory_of("singles", rows, effort)
@@ -358,7 +360,7 @@ def test_a_joint_fit_takes_no_more_than_was_told_before_trees_are_grown() -> Non
         (499, 900, 0.3, False),  # of so many leaves none is possible
     ],
 )
-def test_enough_trees_for_a_joint_fit_where_classes_hardly_overlap(
+def test_boosting_ends_for_a_joint_fit_if_classes_hardly_overlap(
     monkeypatch: pytest.MonkeyPatch, most: int, number: int, share: float, expected: bool
 ) -> None:
     train, held_out = halves(noiseless(3))
@@ -369,7 +371,7 @@ def test_enough_trees_for_a_joint_fit_where_classes_hardly_overlap(
     assert boosted_bag.enough_for_joint_fit(train, held_out)(number, share * 0.7, 0.7) is expected
 
 
-def test_classes_count_in_what_can_be_fitted_jointly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_classes_allow_fewer_trees_in_a_joint_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     two, three = (halves(noiseless(n)) for n in (2, 3))
     monkeypatch.setattr(boosted_bag, "LEAF_ENTRIES", 120 * 1_000)
     monkeypatch.setattr(boosted_bag, "MOST_WORK", 120 * 600)

@@ -24,7 +24,7 @@ from tests.sweeps import first_few
 
 
 def scores(member: Boosted, data: Dataset, trees: int | None = None) -> Array:
-    """Row by row, of the first `trees`."""
+    """Return scores row by row, from the first `trees`."""
     out = np.empty((data.n_rows, len(member.prior)))
     for t in range(data.n_rows):
         out[t] = member.prior
@@ -48,7 +48,7 @@ def learnt(data: Dataset, seed: int = 0, **settings: float) -> tuple[Boosted, Da
 
 
 @given(mixed_datasets(), st.integers(0, 9))
-def test_what_is_said_of_rows_held_out_is_the_sum_of_the_trees(data: Dataset, seed: int) -> None:
+def test_predictions_for_held_out_rows_are_sums_of_the_trees(data: Dataset, seed: int) -> None:
     member, _, held_out = learnt(data, seed)
     np.testing.assert_allclose(member.held_out, scores(member, held_out), atol=1e-12)
     assert member.log_loss == pytest.approx(log_loss(member.held_out, held_out), abs=1e-12)
@@ -89,7 +89,7 @@ def test_the_seed_alone_decides(data: Dataset, seed: int) -> None:
 
 
 def exclusive_or(n_rows: int) -> Dataset:
-    """The class is whether two of four attributes lie on different sides of a cut of theirs."""
+    """Return rows whose class is whether two of four attributes lie on different sides of their cuts."""
     data = random_dataset(n_rows, [9, 9, 9, 9], 2, seed=3)
     return replace(data, labels=((data.codes[0] > 2) != (data.codes[2] > 6)).astype(np.uint8))
 
@@ -101,8 +101,8 @@ def test_two_attributes_that_matter_together_are_found() -> None:
     assert np.isfinite(scores(member, held_out)).all()
 
 
-def test_rows_without_doubt_end_it_long_before_its_trees() -> None:
-    """Trees go on lowering the loss by a share of it, which is less and less worth."""
+def test_boosting_ends_early_if_the_classes_are_certain() -> None:
+    """Trees keep lowering the loss by a share of it, which becomes negligible."""
     data = random_dataset(600, [2, 5], 2, seed=3)
     member, _, _ = learnt(replace(data, labels=(data.codes[0] == 1).astype(np.uint8)), trees=500, patience=20)
     assert len(member.trees) < 120
@@ -113,7 +113,7 @@ def boosted_while(data: Dataset, **more: Any) -> Boosted:
     return boost(*halves(data), Settings(trees=40, patience=10), np.random.default_rng(0), **more)
 
 
-def test_it_ends_when_the_time_is_over_with_the_trees_that_it_has() -> None:
+def test_boosting_ends_when_the_time_is_over() -> None:
     answers = iter([False] * 5 + [True])
     whole = boosted_while(exclusive_or(600))
     short = boosted_while(exclusive_or(600), is_late=lambda: next(answers))
@@ -124,7 +124,7 @@ def test_it_ends_when_the_time_is_over_with_the_trees_that_it_has() -> None:
     assert boosted_while(exclusive_or(600), is_late=lambda: True).trees == ()
 
 
-def test_trees_that_are_enough_end_it() -> None:
+def test_boosting_ends_when_the_trees_are_enough() -> None:
     heard = list[tuple[int, float, float]]()
 
     def enough(n_trees: int, loss: float, first: float) -> bool:
@@ -139,14 +139,14 @@ def test_trees_that_are_enough_end_it() -> None:
 
 
 def test_trees_after_the_lowest_loss_are_counted_as_grown() -> None:
-    """Noise: 15 trees wait for a gain in vain."""
+    """On noise, 15 more trees are grown without a gain."""
     data = random_dataset(300, [5, 5], 2, seed=8)
     member = boost(*halves(data), Settings(trees=100, patience=15), np.random.default_rng(0))
     assert member.grown == 15 + len(member.trees) < 100
 
 
 def test_rows_held_out_of_a_class_that_is_certain() -> None:
-    """A prior that leaves no doubt: there is nothing to lose, and nothing to divide by."""
+    """The prior is certain: the loss is 0, and so are curvatures."""
     data = random_dataset(60, [3, 3], 3, seed=1)
     train, held_out = halves(data)
     train = replace(train, weights=np.where(train.labels == 0, 1e16, 1.0))
@@ -158,8 +158,8 @@ def test_rows_held_out_of_a_class_that_is_certain() -> None:
     assert member.log_loss == 0.0
 
 
-def test_their_number_is_no_end_of_its_own() -> None:
-    """CandidateFinder held out still gain by the third tree of a signal; of noise they say no."""
+def test_the_limit_of_trees_is_no_proper_end() -> None:
+    """Held-out rows still gain from the third tree of a signal, but not from noise."""
     assert not learnt(exclusive_or(600), trees=3)[0].ended
     assert learnt(random_dataset(300, [5, 5], 2, seed=8), trees=100, patience=5)[0].ended
 
@@ -167,14 +167,14 @@ def test_their_number_is_no_end_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("gained", "pause", "expected"), [(300, 25, 340), (300, 35, 300), (100, 15, 140), (100, 25, 100)]
 )
-def test_the_more_trees_the_longer_it_waits(
+def test_boosting_waits_longer_the_more_trees_there_are(
     monkeypatch: pytest.MonkeyPatch, gained: int, pause: int, expected: int
 ) -> None:
-    """A tenth of the trees that gained, 20 at the least; where the pause is longer, later gains are not seen."""
+    """It waits for a tenth of the trees so far, at least 20; after a longer pause later gains are not seen."""
     trees = itertools.count()
 
     def loss(scores: Array, data: Dataset) -> float:
-        """It falls with `gained` trees, and after a pause with what is there at 340, or 140."""
+        """Return a loss that falls for `gained` trees, pauses, and falls again."""
         n = next(trees)
         return math.exp(-0.01 * (min(n, gained) + max(0, min(n, gained + 40) - gained - pause)))
 
@@ -184,7 +184,7 @@ def test_the_more_trees_the_longer_it_waits(
     assert member.ended
 
 
-def test_of_noise_nothing_is_learnt() -> None:
+def test_nothing_is_learned_from_noise() -> None:
     data = random_dataset(300, [5, 5, 5], 3, seed=8)
     noise = np.random.default_rng(5).permutation(data.labels)
     member, _, held_out = learnt(replace(data, labels=noise), trees=50, patience=10)
@@ -218,7 +218,7 @@ def members_of(data: Dataset, seed: int, n: int = 3) -> list[Boosted]:
 
 
 def by_tables(tables: Tables, data: Dataset) -> Array:
-    """ln P(y | x) row by row, from the definition of a family's cells."""
+    """Return ln P(y | x) row by row, from the definition of a family's cells."""
     out = np.empty((data.n_rows, data.n_labels))
     for t in range(data.n_rows):
         out[t] = tables.bias
@@ -233,7 +233,7 @@ def by_tables(tables: Tables, data: Dataset) -> Array:
 
 
 @given(mixed_datasets().filter(lambda data: data.n_rows > 2), st.integers(0, 9), st.sampled_from([1, 6, 1024]))
-def test_tables_say_what_the_members_say_on_the_average(data: Dataset, seed: int, merged: int) -> None:
+def test_tables_are_the_average_of_the_members(data: Dataset, seed: int, merged: int) -> None:
     members = members_of(data, seed)
     nothing = np.zeros((data.n_rows, len(members[0].prior)))
     expected = np.mean([sum((t.values[t.leaf(data)] for t in m.trees), nothing + m.prior) for m in members], axis=0)

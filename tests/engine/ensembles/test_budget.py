@@ -45,7 +45,7 @@ def test_a_higher_effort_allows_more_and_holds_out_no_less(rows: int, attributes
 
 @pytest.mark.parametrize("effort", [1, 2, 3, 4])
 def test_what_is_allowed_grows_without_a_jump(effort: int) -> None:
-    """One row more never changes it by more than its share of the rows."""
+    """One more row never raises it by more than its share of the rows."""
     allowed = EFFORTS[effort]
     for rows in [*range(1, 500), *range(2_900, 4_100), 10_000, 25_000, 10**6]:
         before, after = allowed.seconds(rows, 16, 2), allowed.seconds(rows + 1, 16, 2)
@@ -54,7 +54,7 @@ def test_what_is_allowed_grows_without_a_jump(effort: int) -> None:
 
 
 def test_the_default_in_numbers() -> None:
-    """Of two classes and of one the same; folds are fewer the more rows there are."""
+    """One class counts as two; there are fewer folds the more rows there are."""
     effort = EFFORTS[DEFAULT]
     assert effort.seconds(10_000, 16, 2) == pytest.approx(0.5 + 3e-3 * 10_000**0.6 * 2)
     assert effort.seconds(10_000, 16, 6) == pytest.approx(0.5 + 3e-3 * 10_000**0.6 * 2 * 3)
@@ -64,7 +64,7 @@ def test_the_default_in_numbers() -> None:
     assert EFFORTS[5].folds(10**7) == 5
 
 
-def test_an_effort_that_was_asked_for_is_taken_whatever_the_limit() -> None:
+def test_a_given_effort_is_used_with_any_limit() -> None:
     data = random_dataset(50, (2, 2), 2)
     assert choose_effort(None, None, data) == EFFORTS[3]
     assert choose_effort(1, None, data) == choose_effort(1, 60.0, data) == EFFORTS[1]
@@ -107,7 +107,7 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
 
 
 def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> None:
-    """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 an entry of a table; a fifth for lines."""
+    """A path takes 200 passes and a fit 40; a pass takes its own time and 30 ns per table entry; lines take a fifth."""
     likelihood = some_likelihood()
     one_pass = 1e-9 * (likelihood.pass_work + 30 * 3 * 8)
     assert path_seconds(likelihood) == pytest.approx(200 * one_pass)
@@ -117,7 +117,7 @@ def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> No
 
 
 @pytest.mark.parametrize("coding", ["thermometer", "linear"])
-def test_what_is_known_before_rows_are_fused_is_no_more_than_what_is_known_then(coding: str) -> None:
+def test_the_cost_before_rows_are_fused_is_a_lower_bound(coding: str) -> None:
     likelihood = some_likelihood()
     found = Candidate("singles", Regions(()), likelihood.families, coding)
     least = least_path_seconds(likelihood.data, found)
@@ -134,8 +134,8 @@ def some_likelihood() -> ConditionalLikelihood:
     return likelihood
 
 
-def test_sets_are_looked_for_among_pairs() -> None:
-    """Of a wide table that alone takes longer than an effort allows."""
+def test_the_search_cost_grows_with_the_number_of_pairs() -> None:
+    """For a wide table the search alone takes longer than an effort allows."""
     assert search_seconds("singles", 2_000) == search_seconds("lines", 2_000) == 0
     assert search_seconds("tree", 20) == pytest.approx(4e-5 * 190)
     assert search_seconds("triples", 20) > search_seconds("pairs", 20)
@@ -146,7 +146,7 @@ def test_boosting_takes_longer_with_rows_and_attributes() -> None:
     assert boosted_seconds(100, 5) < boosted_seconds(1_000, 5) < boosted_seconds(1_000, 50)
 
 
-def test_with_a_limit_candidates_are_expected_to_take_what_the_others_took() -> None:
+def test_with_a_limit_expectations_follow_the_clock() -> None:
     now = [100.0]
     budget = begun(10.0, now, 5)
     now[0] += 4
@@ -159,8 +159,8 @@ def test_with_a_limit_candidates_are_expected_to_take_what_the_others_took() -> 
     assert budget.is_late()
 
 
-def test_trees_tell_how_long_others_take_by_how_many_were_grown() -> None:
-    """Ten times as many as were expected, in ten times the seconds: others take what was expected of them."""
+def test_expectations_follow_the_number_of_trees_grown() -> None:
+    """Ten times as many trees in ten times the seconds: other candidates take as long as expected."""
     now = [0.0]
     budget = begun(100.0, now, 5)
     now[0] += 20
@@ -185,7 +185,7 @@ def test_a_part_of_the_time_that_is_left() -> None:
     assert not ComputeBudget.start(None, lambda: now[0]).part_of_time(3)()
 
 
-def test_an_effort_and_a_limit_are_both_heeded() -> None:
+def test_an_effort_and_a_limit_both_count() -> None:
     now = [0.0]
     budget = begun(10.0, now)
     assert not budget.allows(EFFORTS[3].seconds(50, 2, 2) + 0.1, 0.0)

@@ -29,7 +29,7 @@ def test_numbers_have_sharp_cuts_and_categories_sets_of_four() -> None:
     assert "sharp singles" not in candidate_names(categories)
 
 
-def test_lines_only_where_there_are_numbers_that_tell_something() -> None:
+def test_lines_need_informative_numbers() -> None:
     categories = random_dataset(40, (3, 2), 2)
     assert "lines" not in candidate_names(categories)
     assert "lines" in candidate_names(mixed_dataset(categories, ("numeric", "categorical")))
@@ -59,12 +59,12 @@ def test_few_attributes_have_few_candidates(n: int) -> None:
     assert ("triples" in found) == (n > 2)
 
 
-def test_all_pairs_only_of_so_many_attributes() -> None:
+def test_all_pairs_have_a_limit_of_attributes() -> None:
     assert "all pairs" in candidate_names(random_dataset(20, (2,) * 20, 2))
     assert "all pairs" not in candidate_names(random_dataset(20, (2,) * 21, 2))
 
 
-def test_every_candidate_has_tables_over_codes_that_there_are() -> None:
+def test_tables_of_candidates_fit_the_codes() -> None:
     data = coded(mixed(200))
     rows = CandidateFinder(data)
     for name in set(candidate_names(data)) - {BOOSTED}:
@@ -76,7 +76,7 @@ def test_every_candidate_has_tables_over_codes_that_there_are() -> None:
                 assert grouping is None or len(grouping) == data.schema.cardinalities[i]
 
 
-def test_larger_sets_join_smaller_ones() -> None:
+def test_larger_sets_are_added_to_smaller_ones() -> None:
     rows = CandidateFinder(coded(mixed(200)))
     singles, pairs, triples = (rows.find(name).structure for name in ("singles", "pairs", "triples"))
     assert isinstance(singles, Regions)
@@ -87,7 +87,7 @@ def test_larger_sets_join_smaller_ones() -> None:
     assert pairs.regions[4] == (2, 3)
 
 
-def test_all_pairs_are_the_pairs_where_there_are_few() -> None:
+def test_with_few_attributes_pairs_are_all_pairs() -> None:
     rows = CandidateFinder(coded(mixed(200)))
     assert rows.find("pairs").is_same_model(rows.find("all pairs"))
     assert not rows.find("pairs").is_same_model(rows.find("tree"))
@@ -102,7 +102,7 @@ def test_triples_may_build_on_all_pairs() -> None:
     assert {len(region) for region in set(triples.regions) - set(pairs.regions)} == {3}
 
 
-def test_a_fit_that_followed_its_rows_is_not_asked_what_it_lacks() -> None:
+def test_residuals_of_an_overfitted_candidate_are_not_used() -> None:
     data = coded(mixed(300))
     plain = CandidateFinder(data)
     likelihood, cells = additive_fit(data, plain.find("singles").families)
@@ -113,7 +113,7 @@ def test_a_fit_that_followed_its_rows_is_not_asked_what_it_lacks() -> None:
     assert first != third
 
 
-def test_few_rows_have_what_they_always_have() -> None:
+def test_few_rows_have_the_least_capacity() -> None:
     assert capacity_for(3_000) == capacity_for(1) == Capacity((None, 8, 4), 3, 2, 2)
 
 
@@ -127,11 +127,11 @@ def test_few_rows_have_what_they_always_have() -> None:
         (1_000_000, Capacity((None, 20, 8, 6), 12, 8, 8)),
     ],
 )
-def test_more_rows_have_more_and_finer_sets_within_bounds(n_rows: int, expected: Capacity) -> None:
+def test_more_rows_allow_more_and_finer_sets_within_bounds(n_rows: int, expected: Capacity) -> None:
     assert capacity_for(n_rows) == expected
 
 
-def test_nothing_shrinks_where_rows_are_added() -> None:
+def test_capacity_never_falls_with_more_rows() -> None:
     sizes = [capacity_for(n) for n in (1, 3_000, 3_001, 10_000, 100_000, 10**8)]
     for size, larger in itertools.pairwise(sizes):
         assert (size.pairs, size.triples, size.quadruples) <= (larger.pairs, larger.triples, larger.quadruples)
@@ -150,7 +150,7 @@ def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int) 
     assert CandidateFinder(data).single_groupings[2] is None
 
 
-def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
+def test_with_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
     data = coded(mixed(candidates.MANY_ROWS))
     steps, sharp, single = (
         group_intervals(data.schema.attributes[0], candidates.SINGLE_INTERVALS),
@@ -165,7 +165,7 @@ def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
         assert single[code] - single[code - 1] == parted
 
 
-def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
+def test_with_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
     columns = mixed(candidates.MANY_ROWS)
     attribute, column = coded(columns).schema.attributes[0], columns.attributes["x"]
     assert isinstance(attribute, NumericAttribute)

@@ -67,7 +67,7 @@ def chosen(path: KnownPath, metric: str = "log-loss", first: float = GRID[0]) ->
     return judged.penalty
 
 
-def test_the_path_ends_where_it_is_worse() -> None:
+def test_the_path_ends_when_the_loss_rises() -> None:
     path = KnownPath({300.0: 0.7, 100.0: 0.5, 30.0: 0.51, 10.0: 0.56, 3.0: 0.1}, {})
     assert chosen(path) == 100.0
     assert path.tried == [300.0, 100.0, 30.0, 10.0]
@@ -151,15 +151,15 @@ def tried_penalties(n_rows: int, *losses: float) -> list[float]:
     ("n_rows", "last", "ends"),
     [(999, 0.4120, False), (999, 0.4122, True), (1_000, 0.4040, False), (1_000, 0.4042, True)],
 )
-def test_three_percent_end_the_path_and_of_a_thousand_rows_one(n_rows: int, last: float, ends: bool) -> None:
-    """And a ten-thousandth of a nat."""
+def test_a_loss_three_per_cent_above_the_lowest_ends_the_path(n_rows: int, last: float, ends: bool) -> None:
+    """One per cent ends it with a thousand rows; a ten-thousandth of a nat is added to both."""
     rest = [0.9] * len(GRID)
     assert tried_penalties(n_rows, 0.5, 0.4, last, *rest) == list(GRID[: 3 if ends else 4])
 
 
 @pytest.mark.parametrize(("step", "penalties"), [(1.0, 10), (1 - 0.9e-4, 10), (1 - 1.1e-3, 12)])
-def test_from_a_hundredth_on_the_loss_has_to_fall(step: float, penalties: int) -> None:
-    """By more than a ten-thousandth of itself."""
+def test_below_a_hundredth_the_loss_has_to_fall(step: float, penalties: int) -> None:
+    """It has to fall by more than a ten-thousandth of itself."""
     falling = [0.5 * 0.99**i for i in range(9)]
     assert len(GRID) == 12
     assert GRID[9] == 0.01
@@ -167,8 +167,8 @@ def test_from_a_hundredth_on_the_loss_has_to_fall(step: float, penalties: int) -
 
 
 @pytest.mark.parametrize(("step", "penalties"), [(1 - 0.4e-3, 6), (1 - 0.6e-3, 12)])
-def test_from_three_on_three_penalties_must_not_be_alike(step: float, penalties: int) -> None:
-    """By a thousandth; above, where hardly anything has been learnt, they may."""
+def test_from_three_on_three_equal_losses_end_the_path(step: float, penalties: int) -> None:
+    """Losses within a thousandth are equal; at larger penalties, where little is learned, they may be."""
     assert GRID[4] == 3.0
     alike = [0.5, 0.5, 0.5, 0.5 * 0.99, 0.5 * 0.98]
     falling = [alike[-1] * step**i for i in range(1, 8)]
@@ -178,8 +178,8 @@ def test_from_three_on_three_penalties_must_not_be_alike(step: float, penalties:
 @pytest.mark.parametrize(
     ("first", "second", "ends"), [(1.1e-4, 1.1e-4, True), (0.9e-4, 1.1e-4, False), (1.1e-4, 0, False)]
 )
-def test_two_rises_in_a_row_end_the_path(first: float, second: float, ends: bool) -> None:
-    """Of more than a tie, a ten-thousandth, each."""
+def test_two_successive_rises_end_the_path(first: float, second: float, ends: bool) -> None:
+    """Each rise has to exceed a tie, a ten-thousandth."""
     rest = [0.9] * len(GRID)
     after = tried_penalties(50, 0.4, 0.4 * (1 + first), 0.4 * (1 + first) * (1 + second), *rest)
     assert after == list(GRID[: 3 if ends else 4])
@@ -202,14 +202,14 @@ def found(factor: float) -> Candidate:
 
 
 def optimum(factor: float) -> tuple[Array, float]:
-    """The tables (K, n_cells) of the candidate at PENALTY, and the least value there."""
+    """Return the tables (K, n_cells) of the candidate at PENALTY, and the objective there."""
     space = parameter_space(rows(), found(factor))
     best = find_optimum(space, OptimizerSettings("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)
     return space.coordinates.tables(best.point), best.value
 
 
 def optimum_by_hand(factor: float) -> tuple[Array, float]:
-    """Every effect of a set of several attributes has the penalty PENALTY * factor; any other one PENALTY."""
+    """Return the same with a penalty of PENALTY * factor on effects of several attributes, PENALTY on others."""
     data = rows()
     likelihood = parameter_space(data, found(1.0)).likelihood
     matrix = dense(REGIONS.families(CARDINALITIES), data, "cells", lower_orders=True)
@@ -228,14 +228,14 @@ def optimum_by_hand(factor: float) -> tuple[Array, float]:
 
 
 @pytest.mark.parametrize("factor", [1.0, 10.0, 100.0])
-def test_the_penalty_of_larger_sets_is_so_many_times_as_large(factor: float) -> None:
+def test_the_penalty_of_larger_sets_is_multiplied(factor: float) -> None:
     (tables, value), (expected, least) = optimum(factor), optimum_by_hand(factor)
     assert value == pytest.approx(least, rel=1e-8)
     np.testing.assert_allclose(tables, expected, atol=1e-4)
 
 
-def test_single_attributes_are_as_free_as_ever() -> None:
-    """In the limit the larger sets say nothing, and what is left are the tables over single attributes."""
+def test_the_penalty_of_single_attributes_is_unchanged() -> None:
+    """In the limit larger sets have no effect, and the tables over single attributes remain."""
     alone = replace(found(1.0), families=Regions(((0,), (1,), (2,))).families(CARDINALITIES))
     space = parameter_space(rows(), alone)
     best = find_optimum(space, OptimizerSettings("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)

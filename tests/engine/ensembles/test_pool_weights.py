@@ -86,7 +86,7 @@ def test_a_cautious_model_is_made_bolder_and_an_overconfident_one_more_cautious(
         assert w == pytest.approx(np.log(3) / np.log(p / (1 - p)), rel=0.02)
 
 
-def test_the_better_of_two_takes_all() -> None:
+def test_the_better_of_two_opposite_models_gets_all_the_weight() -> None:
     right = np.log(np.array([[0.9, 0.2, 0.9], [0.1, 0.8, 0.1]]))
     w = pool_weights([right, right[::-1]], np.array([0, 1, 0]))
     assert w[1] == 0.0
@@ -132,7 +132,7 @@ def test_linear_pool_weights_are_shares_of_the_rows(sizes: Sequence[int]) -> Non
     np.testing.assert_allclose(linear_pool_weights(logs), np.array(sizes) / sum(sizes), atol=1e-6)
 
 
-def test_probabilities_near_nothing() -> None:
+def test_very_small_probabilities_stay_finite() -> None:
     logs = np.array([[[-2000.0, -1.0], [0.0, -0.5]], [[-1990.0, -3.0], [0.0, -0.05]]])
     w = pool_weights(logs, np.array([0, 1]))
     assert np.isfinite(pool_log_probabilities(logs, w)).all()

@@ -36,7 +36,7 @@ def term(g: Array, h: Array) -> float:
 
 
 def gain(right: Mask, nodes: Index, g: Array, h: Array) -> float:
-    """Of one question, 0 where a side has next to no curvature."""
+    """Return the gain of a split, 0 if a side has hardly any curvature."""
     if min(h[right].sum(), h[~right].sum()) <= LEAST_CURVATURE:
         return 0.0
     total = 0.0
@@ -46,8 +46,8 @@ def gain(right: Mask, nodes: Index, g: Array, h: Array) -> float:
     return total
 
 
-def questions_of(column: Column, bins: Index, g: Array, h: Array) -> Iterator[Mask]:
-    """Bins to the right, one mask a question that may be asked of the column."""
+def possible_splits(column: Column, bins: Index, g: Array, h: Array) -> Iterator[Mask]:
+    """Yield the bins that go right, for every split of a column that is possible."""
     n = column.n_bins
     if column.ordered:
         values = n - column.missing
@@ -63,12 +63,12 @@ def questions_of(column: Column, bins: Index, g: Array, h: Array) -> Iterator[Ma
 
 
 def rows_of(data: Dataset, columns: BinnedColumns) -> list[Index]:
-    """The bins of every column in the shuffled order of the rows."""
+    """Return the bins of every column in the shuffled order of the rows."""
     return [column.binning[data.codes[column.attribute][columns.order]] for column in columns.columns]
 
 
 def drawn(data: Dataset, seed: int) -> tuple[Array, Array]:
-    """Gradients and curvatures that no two rows share."""
+    """Return gradients and curvatures that differ for all rows."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=data.n_rows), rng.uniform(0.05, 0.25, data.n_rows)
 
@@ -78,7 +78,7 @@ def grown(data: Dataset, columns: BinnedColumns, g: Array, h: Array, depth: int 
 
 
 @given(mixed_datasets(), st.integers(0, 99), st.integers(2, 8))
-def test_no_question_gains_more(data: Dataset, seed: int, bins: int) -> None:
+def test_no_other_split_gains_more(data: Dataset, seed: int, bins: int) -> None:
     columns = bin_columns(data, bins, np.random.default_rng(seed))
     g, h = drawn(data, seed)
     rows, nodes = rows_of(data, columns), np.zeros(data.n_rows, np.intp)
@@ -86,7 +86,7 @@ def test_no_question_gains_more(data: Dataset, seed: int, bins: int) -> None:
         best = max(
             gain(right[values], nodes, g, h)
             for column, values in zip(columns.columns, rows, strict=True)
-            for right in questions_of(column, values, g, h)
+            for right in possible_splits(column, values, g, h)
         )
         answers = asked.right[rows[asked.column]]
         # whole numbers are a millionth of the largest gradient or finer on so few rows
@@ -96,7 +96,7 @@ def test_no_question_gains_more(data: Dataset, seed: int, bins: int) -> None:
 
 
 @given(mixed_datasets(), st.integers(0, 99))
-def test_blocks_do_not_change_what_the_first_question_gains(data: Dataset, seed: int) -> None:
+def test_the_size_of_groups_does_not_change_the_first_gain(data: Dataset, seed: int) -> None:
     g, h = drawn(data, seed)
     found = []
     for places in (1 << 13, 4):
@@ -126,7 +126,7 @@ def test_counting_the_smaller_of_two_nodes_changes_nothing(data: Dataset, seed: 
 
 
 @given(mixed_datasets(), st.integers(0, 99))
-def test_leaves_are_the_answers_of_every_row(data: Dataset, seed: int) -> None:
+def test_leaves_follow_from_the_splits(data: Dataset, seed: int) -> None:
     columns = bin_columns(data, 8, np.random.default_rng(seed))
     g, h = drawn(data, seed)
     asked, leaf = grow_splits(columns, g, h, data.n_rows // 2, np.random.default_rng(0), penalty=PENALTY, depth=4)
@@ -165,7 +165,7 @@ def test_places_are_bins_laid_twice(data: Dataset, seed: int) -> None:
 
 @pytest.mark.parametrize("heavy", [0, 7, 15])
 def test_a_heavy_value_is_cut_off_on_both_sides(heavy: int) -> None:
-    """Half of the rows have it; whatever is drawn, both cuts are among the questions."""
+    """Half of the rows have it; with any draw, the cuts on both sides are possible splits."""
     codes = np.append(np.full(500, heavy), np.tile(np.arange(16), 32)[:500]).astype(np.uint8)
     data = mixed_dataset(random_dataset(1000, [16], 2), ["numeric"])
     frequencies = tuple(np.bincount(codes, minlength=16).astype(float))
@@ -178,7 +178,7 @@ def test_a_heavy_value_is_cut_off_on_both_sides(heavy: int) -> None:
 
 
 def test_sums_of_many_rows_are_exact() -> None:
-    """All gradients at the largest, of both signs, and all curvatures: as much as two fields of a double can hold."""
+    """The largest gradients of both signs and the largest curvatures fill both fields of a double."""
     for n in (1, 127, 128, WINDOW):
         g, h = np.where(np.arange(n) % 3, 1.0, -1.0), np.ones(n)
         packed, units = _pack(g, h, np.random.default_rng(0))

@@ -33,7 +33,7 @@ def may_improve_on(name: str, tried: list[HeldOutEvaluation], *, prunes: bool) -
 
 
 @EVERY_EFFORT
-def test_the_first_is_tried_whatever_it_is(prunes: bool) -> None:
+def test_the_first_candidate_is_always_tried(prunes: bool) -> None:
     assert may_improve_on("singles", [], prunes=prunes)
     assert may_improve_on("quadruples", [], prunes=prunes)
 
@@ -112,7 +112,7 @@ def test_better_is_a_lower_loss_or_no_rival() -> None:
 def test_candidates_without_promise_are_tried_if_seconds_are_left(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parity of three categories: no pair tells anything, so that an effort that prunes defers larger sets."""
+    """The class is the parity of three categories: no pair has a gain, so an effort that prunes defers larger sets."""
     monkeypatch.setitem(EFFORTS, 3, replace(EFFORTS[3], share=share))
     codes = np.random.default_rng(0).integers(0, 2, (400, 3)).astype(np.int8)
     columns = Columns(
@@ -126,7 +126,7 @@ def test_candidates_without_promise_are_tried_if_seconds_are_left(
     assert (trials.get("triples", 1.0) < 0.1) == (share > 1)
 
 
-def test_trees_that_gain_much_outdo_shallow_candidates_alone() -> None:
+def test_trees_that_gain_much_outdo_only_shallow_candidates() -> None:
     deep, level = evaluations(singles=1.0, boosted=0.89), evaluations(singles=1.0, boosted=0.91)
     assert all(is_outdone(name, deep) for name in ("lines", "tree", "sharp singles", "sharp tree"))
     assert not any(is_outdone(name, deep) for name in ("pairs", "all pairs", "triples"))

@@ -17,7 +17,7 @@ Row = dict[int, int]
 
 
 def slow_contrasts(tables: Tables, schema: Schema, row: Row) -> Floats:
-    """By how much every class is raised above the mean of the others."""
+    """Return how far every class is raised above the mean of the others."""
     scores = [float(b) for b in tables.bias]
     for family, weights in zip(tables.families, tables.weights, strict=True):
         for y in range(len(scores)):
@@ -36,7 +36,7 @@ def frequencies(schema: Schema, attribute: int) -> Floats:
 
 
 def slow_terms(tables: Tables, schema: Schema) -> dict[tuple[int, ...], Floats]:
-    """g_T over all cells of T and classes by inclusion and exclusion of conditional means."""
+    """Return g_T over all cells of T and classes, by inclusion and exclusion of conditional means."""
     n = len(schema.attributes)
     every = [range(c) for c in schema.cardinalities]
     score = np.array([slow_contrasts(tables, schema, dict(enumerate(cell))) for cell in itertools.product(*every)])
@@ -72,6 +72,6 @@ def subsets(members: range | tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def rows_of(model: Model, n: int, seed: int, *, unknown: bool = True) -> list[NDArray[np.uint8]]:
-    """Codes by attribute, now and then "unobserved"."""
+    """Return random codes by attribute, some of them "unobserved"."""
     generator = np.random.default_rng(seed)
     return [generator.integers(c + unknown, size=n).astype(np.uint8) for c in model.schema.cardinalities]

@@ -38,7 +38,7 @@ def explained(model: Model, rows: Rows, most: int = 100) -> tuple[Explanation, F
 
 @given(models() | regrouped_models(), st.integers(0, 99), st.integers(1, 4))
 def test_the_sum_is_the_log_odds_whatever_is_unknown(model: Model, seed: int, most: int) -> None:
-    """With a base that is the same for all rows of one prediction."""
+    """The base is the same for all rows with the same predicted label."""
     rows = rows_of(model, 12, seed)
     why, log_p, predicted = explained(model, rows, most)
     odds = [against_others(log_p[:, t].tolist())[p] for t, p in enumerate(predicted)]
@@ -87,7 +87,7 @@ def test_the_largest_come_first_and_the_rest_is_the_others(model: Model, seed: i
 
 
 @given(learnt_paths(), st.integers(0, 99))
-def test_an_average_is_explained_with_the_weights_that_a_row_gives(case: Case, seed: int) -> None:
+def test_an_average_is_explained_by_the_weights_that_a_row_gives(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
     generator = np.random.default_rng(seed)
     path = reweighed(path_of(learnt), generator.dirichlet(np.ones(len(path_of(learnt).steps))).tolist())
@@ -108,7 +108,7 @@ def test_an_average_is_explained_with_the_weights_that_a_row_gives(case: Case, s
 
 @given(models(max_attributes=3), st.integers(0, 99))
 def test_an_ensemble_is_explained_by_its_components(model: Model, seed: int) -> None:
-    """Of equal components it is what one of them says; else the components by the weights that a row gives them."""
+    """Equal components are explained like one of them, others by the weights that a row gives them."""
     generator = np.random.default_rng(seed)
     other = replace(
         model.tables,
@@ -138,20 +138,20 @@ def test_an_ensemble_is_explained_by_its_components(model: Model, seed: int) -> 
 
 
 def slow_p(model: Model, rows: Rows, n: int) -> Floats:
-    """log P(y | x_t), shape (K, n)."""
+    """Return log P(y | x_t), shape (K, n)."""
     return np.array([slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(n)]).T
 
 
 @given(learnt_paths(), st.integers(0, 99))
-def test_of_an_average_too_the_sum_comes_out_whatever_is_unknown(case: Case, seed: int) -> None:
+def test_contributions_of_an_average_sum_to_the_log_odds(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
     model = model_of(data, regions, learnt)
     why, _, _ = explained(model, rows_of(model, 9, seed), 1)
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, why.log_odds, rtol=0, atol=1e-9)
 
 
-def test_rows_that_are_marginalized_come_out_too() -> None:
-    """The base takes what summing out adds."""
+def test_contributions_of_marginalized_rows_sum_to_the_log_odds() -> None:
+    """The base includes the effect of marginalization."""
     model = network_model(Dag(((), (0,), (0, 1)), (0, 1, 2)), (2, 3, 2), 3, 4)
     rows = rows_with_unknowns(model, 40, 2)
     why, log_p, _ = explained(model, rows, 2)
@@ -165,7 +165,7 @@ def test_rows_that_are_marginalized_come_out_too() -> None:
 
 
 def test_unknown_parents_and_regions_add_nothing() -> None:
-    """Where a table averages over what it does not see, the purified terms of the attribute are 0."""
+    """If a table averages over an unknown attribute, the purified terms of that attribute are 0."""
     model = binary_model(3, ((), (0,), (0,)), n_labels=3)
     rows = [np.array([2], np.uint8), np.array([1], np.uint8), np.array([0], np.uint8)]
     model = replace(
@@ -178,7 +178,7 @@ def test_unknown_parents_and_regions_add_nothing() -> None:
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
+def test_the_size_of_blocks_does_not_matter(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
     model = binary_model(4, ((), (0,), (0, 1), (2,)), n_labels, cards=3)
     rows = rows_of(model, 500, 1)
     whole, _, _ = explained(model, rows, 3)
@@ -199,8 +199,8 @@ def test_no_rows_no_attributes_one_class(n_labels: int) -> None:
     assert not why.rest.any()
 
 
-def test_what_is_rounding_is_no_contribution() -> None:
-    """Three terms a row; the largest is left where it is not worth a line."""
+def test_rounding_errors_are_not_listed() -> None:
+    """With three terms per row, even the largest is not listed if it is negligible."""
     sums = np.array([[1e-19, 0.5, -2e-16], [0.25, -1e-13, 1e-18], [-0.75, 0.0, 0.0]])
     listed, chosen = np.zeros((3, 3)), np.full((3, 3), -1, np.intp)
     rest = contributions.take_largest(sums, listed, chosen)

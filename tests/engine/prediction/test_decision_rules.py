@@ -58,8 +58,8 @@ def test_without_costs_or_threshold_the_most_probable() -> None:
     assert equal.codes.tolist() == [0, 1, 1], "costs that are alike change nothing, and a tie goes to the first"
 
 
-def test_a_probability_that_just_reaches_a_bar_is_enough() -> None:
-    """Of a threshold, and of the bound below which nothing is decided."""
+def test_a_probability_equal_to_a_threshold_is_enough() -> None:
+    """This holds for a threshold and for the bound of abstention."""
     half = np.log([[0.5], [0.5]])
     assert Decider.of(DecisionRule(threshold=Threshold(0.5)), ("a", "b")).decide(half).codes.tolist() == [1]
     assert Decider.of(DecisionRule(abstain_below=0.5), ("a", "b")).decide(half).codes.tolist() == [0]
@@ -69,7 +69,7 @@ def test_a_probability_that_just_reaches_a_bar_is_enough() -> None:
 
 
 def slow_sets(p: np.ndarray, conformity: list[float], alpha: float) -> np.ndarray:
-    """By the textbook: the quantile of 1 - P with the correction for a finite sample."""
+    """Return sets by the textbook: the quantile of 1 - P with the correction for a finite sample."""
     scores = sorted(1 - c for c in conformity)
     k = math.ceil(round((len(scores) + 1) * (1 - alpha), 9))
     return np.array(1 - p <= scores[k - 1] + 1e-12)
@@ -90,14 +90,14 @@ def test_sets_by_the_textbook(conformity: list[float], alpha: float, seed: int) 
     assert ((members == slow_sets(p, conformity, alpha)) | near).all()
 
 
-def test_sets_by_class_have_a_bar_each() -> None:
+def test_sets_by_class_have_a_threshold_each() -> None:
     kept = HeldOutScores(((0.1, 0.2, 0.9), (0.3, 0.4, 0.5), (0.6, 0.7, 0.8)), None, split=True)
     assert set_thresholds(PredictionSets(0.25, by_class=True), kept, LABELS).tolist() == [0.1, 0.3, 0.6]
     assert set_thresholds(PredictionSets(0.5, by_class=True), kept, LABELS).tolist() == [0.2, 0.4, 0.7]
     assert set_thresholds(PredictionSets(0.5), kept, LABELS).tolist() == [0.5] * 3
 
 
-def test_a_weight_is_so_many_rows() -> None:
+def test_a_weight_is_a_number_of_equal_rows() -> None:
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(30))
     weights = rng.integers(1, 4, 30)
@@ -110,8 +110,8 @@ def test_a_weight_is_so_many_rows() -> None:
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-def test_the_true_label_is_missed_as_often_as_said(by_class: bool) -> None:
-    """Over many draws of the rows held out; the standard deviation of the mean is about 0.002."""
+def test_the_true_label_is_missed_with_the_given_probability(by_class: bool) -> None:
+    """This is the mean over many samples of held-out rows; its standard deviation is about 0.002."""
     rng = np.random.default_rng(1)
     alpha, missed = 0.2, []
     for _ in range(400):
@@ -136,7 +136,7 @@ def test_the_true_label_is_missed_as_often_as_said(by_class: bool) -> None:
         (PredictionSets(0.2, by_class=True), "alpha 0.2 need 4 rows held out of the label 'a', and there are 3"),
     ],
 )
-def test_too_few_rows_held_out_are_told(sets: PredictionSets, message: str) -> None:
+def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) -> None:
     kept = HeldOutScores(((0.1, 0.2, 0.9), (0.3, 0.4)), None, split=True)
     with pytest.raises(BncliError, match=re.escape(message)):
         set_thresholds(sets, kept, ("a", "b"))
@@ -158,7 +158,7 @@ def test_too_few_rows_held_out_are_told(sets: PredictionSets, message: str) -> N
         (DecisionOptions(costs="x:x:x=1,x:x=1"), ("x", "x:x"), "can be read in two ways"),
     ],
 )
-def test_what_cannot_be_decided_is_told(wanted: DecisionOptions, labels: tuple[str, ...], message: str) -> None:
+def test_options_that_do_not_fit_are_errors(wanted: DecisionOptions, labels: tuple[str, ...], message: str) -> None:
     with pytest.raises(BncliError, match=re.escape(message)):
         make_rule(wanted, labels, "class")
 
@@ -178,7 +178,7 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
         Decider.of(DecisionRule(sets=PredictionSets(0.1), held_out=kept), ("a|b", "c"))
 
 
-def test_what_is_typed_comes_before_what_is_stored() -> None:
+def test_options_replace_the_stored_rule() -> None:
     kept = HeldOutScores(((0.2, 0.9), (0.4, 0.7)), None, split=True)
     stored = DecisionRule(threshold=Threshold(0.3, "best:f1"), sets=PredictionSets(0.1, by_class=True), held_out=kept)
     assert make_rule(DecisionOptions(), ("a", "b"), "class", stored) == stored
@@ -190,7 +190,7 @@ def test_what_is_typed_comes_before_what_is_stored() -> None:
     assert again.threshold == Threshold(pytest.approx((0.4 + 0.1) / 2), "recall=1")
 
 
-def test_costs_as_they_are_typed() -> None:
+def test_costs_are_parsed() -> None:
     kind = Costs()
     text = "a:b=1,b:a=5"
     for value in (" b:a = 5.0, a:b=1", {("a", "b"): 1, ("b", "a"): 5.0}, {"a": {"b": 1}, "b": {"a": 5}}):
@@ -203,13 +203,13 @@ def test_costs_as_they_are_typed() -> None:
     ("value", "message"),
     [("a=1", "'a' is no TRUE:DECISION"), ("a:b=-1", "the cost of 'a:b' is not"), ("a:b", "is not TRUE:DECISION=COST")],
 )
-def test_slips_in_costs(value: Any, message: str) -> None:
+def test_wrong_costs_are_errors(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Costs().parse(value)
 
 
 @pytest.mark.parametrize("text", ["0.3", "0", "1", "best:f1", "best:mcc", "recall=0.9", "precision=0.8", "top=5%"])
-def test_thresholds_as_they_are_typed(text: str) -> None:
+def test_thresholds_are_parsed(text: str) -> None:
     assert ThresholdRule().parse(text) == text
     assert ThresholdRule().parse(ThresholdRule().parse(f" {text} ")) == text
 
@@ -217,7 +217,7 @@ def test_thresholds_as_they_are_typed(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1.1", "-0.1", "best:auc", "recall=0", "recall=2", "recall=90%", "top=5", "top=101%", ""]
 )
-def test_slips_in_thresholds(text: str) -> None:
+def test_wrong_thresholds_are_errors(text: str) -> None:
     with pytest.raises(ValueError, match=r"recall"):
         ThresholdRule().parse(text)
 
@@ -237,7 +237,7 @@ def decided(p: np.ndarray, threshold: float) -> np.ndarray:
 
 @pytest.mark.parametrize("criterion", SKLEARN)
 @given(rows)
-def test_the_best_of_all_by_scikit_learn(criterion: str, found: list[tuple[int, bool, int]]) -> None:
+def test_the_best_threshold_by_metrics_of_scikit_learn(criterion: str, found: list[tuple[int, bool, int]]) -> None:
     p, positive, weights = parted(found)
     assume(0 < positive.sum() < len(positive))
     figure: Any = SKLEARN[criterion]
@@ -252,7 +252,7 @@ def test_the_best_of_all_by_scikit_learn(criterion: str, found: list[tuple[int, 
 
 
 @given(rows, st.sampled_from([0.1, 0.5, 0.8, 1.0]))
-def test_recall_precision_and_top_by_trying(found: list[tuple[int, bool, int]], wanted: float) -> None:
+def test_recall_precision_and_top_by_trying_every_threshold(found: list[tuple[int, bool, int]], wanted: float) -> None:
     p, positive, weights = parted(found)
     assume(0 < positive.sum() < len(positive))
     steps = ThresholdSteps.of(p, positive, weights)
@@ -287,7 +287,7 @@ def test_curves_of_scikit_learn(found: list[tuple[int, bool, int]]) -> None:
 
 
 def test_weights_whose_sums_differ_in_the_last_digit() -> None:
-    """Summed up step by step, as 0.1 + 0.2 + 0.3, weights may be more than all at once: 0 / 0 is 0 for these too."""
+    """Weights summed step by step, as 0.1 + 0.2 + 0.3, may exceed their total: 0 / 0 is still 0."""
     thresholds, tp, fp = np.array([0.9, 0.5, 0.2]), np.array([0.3, 0.3, 0.1 + 0.2 + 0.3]), np.array([0.0, 0.25, 0.25])
     steps = ThresholdSteps(thresholds, tp, fp, 0.6, 0.25)
     assert tp[-1] + fp[-1] > steps.positives + steps.negatives
@@ -297,7 +297,7 @@ def test_weights_whose_sums_differ_in_the_last_digit() -> None:
     assert chosen.value == pytest.approx(0.7)
 
 
-def test_rows_held_out_are_kept_by_what_their_own_label_got() -> None:
+def test_steps_of_held_out_rows_follow_from_their_true_labels() -> None:
     scores = HeldOutScores(((0.2, 0.9), (0.4, 0.7, 1.0)), None, split=False)
     steps = held_out_steps(scores)
     np.testing.assert_allclose(steps.thresholds, [1.0, 0.8, 0.7, 0.4, 0.1])
@@ -307,7 +307,7 @@ def test_rows_held_out_are_kept_by_what_their_own_label_got() -> None:
     assert held_out_steps(weighted).false_positives.tolist() == [0, 2, 2, 2, 3]
 
 
-def test_rounding_takes_no_row_away() -> None:
+def test_rounding_moves_no_row_across_the_threshold() -> None:
     own = 1 - 1e-9
     chosen = choose_threshold("top=50%", held_out_steps(HeldOutScores(((own,), (0.3,)), None, split=False)))
     assert chosen.value < 0.3 < own
@@ -320,19 +320,19 @@ def test_rounding_takes_no_row_away() -> None:
         ("top=1%", "no threshold has top=1% on the rows held out: the highest probability is that of 50 % of the rows"),
     ],
 )
-def test_what_no_row_reaches_is_named(criterion: str, message: str) -> None:
+def test_a_criterion_that_no_threshold_reaches_is_an_error(criterion: str, message: str) -> None:
     steps = ThresholdSteps.of(np.array([0.9, 0.9, 0.5, 0.5]), np.array([True, False, True, False]))
     with pytest.raises(BncliError, match=re.escape(message)):
         choose_threshold(criterion, steps)
 
 
-def test_one_label_alone_is_nothing_to_choose_by() -> None:
+def test_rows_of_one_label_are_an_error() -> None:
     with pytest.raises(BncliError, match="needs rows of both labels"):
         choose_threshold("best:f1", ThresholdSteps.of(np.array([0.5, 0.1]), np.array([True, True])))
 
 
 @given(rows)
-def test_the_table_is_that_of_each_threshold(found: list[tuple[int, bool, int]]) -> None:
+def test_the_table_has_the_metrics_of_each_threshold(found: list[tuple[int, bool, int]]) -> None:
     p, positive, weights = parted(found)
     costs = ((0.0, 2.0), (7.0, 1.0))
     lines = threshold_table(p, positive, weights, costs)
@@ -354,20 +354,20 @@ class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(len(LABELS))
 
     def fit(self, rows: Any, labels: Any) -> GivenProbabilities:
-        """There is nothing to learn."""
+        """Learn nothing."""
         return self
 
     def predict_proba(self, rows: Array) -> Array:
-        """The rows."""
+        """Return the rows."""
         return rows
 
     def predict(self, rows: Array) -> Index:
-        """The most probable labels."""
+        """Return the most probable labels."""
         return np.asarray(rows.argmax(axis=1))
 
 
 def by_mapie(p: Array, labels: Index, new: Array, alpha: float) -> Mask:
-    """Whether each label is in the set of each new row, (rows, K)."""
+    """Return whether each label is in the set of each new row, (rows, K)."""
     mapie = pytest.importorskip("mapie.classification", reason="the extra `peers` is not installed")
     classifier = mapie.SplitConformalClassifier(
         GivenProbabilities(), confidence_level=1 - alpha, conformity_score="lac"
@@ -377,7 +377,7 @@ def by_mapie(p: Array, labels: Index, new: Array, alpha: float) -> Mask:
 
 
 def ours(p: Array, labels: Index, new: Array, sets: PredictionSets) -> Mask:
-    """The same from what a model keeps of the rows held out."""
+    """Return the same from the held-out scores that a model keeps."""
     own = [np.sort(p[labels == c, c]) for c in range(len(LABELS))]
     held_out = HeldOutScores(tuple(tuple(one.tolist()) for one in own), None, True)
     members = Decider.of(DecisionRule(sets=sets, held_out=held_out), LABELS).decide(np.log(new).T).members
@@ -386,7 +386,7 @@ def ours(p: Array, labels: Index, new: Array, sets: PredictionSets) -> Mask:
 
 
 def drawn(n_rows: int) -> tuple[Array, Index, Array]:
-    """Probabilities of rows held out, their labels, and probabilities of 300 new rows."""
+    """Return probabilities of held-out rows, their labels, and probabilities of 300 new rows."""
     rng = np.random.default_rng(n_rows)
     p, new = (rng.dirichlet([0.8, 1.0, 1.5], n) for n in (n_rows, 300))
     return p, np.array([rng.choice(3, p=row) for row in p]), new
@@ -403,7 +403,7 @@ def test_sets_are_those_of_mapie(alpha: float, n_rows: int) -> None:
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.25])
 @pytest.mark.parametrize("n_rows", [199, 500])
-def test_by_class_a_label_is_in_the_set_that_its_own_rows_give(alpha: float, n_rows: int) -> None:
+def test_sets_by_class_are_those_of_the_rows_of_each_class(alpha: float, n_rows: int) -> None:
     p, labels, new = drawn(n_rows)
     by_class = ours(p, labels, new, PredictionSets(alpha, by_class=True))
     for c in range(len(LABELS)):

@@ -22,7 +22,7 @@ from tests.strategies import models, regrouped_models
 
 
 def fine(tensor: ContrastTensor, schema: Schema) -> Floats:
-    """The tensor's values over the codes of the schema."""
+    """Return the tensor's values over the codes of the schema."""
     values = tensor.shown
     for axis, grouping in enumerate(tensor.groupings):
         if grouping is not None:
@@ -74,8 +74,8 @@ def same(one: Effects, other: Effects) -> None:
         np.testing.assert_allclose(left.tensor.shown, right.tensor.shown, rtol=0, atol=1e-12)
 
 
-def test_what_moves_between_tables_changes_no_effect() -> None:
-    """A curve of the attribute that two tables share, a constant, and what is the same for all classes."""
+def test_moving_effects_between_tables_changes_nothing() -> None:
+    """A curve of a shared attribute, a constant, and what is equal for all classes can move between tables."""
     generator = np.random.default_rng(5)
     ab, ac, bc = (generator.normal(size=(3, 3, 3)) for _ in range(3))
     curve, constant, alike = generator.normal(size=(3, 3)), generator.normal(size=3), generator.normal(size=(3, 3, 1))
@@ -85,7 +85,7 @@ def test_what_moves_between_tables_changes_no_effect() -> None:
 
 
 @given(learnt_paths(), st.integers(0, 9))
-def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) -> None:
+def test_effects_of_a_path_are_those_of_the_average_score(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
     shares = np.random.default_rng(seed).dirichlet(np.ones(len(path_of(learnt).steps))).tolist()
     path = reweighed(path_of(learnt), shares)
@@ -107,7 +107,7 @@ def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) ->
 
 @pytest.mark.parametrize("scale", [2.0**600, 2.0**-600])
 def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
-    """Not even where the squares of values overflow, or vanish."""
+    """Shares are the same even if squares of values overflow or underflow."""
     generator = np.random.default_rng(6)
     weights = tuple(generator.normal(size=(9, 3)) for _ in range(3))
     shares = [effect.share for effect in effects_of(overlapping(weights)).effects]
@@ -115,7 +115,7 @@ def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
     assert [effect.share for effect in scaled] == shares
 
 
-def test_a_model_without_attributes_has_a_base_alone() -> None:
+def test_a_model_without_attributes_has_only_a_constant() -> None:
     schema = Schema("class", ("n", "y"), ())
     model = Model(schema, Dag((), ()), Tables(np.array([0.0, 2.0]), (), ()), Recipe(), 1, "0")
     found = effects_of(model)

@@ -39,7 +39,7 @@ def test_entries_are_added() -> None:
     np.testing.assert_array_equal(scores, [[1 + 2, 1 + 3], [1 + 8, 1 + 9]])
 
 
-def test_what_is_unknown_is_averaged_or_left_out() -> None:
+def test_unknown_values_are_averaged_or_left_out() -> None:
     tables = np.arange(6.0)[None, :]
     codes = [np.array([0, 2, 1, 2]), np.array([1, 1, 3, 3])]
     scores = np.zeros((1, 4))
@@ -53,7 +53,7 @@ def scored(model: Model, rows: list[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def defined(model: Model, rows: list[NDArray[Any]]) -> NDArray[np.float64]:
-    """(K, N), an average of the components' probabilities where there are some."""
+    """Return ln P (K, N) by definition; for an ensemble the average of its components' probabilities."""
     n = len(rows[0])
     codes = [{i: int(column[t]) for i, column in enumerate(rows)} for t in range(n)]
     if isinstance(model.predictor, Ensemble):
@@ -67,7 +67,7 @@ def defined(model: Model, rows: list[NDArray[Any]]) -> NDArray[np.float64]:
 
 @given(st.one_of(models(), regrouped_models()), st.integers(0, 99), st.integers(0, 40))
 def test_any_model_packed_equals_the_definition(model: Model, seed: int, joint: int) -> None:
-    """Children, unknown values, missing levels, families without groupings; joint tables of any size."""
+    """Models have children, unknown values, missing levels and families without groupings; joint tables any size."""
     rows = random_codes(model.schema, 12, seed, unknown=0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(factors, "MANY_TABLES", 1)
@@ -91,10 +91,8 @@ def test_many_trees_equal_the_definition(n_labels: int, most: int, unknown: floa
 
 
 @pytest.mark.parametrize("n_labels", [2, 7])
-def test_wide_tables_and_a_thousand_families_score_as_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, n_labels: int
-) -> None:
-    """Six attributes of 256 intervals each, unknown values included, beside a look-up a family."""
+def test_packed_tables_score_like_single_ones(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
+    """Attributes have up to 256 intervals, and unknown values; scores are compared with one look-up per family."""
     model = boosted_model(random_schema(12, n_labels), 300)
     rows = random_codes(model.schema, 500, unknown=0.02)
     packed = scored(model, rows)
@@ -104,7 +102,7 @@ def test_wide_tables_and_a_thousand_families_score_as_one_by_one(
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_components_of_an_ensemble_are_packed_by_who_has_them(n_labels: int) -> None:
+def test_tables_of_an_ensemble_are_packed_by_their_models(n_labels: int) -> None:
     model = mixed_ensemble(random_schema(6, n_labels, intervals=9), 120, most=3)
     kinds = [type(factor.factor).__name__ for factor in compile_scorer(model).stages[0].factors]
     assert kinds.count("PackedTables") == 2
@@ -112,7 +110,7 @@ def test_components_of_an_ensemble_are_packed_by_who_has_them(n_labels: int) -> 
     np.testing.assert_allclose(scored(model, rows), defined(model, rows), rtol=1e-11, atol=1e-12)
 
 
-def test_a_row_scores_the_same_whatever_stands_beside_it() -> None:
+def test_the_score_of_a_row_does_not_depend_on_other_rows() -> None:
     model = boosted_model(random_schema(8, 3), 50)
     rows = random_codes(model.schema, ROWS_PER_BLOCK + 300, unknown=0.01)
     whole = scored(model, rows)
@@ -121,7 +119,7 @@ def test_a_row_scores_the_same_whatever_stands_beside_it() -> None:
         np.testing.assert_array_equal(whole[:, start : start + 7], part)
 
 
-def test_large_tables_are_looked_up_alone() -> None:
+def test_large_tables_are_not_packed() -> None:
     schema = random_schema(5, 2, intervals=100)
     model = boosted_model(schema, 40)
     tables = model.tables
@@ -137,7 +135,7 @@ def test_large_tables_are_looked_up_alone() -> None:
 
 @pytest.mark.parametrize("lacking", [False, True])
 def test_every_table_has_a_place_in_one_lane(lacking: bool) -> None:
-    """The joint entries of all lanes hold every table, and lanes have room for their cells."""
+    """The joint tables of all lanes contain every table, and lanes have room for their cells."""
     model = boosted_model(random_schema(20, 2), 200)
     (packed,) = compile_scorer(model).stages[0].factors
     assert isinstance(packed, PackedTables)
@@ -163,8 +161,8 @@ def test_expanded_tables_that_are_too_large_to_keep_are_made_in_parts(
     assert "_kept" not in vars(packed)
 
 
-def test_a_scorer_travels_to_other_processes_and_threads() -> None:
-    """Pickled before and after rows that lack something; eight threads at once."""
+def test_a_scorer_can_be_pickled_and_shared_by_threads() -> None:
+    """It is pickled before and after it scored incomplete rows, and used by eight threads at once."""
     model = mixed_ensemble(random_schema(7, 3), 100)
     rows = random_codes(model.schema, 400, unknown=0.02)
     scorer = compile_scorer(model)

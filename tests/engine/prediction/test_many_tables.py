@@ -36,7 +36,7 @@ def explained(model: Model, rows: list[np.ndarray], most: int = 1000) -> tuple[E
 
 
 def as_few(patch: pytest.MonkeyPatch, model: Model) -> None:
-    """Every table by itself, as in a model of few."""
+    """Keep every table by itself, as in a model with few tables."""
     patch.setattr(purification, "are_many", lambda families, cardinalities: False)
     assert not any(term.tables for term in mixture_of(model.predictor, model.schema).terms)
 
@@ -50,7 +50,7 @@ def contributions_of(why: Explanation, t: int) -> dict[tuple[str, ...], tuple[fl
 
 @given(models() | regrouped_models(), st.integers(0, 99))
 def test_any_model_is_explained_as_table_by_table(model: Model, seed: int) -> None:
-    """Tables with a child, which are never among the many, unknown values and missing levels included."""
+    """Models include tables with a child, which are never kept as PureTables, unknown values and missing levels."""
     rows = random_codes(model.schema, 9, seed, unknown=0.3)
     expected, _ = explained(model, rows)
     with pytest.MonkeyPatch.context() as patch:
@@ -124,8 +124,8 @@ def test_joint_effects_equal_the_enumeration_of_all_cells(model: Model) -> None:
             np.testing.assert_allclose(term, 0.0, rtol=0, atol=1e-10 * scale)
 
 
-def test_tables_that_see_attributes_in_many_ways_are_one_effect_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The union grid where it is small; beside every table by itself."""
+def test_tables_with_different_binnings_are_one_effect_per_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The common refinement has few cells; compared with every table by itself."""
     model = boosted_model(random_schema(4, 3, intervals=10), MANY_TABLES, most=3)
     monkeypatch.setattr(effects, "MOST_CELLS", 1 << 20)
     many = effects_of(model)
@@ -139,7 +139,7 @@ def test_tables_that_see_attributes_in_many_ways_are_one_effect_a_set(monkeypatc
         np.testing.assert_allclose(fine(effect.tensor, model.schema), fine(expected.tensor, model.schema), atol=1e-12)
 
 
-def test_where_cells_are_many_shares_are_drawn_and_values_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_many_cells_shares_are_sampled_and_values_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
     model = boosted_model(random_schema(4, 2, intervals=30), MANY_TABLES, most=3)
     monkeypatch.setattr(effects, "MOST_CELLS", 60)
     few_cells, again = effects_of(model), effects_of(model)
@@ -162,7 +162,7 @@ def test_where_cells_are_many_shares_are_drawn_and_values_averaged(monkeypatch: 
         np.testing.assert_allclose(effect.tensor.shown, values, atol=1e-12)
 
 
-def test_what_is_not_told_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effects_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     model = boosted_model(random_schema(7, 2, intervals=5), MANY_TABLES, most=3)
     every = effects_of(model)
     assert every.left_out is None
@@ -184,7 +184,7 @@ def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
     assert [e.share for e in one.effects] == pytest.approx([e.share for e in other.effects], rel=1e-9)
 
 
-def test_large_tables_and_children_stand_beside_the_many() -> None:
+def test_large_tables_and_children_are_kept_apart() -> None:
     schema = random_schema(5, 2, intervals=100)
     model = boosted_model(schema, MANY_TABLES, most=3)
     large, child = Family.over((0, 2, 4), schema.cardinalities), Family.over((1, 3), schema.cardinalities, child=1)
@@ -200,8 +200,8 @@ def test_large_tables_and_children_stand_beside_the_many() -> None:
     assert sum(effect.share for effect in effects_of(whole).effects) == pytest.approx(1.0)
 
 
-def test_few_tables_that_see_attributes_in_many_ways_do_not_blow_up() -> None:
-    """Twelve tables over the same six attributes would tell millions of cells apart together."""
+def test_few_tables_with_many_binnings_do_not_become_too_large() -> None:
+    """The common refinement of twelve tables over the same six attributes would have millions of cells."""
     schema = random_schema(6, 2, intervals=64)
     families = [f for f in boosted_tables(schema, 300).families if len(f.attributes) == 6][:12]
     generator = np.random.default_rng(0)
@@ -218,8 +218,8 @@ def test_few_tables_that_see_attributes_in_many_ways_do_not_blow_up() -> None:
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, odds, rtol=0, atol=1e-11)
 
 
-def test_tables_of_a_few_binnings_stay_one_a_set() -> None:
-    """As models have them that see attributes by the size of the region: nothing of their effects is averaged."""
+def test_tables_with_few_binnings_are_one_tensor_per_set() -> None:
+    """Binnings depend on the size of the region, as in models of regions: no effect is averaged."""
     schema = random_schema(8, 2, intervals=200)
     numeric = [i for i, attribute in enumerate(schema.attributes) if isinstance(attribute, NumericAttribute)]
     bins = {

@@ -38,7 +38,7 @@ def test_equals_the_sum_over_all_completions(model: Model, seed: int) -> None:
 
 
 @given(network_models())
-def test_a_row_that_shows_nothing_has_the_class_marginal(model: Model) -> None:
+def test_a_row_without_values_has_the_class_marginal(model: Model) -> None:
     rows = [np.full(3, n, code_dtype(n + 1)) for n in model.schema.cardinalities]
     log_p = scored(model, rows, 3)
     np.testing.assert_allclose(np.exp(log_p).sum(axis=0), 1.0, atol=1e-12)
@@ -55,7 +55,7 @@ def test_naive_bayes_needs_look_ups_only() -> None:
     assert compile_scorer(network_model(Dag(((),), (0,), ()), (3,), 2, 0)).network is None
 
 
-def test_only_rows_that_lack_a_parent_are_summed() -> None:
+def test_only_rows_that_lack_a_parent_need_inference() -> None:
     model = network_model(TAN, (2, 3, 2, 2, 3), 2, 1)
     network = network_to_marginalize(model.tables, model.schema)
     assert network is not None
@@ -66,7 +66,7 @@ def test_only_rows_that_lack_a_parent_are_summed() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])
-def test_blocks_do_not_show(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_blocks_does_not_matter(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = network_model(Dag(((), (0,), (0, 1), (2, 1)), (1, 2, 3), (0,)), (3, 2, 3, 2), 3, 5)
     rows = rows_with_unknowns(model, 200, 1)
     whole = scored(model, rows, 200)
@@ -82,8 +82,8 @@ def test_no_rows() -> None:
     assert scored(model, [np.zeros(0, np.uint8)] * 5, 0).shape == (2, 0)
 
 
-def test_an_attribute_far_from_the_class_tells_where_its_child_is_unknown() -> None:
-    """class -> c <- b <- a: with b known a says nothing, without it a does."""
+def test_a_distant_attribute_matters_if_its_child_is_unknown() -> None:
+    """In class -> c <- b <- a, a matters only if b is unknown."""
     model = network_model(Dag(((), (0,), (1,)), (2,)), (2, 2, 2), 2, 3)
     known = scored(model, [np.array([0, 1], np.uint8), np.array([1, 1], np.uint8), np.array([0, 0], np.uint8)], 2)
     assert (known[:, 0] == known[:, 1]).all()

@@ -69,7 +69,7 @@ def test_p_of_a_rare_value_is_exact(rare: int, common: int, rare_before: int, co
     assert homogeneity_p(*table.astype(np.float64)) == pytest.approx(oracle.pvalue, rel=1e-8)
 
 
-def test_p_nears_that_of_a_single_sample_where_training_is_large() -> None:
+def test_with_large_training_samples_p_is_that_of_a_single_sample() -> None:
     new, old = np.array([30.0, 50.0, 40.0]), np.array([3e7, 4e7, 5e7])
     expected = stats.chisquare(new, old / old.sum() * new.sum())
     assert homogeneity_p(new, old) == pytest.approx(expected.pvalue, rel=1e-4)
@@ -89,8 +89,8 @@ def test_a_value_that_one_side_lacks_is_half_a_row() -> None:
     assert population_stability(np.array([0.0, 100.0]), np.array([50.0, 50.0])) == pytest.approx(expected)
 
 
-def test_rare_values_count_together() -> None:
-    """One row of a rare level is no drift, however small the level's share was."""
+def test_rare_values_are_pooled() -> None:
+    """One row of a rare level is no drift, however small its share was."""
     training = np.array([100_000.0, 3.0, 2.0, 1.0])
     assert homogeneity_p(np.array([0.0, 0.0, 0.0, 1.0]), training) == 1.0
     assert not drift_of(np.array([0.0, 0.0, 0.0, 1.0]), training, 0, 2).drifted
@@ -98,8 +98,8 @@ def test_rare_values_count_together() -> None:
 
 @pytest.mark.parametrize("n", [20, 100, 1000])
 @pytest.mark.parametrize("kind", ["even", "skewed", "two"])
-def test_false_alarms_are_as_rare_as_promised(n: int, kind: str) -> None:
-    """Reports of ten attributes each, without drift: the binomial 99.9 % bound of the share that is allowed."""
+def test_false_alarms_are_as_rare_as_the_limit(n: int, kind: str) -> None:
+    """In reports of ten attributes without drift, alarms stay below the binomial 99.9 % bound of the allowed share."""
     shares = {"even": np.ones(6) / 6, "skewed": 0.5 ** np.arange(1, 9), "two": np.array([0.95, 0.05])}[kind]
     shares = shares / shares.sum()
     rng = np.random.default_rng(n)
@@ -124,7 +124,7 @@ def test_the_mean_of_psi_without_drift() -> None:
     assert np.mean(np.array(found) > told.psi_limit) == pytest.approx(ALPHA / 2, abs=0.005)
 
 
-def test_drift_is_caught_where_it_matters_and_is_sure() -> None:
+def test_drift_has_to_be_large_and_certain() -> None:
     training = np.array([5000.0, 3000.0, 2000.0])
     moved, hardly = np.array([200.0, 300.0, 500.0]), np.array([52_000.0, 30_000.0, 18_000.0])
     assert drift_of(moved, training, 0, 20).drifted
@@ -229,15 +229,15 @@ def test_no_rows_no_quantile() -> None:
 
 
 @given(st.lists(st.floats(-1e4, -1e-3), min_size=1, max_size=200), st.floats(-2e4, -1e-3))
-def test_the_share_below_is_right_but_for_one_interval(values: list[float], at: float) -> None:
+def test_the_share_below_is_exact_to_one_interval(values: list[float], at: float) -> None:
     sketch, rows = LogProbabilitySketch(), np.array(values)
     sketch.add(rows)
     lowest, highest = (float(np.mean(rows < at * factor)) for factor in (1.0101, 1 / 1.0101))
     assert lowest - 1e-12 <= sketch.share_below(at) <= highest + 1e-12
 
 
-def test_of_an_interval_the_share_below_is_as_if_all_its_values_were_alike_frequent() -> None:
-    """One row far below, four in the interval 100, one far above: of the four a share as large as the part below."""
+def test_values_within_an_interval_are_taken_as_uniform() -> None:
+    """One row is far below, four are in interval 100, one is far above: a part of the four counts as below."""
     sketch = LogProbabilitySketch({300: 1, 100: 4, -200: 1})
     for part in (0.0, 0.25, 0.5, 0.75):
         at = -math.exp((100 - part) * WIDTH)
@@ -246,7 +246,7 @@ def test_of_an_interval_the_share_below_is_as_if_all_its_values_were_alike_frequ
 
 @pytest.mark.parametrize("weights", [None, np.arange(1.0, 51.0)])
 def test_quantiles_of_training_rows(weights: np.ndarray | None) -> None:
-    """Against rows repeated as often as they weigh."""
+    """Weighted rows are compared with repeated rows."""
     rng = np.random.default_rng(0)
     label = CategoricalColumn(rng.integers(0, 2, 50).astype(np.int32), ("no", "yes"))
     attributes = {f"a{i}": CategoricalColumn(rng.integers(0, 4, 50).astype(np.int32), tuple("abcd")) for i in range(3)}

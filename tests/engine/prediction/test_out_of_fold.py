@@ -54,7 +54,7 @@ def test_the_model_is_the_same_for_any_number_of_threads_and_from_codes(tmp_path
     assert (tmp_path / "d.bnc").read_bytes() == (tmp_path / "e.bnc").read_bytes()
 
 
-def test_calibration_in_learning_is_worth_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibration_in_learning_lowers_the_log_loss(capsys: pytest.CaptureFixture[str]) -> None:
     losses = []
     for more in ([], ["--calibrate", "temperature"]):
         assert run(["evaluate", TABLE, "--structure", "nb", "--param", "map", "-q", *more]) == 0
@@ -63,7 +63,7 @@ def test_calibration_in_learning_is_worth_what_it_costs(capsys: pytest.CaptureFi
     assert losses[1] < 0.8 * losses[0]
 
 
-def test_what_cannot_be_held_out_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_rows_for_calibration_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = Path(TABLE).read_text().splitlines()
     few = [lines[0], *[line for line in lines if "malignant" in line][:3], *[x for x in lines if "benign" in x][:30]]
     (tmp_path / "few.csv").write_text("\n".join([*few, ""]))

@@ -48,7 +48,7 @@ def test_changes_add_up(case: Case, draw: st.DataObject) -> None:
         assert {f: c for f, c in found.items() if c} == {f: c for f, c in expected.items() if c}
 
 
-def test_a_single_model_has_one_table_for_each_largest_region() -> None:
+def test_a_single_model_has_one_table_per_largest_region() -> None:
     regions = ((0,), (1,), (2,), (0, 1), (1, 2), (3,))
     data = random_dataset(400, (2, 2, 2, 2), 2)
     path = path_of(learnt_on(data, regions, learn_kmap))
@@ -79,7 +79,7 @@ def scored(path: Path, rows: list[np.ndarray], n: int) -> np.ndarray:
 
 @given(learnt_paths(), st.integers(0, 99), st.booleans())
 @settings(max_examples=40)
-def test_what_is_unknown_is_marginalized(case: Case, seed: int, wide: bool) -> None:
+def test_unknown_values_are_marginalized(case: Case, seed: int, wide: bool) -> None:
     data, _, learnt, theta = case
     rows = rows_with_unknowns(data, 5, seed)
     with pytest.MonkeyPatch.context() as patch:

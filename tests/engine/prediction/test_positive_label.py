@@ -31,7 +31,7 @@ def test_each_label_keeps_its_probability(model: Model) -> None:
     assert np.allclose(again.probabilities, before.probabilities, rtol=1e-9, atol=1e-12)
 
 
-def test_rules_decide_alike() -> None:
+def test_rules_decide_the_same() -> None:
     p = np.linspace(0.013, 0.987, 200)
     log_p = np.log([1 - p, p])
     rules = (

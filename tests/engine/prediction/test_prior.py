@@ -54,7 +54,7 @@ def test_training_undoes_class_weights_and_nothing_else() -> None:
     )
 
 
-def test_maps_a_class_are_under_the_frequencies_of_the_calibration_rows() -> None:
+def test_maps_per_class_have_the_frequencies_of_the_calibration_rows() -> None:
     there, wanted = np.array([0.2, 0.2, 0.6]), np.array([0.5, 0.3, 0.2])
     calibration = Calibration(PerClass((1.0,) * 3, (0.0,) * 3), 5, 1.0, 1.0, tuple((5 * there).tolist()))
     p = np.log(there)[:, np.newaxis]  # of a row that tells nothing
@@ -81,18 +81,18 @@ def test_maps_a_class_are_under_the_frequencies_of_the_calibration_rows() -> Non
         ("test", "'test' is no prior"),
     ],
 )
-def test_what_is_no_prior_is_named(prior: dict[str, float] | str, message: str) -> None:
+def test_wrong_priors_are_errors(prior: dict[str, float] | str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         prior_shift(model(), prior)
 
 
-def test_a_model_that_does_not_know_its_prior_says_so() -> None:
+def test_a_model_without_class_frequencies_has_no_prior() -> None:
     with pytest.raises(ModelError, match=r"how frequent its classes were.*fit it again"):
         prior_shift(model(()), PRIOR)
     assert not prior_shift(model(()), "training").any()
 
 
-def test_sums_that_round_are_taken() -> None:
+def test_a_sum_that_rounds_to_one_is_accepted() -> None:
     thirds = dict.fromkeys(LABELS, 0.3333333)
     uniform = prior_shift(model(), thirds)
     np.testing.assert_allclose(uniform, prior_shift(model(), dict.fromkeys(LABELS, 1 / 3)), rtol=1e-12)

@@ -36,7 +36,7 @@ def test_terms_add_up_and_have_mean_0(shape: list[int], seed: int) -> None:
     np.testing.assert_allclose(total, values, rtol=0, atol=1e-12)
 
 
-def test_overlapping_tables_end_as_one_term_a_set() -> None:
+def test_overlapping_tables_become_one_term_per_set() -> None:
     attributes = tuple(CategoricalAttribute(name, False, (1.0, 3.0), ("u", "v")) for name in "abc")
     schema = Schema("class", ("n", "y"), attributes)
     pairs = [
@@ -58,7 +58,7 @@ def test_two_classes_are_log_odds_and_a_constant_is_gone() -> None:
 
 
 @given(st.lists(groupings, min_size=1, max_size=3))
-def test_a_refinement_joins_only_what_all_join(listed: list[Grouping | None]) -> None:
+def test_a_refinement_joins_only_codes_that_all_groupings_join(listed: list[Grouping | None]) -> None:
     finest = common_refinement(listed, 5)
     codes = finest or range(5)
     for v in range(5):

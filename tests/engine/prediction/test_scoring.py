@@ -36,7 +36,7 @@ from tests.strategies import models, regrouped_models
 
 
 def rows_of(model: Model, n: int, seed: int) -> list[NDArray[Any]]:
-    """Random codes by schema attribute, unknowns included."""
+    """Return random codes by schema attribute, unknown values included."""
     generator = np.random.default_rng(seed)
     return [generator.integers(0, a.cardinality + 1, n).astype(np.uint8) for a in model.schema.attributes]
 
@@ -59,7 +59,7 @@ def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
 
 @given(regrouped_models(), st.integers(0, 99), st.booleans())
 def test_regrouped_attributes_score_as_the_same_tables_over_all_codes(model: Model, seed: int, wide: bool) -> None:
-    """Unknown codes and missing levels included; against the definition, and against tables without groupings."""
+    """Compared with the definition and with tables without groupings; unknown and missing values included."""
     rows = rows_of(model, 12, seed)
     cardinalities = model.schema.cardinalities
     tables = model.tables
@@ -77,7 +77,7 @@ def test_regrouped_attributes_score_as_the_same_tables_over_all_codes(model: Mod
     np.testing.assert_array_equal(actual[:, known], whole[:, known])
 
 
-def test_a_regrouped_attribute_is_looked_up_once_a_block() -> None:
+def test_a_regrouped_attribute_is_looked_up_once_per_block() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
     grouping = (0, 0, 1, 1)
     families = (
@@ -119,7 +119,7 @@ def test_many_parents_are_not_expanded_and_score_the_same(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 26])
-def test_blocks_do_not_show(n_labels: int) -> None:
+def test_the_size_of_blocks_does_not_matter(n_labels: int) -> None:
     model = binary_model(4, ((), (0,), (0, 1), (2,)), n_labels, cards=3)
     n = 2 * scoring.ROWS_PER_BLOCK + 17
     rows = rows_of(model, n, 1)
@@ -140,7 +140,7 @@ def test_probabilities_sum_to_one(model: Model, seed: int) -> None:
 
 @given(models(), st.integers(0, 99))
 def test_a_constant_per_cell_changes_nothing(model: Model, seed: int) -> None:
-    """What a table adds to all classes alike cancels in P(y | x)."""
+    """A constant that a table adds to all classes cancels in P(y | x)."""
     generator = np.random.default_rng(seed)
     moved = tuple(w + generator.normal(size=(len(w), 1)) for w in model.tables.weights)
     other = replace(model, predictor=replace(model.tables, weights=moved))
@@ -181,7 +181,7 @@ def test_attributes_outside_the_tables_are_not_used() -> None:
 
 @given(regrouped_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
 def test_an_ensemble_is_the_average_of_its_components(model: Model, seed: int, wide: bool, weight: float) -> None:
-    """Components share families, or have some of their own; unknown codes included, in one pass."""
+    """Components share families or have their own; unknown codes are included."""
     rng = np.random.default_rng(seed)
     families, n_labels = model.tables.families, len(model.schema.labels)
     kept = [f for f in families if rng.integers(0, 2)]
@@ -210,7 +210,7 @@ def test_equals_the_definition_whatever_the_number_of_threads(monkeypatch: pytes
     np.testing.assert_array_equal(actual, log_probabilities_of(model.predictor, replace(data, threads=2)))
 
 
-def test_is_what_the_scorer_says_of_an_ensemble() -> None:
+def test_rows_of_a_data_set_score_like_rows_of_a_table() -> None:
     model = mixed_ensemble(random_schema(6, 3), 70)
     codes = random_codes(model.schema, 30)
     scorer = compile_scorer(model)

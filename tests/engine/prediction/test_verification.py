@@ -33,7 +33,7 @@ def test_equal_models_have_equal_tests() -> None:
 
 @given(perfect_models())
 @settings(max_examples=30)
-def test_of_complete_rows_every_code_comes_up_as_often_as_any(model: Model) -> None:
+def test_in_complete_rows_every_code_is_about_equally_frequent(model: Model) -> None:
     test = with_self_test(model).self_test
     assert test is not None
     lacking = np.arange(ROWS) % LACKING == 0
@@ -60,7 +60,7 @@ def test_a_table_that_changed_is_noticed(table: int, seed: int) -> None:
     assert largest_change(changed, made.self_test) > 1e-6
 
 
-def test_a_model_that_marginalizes_is_tested_on_rows_that_lack_values() -> None:
+def test_a_model_that_marginalizes_is_tested_on_incomplete_rows() -> None:
     made = with_self_test(network_model(Dag(((), (0,), (1,)), (0, 1, 2)), (2, 3, 3), 2, 0))
     assert made.self_test is not None
     cardinalities = np.array([made.schema.cardinalities[i] for i in self_tested(made)])
@@ -68,7 +68,7 @@ def test_a_model_that_marginalizes_is_tested_on_rows_that_lack_values() -> None:
     assert largest_change(made, made.self_test) == 0
 
 
-def test_where_lacking_rows_cannot_be_scored_all_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rows_are_complete_if_others_cannot_be_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     real = verification.predict_self_test
 
     def refusing(model: Model, codes: np.ndarray) -> np.ndarray:

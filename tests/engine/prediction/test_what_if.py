@@ -24,7 +24,9 @@ SIZES = st.lists(st.integers(2, 4), min_size=1, max_size=4)
 
 
 @given(SIZES, st.integers(2, 3), st.integers(0, 1000), st.integers(1, 3), st.data())
-def test_no_fewer_changes_and_none_better(sizes: list[int], k: int, seed: int, most: int, data: st.DataObject) -> None:
+def test_there_are_no_fewer_and_no_better_changes(
+    sizes: list[int], k: int, seed: int, most: int, data: st.DataObject
+) -> None:
     allowed = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
     rng = np.random.default_rng(seed)
     rows = list(itertools.product(*map(range, sizes)))
@@ -67,8 +69,8 @@ def test_words() -> None:
     assert told == ["age>65.5", "age<=18", "age<=18", "age<=18"]  # of the last, unknown, a tie is the first label
 
 
-def test_what_flips_is_what_is_decided() -> None:
-    """With a bar of its own, not the label that is more probable; nobody is led to a row without a decision."""
+def test_changes_lead_to_another_decision_of_the_rule() -> None:
+    """The rule has a threshold and abstains; no change leads to a row without a decision."""
     schema = schema_of([4], 2)
     of_second = np.array([0.05, 0.2, 0.4, 0.9])
 
@@ -85,7 +87,7 @@ def test_what_flips_is_what_is_decided() -> None:
 
 
 def test_the_first_in_the_schema_wins_a_tie() -> None:
-    """Both attributes flip the label, with two values each, and equally sure every time."""
+    """Both attributes change the label, with two values each and the same probability every time."""
     schema = schema_of([3, 3], 2)
 
     def score(codes: list[np.ndarray]) -> np.ndarray:
@@ -97,7 +99,7 @@ def test_the_first_in_the_schema_wins_a_tie() -> None:
     assert CounterfactualSearch(schema, (0, 1), (1,), 1, score).changes(codes, score(codes)) == [((1, 1),)]
 
 
-def test_too_many_ways_are_refused() -> None:
+def test_too_many_changes_are_an_error() -> None:
     schema = schema_of([9] * 40, 2)
     with pytest.raises(UsageError, match="63,540 ways to change up to 2 of 40 columns"):
         CounterfactualSearch(schema, range(40), range(40), 2, lambda codes: codes)
@@ -109,7 +111,7 @@ def entropy(weights: list[float]) -> float:
 
 
 @given(networks(max_attributes=3))
-def test_gains_are_expected_falls_of_entropy(network: Network) -> None:
+def test_gains_are_expected_decreases_of_entropy(network: Network) -> None:
     schema = network.schema
     frequencies = [[1.0] * a.cardinality for a in schema.attributes]
     model = true_model(network, frequencies, 10, [1.0] * len(frequencies))
@@ -145,7 +147,7 @@ def test_gains_are_expected_falls_of_entropy(network: Network) -> None:
 
 
 def test_another_prior_is_that_of_another_network() -> None:
-    """The same tables of the attributes under other class frequencies."""
+    """The other network has the same tables of attributes and other class frequencies."""
     network = network_on(schema_of([2, 3], 2), Dag(((), ()), (0, 1)), 0)
     times = np.array([0.1, 4.0])
     frequent = network.theta_class * times
