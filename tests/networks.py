@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.network import NamedNetwork, Node
 
 KEYWORDS = ["network", "variable", "probability", "property", "type", "discrete", "table", "default", "node", "graph"]
 NASTY = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from bncli.files.exports import NetworkFormat, Signature
 
 if TYPE_CHECKING:
-    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.networks.network import NamedNetwork
 
 
 def write(network: NamedNetwork) -> str:
@@ -43,7 +43,7 @@ def write(network: NamedNetwork) -> str:
 def read(data: bytes, where: str) -> NamedNetwork:
     import numpy as np
 
-    from bncli.engine.networks.named_network import NamedNetwork, Node
+    from bncli.engine.networks.network import NamedNetwork, Node
 
     (_, name, class_name), *rows = [line.split("|") for line in data.decode().splitlines()]
     states = {row[0]: tuple(row[1].split(",")) for row in rows}

@@ -28,8 +28,7 @@ import numpy as np
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import DecisionRule, Ensemble, Model
-from bncli.engine.networks.named_network import name_network
-from bncli.engine.networks.network import equivalent_network, graph_of
+from bncli.engine.networks.network import equivalent_network, graph_of, name_network
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import make_portable, make_portable_effects
 from bncli.engine.prediction.positive_label import with_positive_label

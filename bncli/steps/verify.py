@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bncli.engine.model import Model
-from bncli.engine.networks.named_network import name_network
-from bncli.engine.networks.network import equivalent_network
+from bncli.engine.networks.network import equivalent_network, name_network
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.verification import (
     EXPORT_ROWS,

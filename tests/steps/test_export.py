@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings
 
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.named_network import name_network
-from bncli.engine.networks.network import equivalent_network
+from bncli.engine.networks.network import equivalent_network, name_network
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import name_dag
 from bncli.engine.structures.structure import Dag
@@ -39,7 +38,7 @@ from bncli.steps.score import ScoreOutput, score
 from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
-from tests.engine.networks.test_normalisation import model_of, perfect_models
+from tests.engine.networks.test_network import model_of, perfect_models
 from tests.missing_values import network_model
 from tests.sweeps import every_pair, every_value
 

@@ -1,6 +1,5 @@
 """Bayesian networks with all their probabilities.
 
-network         probabilities by index, and the network that a model's tables define
-named_network   the same with the names of variables and states, as other programs exchange them
-simulation      random networks, rows drawn from a network, and missing values put into them
+network      networks by index and by names, and the network with the P(y | x) of a model
+simulation   random networks, rows drawn from a network, and missing values put into these rows
 """

@@ -1,59 +1,77 @@
-"""A Bayesian network in full: for every node the probabilities of its values given those of its parents.
+"""Bayesian networks with all their probabilities, and the networks that models are equivalent to.
 
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
-A classifier needs only the factors with the class in them; rows can be drawn only where every node has one. So a model
-is a network in full where its tables are log probabilities (MARGINALIZED in the catalogue) and every attribute has
-one of them, or has no parents at all. A model that marginalizes missing values has a table for every node of its
+**Networks of models.** A classifier needs only the factors with the class in them; rows can be drawn only if every node
+has a factor. So a model is a network if its tables are log probabilities (MARGINALIZED in the catalogue) and every
+attribute has a table, or has no parents. A model that marginalizes missing values has a table for every node of its
 network, any other model for the children of the class. Conventions: an attribute without a table (a root, or one that
-the model does not use) has its training frequencies for probabilities; without any, all its codes are equally likely.
+the model does not use) has its training frequencies as probabilities; without frequencies all its codes are equally
+likely.
 
-The network that says what a model says: log-linear tables turned into conditional probabilities.
-
-Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on a perfect graph (see
-`perfection`) a network gives every row the same P(y | x). Children are taken before their parents, and what keeps a
-table from summing to 1 is passed on to the parent:
+**Equivalent networks.** Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on
+a perfect graph (see `perfection`) a network gives every row the same P(y | x). Children are processed before their
+parents, and what keeps a table from summing to 1 is passed on to a parent:
 
     Z_i[pi, y] = ln sum over x_i of exp W_i[x_i, pi, y],    ln theta_i = W_i - Z_i,    W_j += Z_i
 
-j is the last parent of i in the order of the graph that is itself a child of the class: the graph being perfect, all
+j is the last parent of i in the order of the graph that is itself a child of the class: since the graph is perfect, all
 other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over y does
 not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
 
-Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A node
+Conventions: tables that are a network's already (`map` and the like, `extended`) stay as they are, on any graph. A node
 without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
-does where missing values are marginalized. A value that no class makes likelier than e^-30 given its parents is first
-raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the
-range of floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few
-passes over the tables.
+does if missing values are marginalized. A value whose probability given its parents is below e^-30 in every class is
+first raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities
+within the range of floating point. In any case the P(x) of a network made from discriminative tables has no meaning.
+Cost: a few passes over the tables.
+
+**Named networks** are the form that other programs read (BIF, XMLBIF): nodes, their states and parents, and their
+tables, without schema, cuts or logarithms. They are checked when they are made. An interval is named like (2.45,4.75],
+closed on the right, with the cuts as the shortest texts that read back as the same numbers. Only the nodes that P(y |
+x) depends on are named: attributes outside the class's Markov blanket have no influence in a complete row. If missing
+values are marginalized, every node with an arc is named. Conventions: the class comes first, both among the nodes and
+among parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the
+smallest normal number, so that no row is impossible under every class; in a table without the class, which cancels from
+P(y | x) but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from graphlib import TopologicalSorter
+from itertools import count
 
 import numpy as np
 
 from bncli import __version__
 from bncli.catalogue import MARGINALIZED
-from bncli.engine.data.schema import Schema
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, log_sum
 from bncli.engine.model import Ensemble, Model, Tables
+from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag
-from bncli.errors import ModelError
+from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 
-_LEARN_AGAIN = f"learn the model with --param {', '.join(MARGINALIZED)}"
-_NETWORK_LEAST = float(np.finfo(np.float64).tiny)
-"""Stands for a probability of 0 where a logarithm is taken."""
-_SLACK = 1e-6
+LEARN_AGAIN = f"learn the model with --param {', '.join(MARGINALIZED)}"
+TINY = float(np.finfo(np.float64).tiny)
+"""Replaces a probability of 0."""
+TINY_WITHOUT_CLASS = 1e-12
+"""Replaces a probability of 0 in a table without the class."""
+LEAST_LOG = -30.0
+"""The least log probability of a value under its likeliest class."""
+SLACK = 1e-6
+ROUNDING = 0.005001
+"""Each probability may be off by this: people write networks with two digits, and three thirds then sum to 0.99."""
+MISSING_STATE = "missing"
 
 
 @dataclass(frozen=True)
 class Network:
-    """theta[i] has shape (|X_i|, parents of i ..., K), without the K where i is no child of the class.
+    """theta[i] has shape (|X_i|, parents of i ..., K), without the K if i is no child of the class.
 
     theta_class has shape (parents of the class ..., K). All are probabilities, not logs; theta[i] sums to 1 over its
     first axis, theta_class over its last.
@@ -66,12 +84,8 @@ class Network:
 
     @property
     def n_entries(self) -> int:
-        """Number of probabilities in all tables."""
+        """The number of probabilities in all tables."""
         return self.theta_class.size + sum(table.size for table in self.theta)
-
-
-_NORMALISATION_LEAST = -30.0
-"""Every value has at least so high a log probability under some class."""
 
 
 def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
@@ -85,7 +99,7 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
 
 
 def graph_of(model: Model) -> Dag:
-    """Return the graph of the model; ModelError where it has none."""
+    """Return the graph of the model; ModelError if it has none."""
     pooled = isinstance(model.predictor, Ensemble)
     if isinstance(model.structure, Dag) and not pooled:
         return model.structure
@@ -95,57 +109,47 @@ def graph_of(model: Model) -> Dag:
 
 
 def network_of(model: Model) -> Network:
-    """Return the network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
+    """Return the network with the log probabilities of a model; ModelError if it has none, or not all of them."""
     if model.calibration is not None:
         what = "the model is calibrated, and a network says the probabilities as they were before"
         raise ModelError(what, hint="use the model that was calibrated")
-    graph = graph_of(model)
+    graph, schema = graph_of(model), model.schema
     if model.recipe.param not in MARGINALIZED:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
-        raise ModelError(what, hint=_LEARN_AGAIN)
+        raise ModelError(what, hint=LEARN_AGAIN)
     tables = tables_by_child(model)
-    *shapes, class_shape = table_shapes(graph, model.schema.cardinalities, len(model.schema.labels))
+    *shapes, class_shape = table_shapes(graph, schema.cardinalities, len(schema.labels))
     of_class = tables[None] if graph.class_parents else model.tables.bias
-    theta_class = _probabilities(of_class.reshape(class_shape), -1, model.schema.class_name)
-    children = set(graph.class_children)
-    theta = tuple(
-        _probabilities(_columns(tables[i], i in children).reshape(shape), 0, model.schema.attributes[i].name)
-        if i in tables
-        else _frequencies(model, graph, i)
-        for i, shape in enumerate(shapes)
-    )
-    return Network(model.schema, graph, theta_class, theta)
+    theta_class = _probabilities(of_class.reshape(class_shape), -1, schema.class_name)
+    children, theta = set(graph.class_children), []
+    for i, (attribute, shape) in enumerate(zip(schema.attributes, shapes, strict=True)):
+        if i in tables:
+            # Without the class as a parent all columns are alike.
+            table = tables[i] if i in children else tables[i][:, 0]
+            theta.append(_probabilities(table.reshape(shape), 0, attribute.name))
+            continue
+        if graph.parents[i]:
+            what = f"the model has no table for {attribute.name!r}, which has parents but not the class among them"
+            raise ModelError(what, hint="learn with a structure in which the class is a parent of it too")
+        weights = np.array(attribute.frequencies, np.float64)
+        if not weights.sum() > 0:
+            weights = np.ones(max(attribute.cardinality, 1))
+        theta.append(np.asarray(weights / weights.sum()))
+    return Network(schema, graph, theta_class, tuple(theta))
 
 
 def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
     theta = np.exp(np.minimum(log_theta, 1.0))
-    if not (np.abs(theta.sum(axis=axis) - 1.0) < _SLACK).all():
-        raise ModelError(f"the table of {name!r} does not hold probabilities that sum to 1", hint=_LEARN_AGAIN)
+    if not (np.abs(theta.sum(axis=axis) - 1.0) < SLACK).all():
+        raise ModelError(f"the table of {name!r} does not hold probabilities that sum to 1", hint=LEARN_AGAIN)
     return np.asarray(theta)
-
-
-def _columns(table: Array, by_class: bool) -> Array:
-    """Return one column is enough where all are alike."""
-    return table if by_class else table[:, 0]
-
-
-def _frequencies(model: Model, graph: Dag, i: int) -> Array:
-    """Of an attribute with neither the class nor an attribute as a parent."""
-    attribute = model.schema.attributes[i]
-    if graph.parents[i]:
-        what = f"the model has no table for {attribute.name!r}, which has parents but not the class among them"
-        raise ModelError(what, hint="learn with a structure in which the class is a parent of it too")
-    weights = np.array(attribute.frequencies, np.float64)
-    if not weights.sum() > 0:
-        weights = np.ones(max(attribute.cardinality, 1))
-    return np.asarray(weights / weights.sum())
 
 
 def tables_by_child(model: Model) -> dict[int | None, Array]:
     """Return the table (cells, K) of every attribute that has one, and under None that of the class's parents."""
     families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
     if model.tables.families != families:
-        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
+        raise ModelError("the tables of the model are not those of its structure", hint=LEARN_AGAIN)
     return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
 
 
@@ -154,94 +158,74 @@ def true_model(
 ) -> Model:
     """Return a model with the network's own tables.
 
-    `frequencies` of every attribute's codes in `n_rows` rows drawn from it.
-
-    Its factors without the class are no part of it: they cancel in P(y | x). Where the rows have `missing`, so many of
-    each attribute, they do not: then they are part of the model, which marginalizes missing values.
+    `frequencies` are the weights of every attribute's codes in `n_rows` rows drawn from the network, `missing` the
+    weights of its missing values, None if there are none. Without missing values, the factors without the class are no
+    part of the model: they cancel in P(y | x). With them, they are part of it, and it marginalizes missing values.
     """
-    schema = _met(network.schema, frequencies, missing)
-    families = network.structure.families(schema.cardinalities, whole=schema.marginalizes)
-    thetas = [network.theta_class if f.child is None else network.theta[f.child] for f in families]
-    logs = [_logs(theta).reshape(f.n_cells, -1) for f, theta in zip(families, thetas, strict=True)]
-    weights = tuple(
-        w if f.by_class else np.repeat(w, len(schema.labels), 1) for f, w in zip(families, logs, strict=True)
-    )
-    bias = np.zeros(len(schema.labels)) if network.structure.class_parents else _logs(network.theta_class)
-    recipe = _recipe(network).replaced(missing_policy=schema.missing_policy)
-    return Model(schema, network.structure, Tables(bias, families, weights), recipe, n_rows, __version__)
-
-
-def _met(schema: Schema, frequencies: Sequence[Sequence[float]], missing: Sequence[float] | None) -> Schema:
-    """Return the schema after the rows were seen."""
-    members = zip(schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
+    structure = network.structure
+    members = zip(network.schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
     attributes = tuple(replace(a, frequencies=tuple(f), missing_weight=float(n)) for a, f, n in members)
-    policy = schema.missing_policy if missing is None else "marginalize"
-    return replace(schema, attributes=attributes, missing_policy=policy)
-
-
-def _logs(theta: Array) -> Array:
-    return np.asarray(np.log(np.maximum(theta, _NETWORK_LEAST)))
-
-
-def _recipe(network: Network) -> Recipe:
-    """Nothing was learnt: no option had an effect."""
-    recipe = Recipe.of(param="map").replaced(smoothing=None)
-    return recipe.with_structure(network.structure.method, network.structure.options)
+    policy = network.schema.missing_policy if missing is None else "marginalize"
+    schema = replace(network.schema, attributes=attributes, missing_policy=policy)
+    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    weights = []
+    for family in families:
+        theta = network.theta_class if family.child is None else network.theta[family.child]
+        logs = np.log(np.maximum(theta, TINY)).reshape(family.n_cells, -1)
+        weights.append(logs if family.by_class else np.repeat(logs, len(schema.labels), 1))
+    log_prior = np.log(np.maximum(network.theta_class, TINY))
+    bias = np.zeros(len(schema.labels)) if structure.class_parents else np.asarray(log_prior)
+    # Nothing was learned, so no option had an effect.
+    recipe = Recipe.of(param="map").replaced(smoothing=None).with_structure(structure.method, structure.options)
+    recipe = recipe.replaced(missing_policy=schema.missing_policy)
+    return Model(schema, structure, Tables(bias, families, tuple(weights)), recipe, n_rows, __version__)
 
 
 def equivalent_network(model: Model) -> Network:
-    """Return a network with the model's P(y | x) for every complete row; ModelError where there need not be one."""
+    """Return a network with the model's P(y | x) for every complete row; ModelError if there need not be one."""
     graph = graph_of(model)
     if not model.schema.marginalizes:
-        model = replace(model, structure=_with_roots(graph))
+        # A node without the class as a parent becomes a root.
+        children = set(graph.class_children)
+        parents = tuple(p if i in children else () for i, p in enumerate(graph.parents))
+        model = replace(model, structure=replace(graph, parents=parents))
     if model.recipe.param not in MARGINALIZED:
-        _refuse_imperfect(model)
-        recipe = model.recipe.replaced(param="map")  # for that is what the tables are now
-        model = replace(model, predictor=normalised_tables(model), recipe=recipe)
+        unmarried = graph_of(model).unmarried
+        if unmarried is not None:
+            names = [model.schema.class_name if i is None else model.schema.attributes[i].name for i in unmarried]
+            child, one, other = (repr(name) for name in names)
+            raise ModelError(
+                f"the parameters {model.recipe.param!r} can be written as a network only on a perfect graph, "
+                f"but no arc joins {one} and {other}, both parents of {child}",
+                hint="learn with --param map, or with --structure nb, tan, kdb --k 1 or hill-climb --perfect",
+            )
+        # The normalised tables are like those of map.
+        model = replace(model, predictor=normalised_tables(model), recipe=model.recipe.replaced(param="map"))
     return network_of(model)
-
-
-def _with_roots(dag: Dag) -> Dag:
-    """Return the graph in which a node without the class as a parent has no parents at all."""
-    children = set(dag.class_children)
-    return replace(dag, parents=tuple(p if i in children else () for i, p in enumerate(dag.parents)))
-
-
-def _refuse_imperfect(model: Model) -> None:
-    found = graph_of(model).unmarried
-    if found is None:
-        return
-    names = [model.schema.class_name if i is None else model.schema.attributes[i].name for i in found]
-    child, one, other = (repr(name) for name in names)
-    raise ModelError(
-        f"the parameters {model.recipe.param!r} can be written as a network only on a perfect graph, "
-        f"but no arc joins {one} and {other}, both parents of {child}",
-        hint="learn with --param map, or with --structure nb, tan, kdb --k 1 or hill-climb --perfect",
-    )
 
 
 def normalised_tables(model: Model) -> Tables:
     """Return log probabilities with the model's P(y | x); its graph must be perfect.
 
-    The table of a child sums to 1 over its values, that of the class over the labels: it is the bias, or, where the
-    class has attribute parents, the table over them, and the bias is 0.
+    The table of a child sums to 1 over its values, that of the class over the labels: it is the bias or, if the class
+    has attribute parents, the table over them, and the bias is 0.
     """
     structure, n_labels = graph_of(model), len(model.schema.labels)
     shapes = {f.child: (*f.shape, n_labels) for f in model.tables.families}
+    # logs[i][x_i, parents of i ..., y]
     logs = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
     logs[None] = logs.get(None, 0.0) + model.tables.bias
     with np.errstate(over="ignore", invalid="ignore"):
-        # Makes the tables of the class's children sum to 1, from the last one up; logs[i][x_i, parents of i ..., y].
+        # The class's children, from the last one up.
         order = list(TopologicalSorter(dict(enumerate(structure.parents))).static_order())
         place = {i: at for at, i in enumerate(order)}
         children = set(structure.class_children)
         for i in reversed([i for i in order if i in children]):
             parents = structure.parents[i]
             heir = max(children.intersection(parents), key=place.__getitem__, default=None)
-            # Log probabilities of the first axis, and the logarithms of the sums, without that axis.
             log = logs[i]
             likeliest = (log - log_sum(log, 0)).max(axis=-1, keepdims=True)
-            log = log + np.maximum(_NORMALISATION_LEAST - likeliest, 0.0)
+            log = log + np.maximum(LEAST_LOG - likeliest, 0.0)
             sums = log_sum(log, 0)
             logs[i], surplus = log - sums, sums[0]
             members = structure.class_parents if heir is None else (heir, *structure.parents[heir])
@@ -252,8 +236,139 @@ def normalised_tables(model: Model) -> Tables:
 
 
 def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:
-    """table[own ..., y] with an axis for each of `members`, of length 1 for those that are not its own."""
+    """Return table[own ..., y] with an axis for each of `members`, of length 1 for those that are not its own."""
     axes = sorted(range(len(own)), key=lambda axis: members.index(own[axis]))
     sorted_table = table.transpose(*axes, len(own))
     sizes = {own[axis]: table.shape[axis] for axis in axes}
     return sorted_table.reshape(*(sizes.get(member, 1) for member in members), -1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state].
+
+    Each distribution sums to 1, except for rounding. The constructor makes the table float64 and read-only. It raises
+    BncliError for a state that occurs twice and for numbers that are no probabilities; the network checks the parents'
+    states.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    probabilities: Array
+
+    def __post_init__(self) -> None:
+        table = np.array(self.probabilities, dtype=np.float64)
+        table.flags.writeable = False
+        object.__setattr__(self, "probabilities", table)
+        if not self.states:
+            raise BncliError(f"the node '{self.name}' has no states", hint="name its states")
+        repeated = _first_repeated(self.states)
+        if repeated is not None:
+            raise BncliError(f"the node '{self.name}' has the state '{repeated}' twice", hint="name every state once")
+        valid = (table >= 0) & (table <= 1 + ROUNDING)
+        if not np.all(valid):
+            what = f"the table of '{self.name}' holds {table[~valid][0]:.17g}"
+            raise BncliError(what, hint="probabilities lie between 0 and 1")
+        sums = table.sum(axis=-1)
+        off = np.abs(sums - 1) > ROUNDING * table.shape[-1]
+        if np.any(off):
+            what = f"a row of the table of '{self.name}' sums to {sums[off].flat[0]:.9g}"
+            raise BncliError(what, hint="the probabilities of a node's states sum to 1")
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A discrete network by names; `class_name` is None if the file does not say which node is the class.
+
+    `method` and `options` describe how the structure was made. The constructor raises BncliError for nodes that occur
+    twice, parents that are no nodes, a cycle, and a table whose shape is not that of its parents and states.
+    """
+
+    name: str
+    class_name: str | None
+    nodes: tuple[Node, ...]
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        repeated = _first_repeated(tuple(node.name for node in self.nodes))
+        if repeated is not None:
+            raise BncliError(f"the node '{repeated}' occurs twice", hint="define every node once")
+        if self.class_name is not None and self.class_name not in self.by_name:
+            raise BncliError(f"the class '{self.class_name}' is not a node", hint="name one of the nodes")
+        for node in self.nodes:
+            for parent in node.parents:
+                if parent not in self.by_name:
+                    what = f"the parent '{parent}' of '{node.name}' is not a node"
+                    raise BncliError(what, hint="define it as a node")
+            shape = (*(len(self.by_name[parent].states) for parent in node.parents), len(node.states))
+            if node.probabilities.shape != shape:
+                what = f"the table of '{node.name}' has the shape {node.probabilities.shape}, not {shape}"
+                raise BncliError(what, hint="give one row per combination of the parents' states")
+        # Building the structure raises BncliError for a cycle.
+        assert self.dag is not None
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def dag(self) -> NamedDag:
+        """The structure alone."""
+        parents = {node.name: node.parents for node in self.nodes}
+        return NamedDag(self.class_name, parents, self.method, dict(self.options))
+
+
+def name_network(network: Network) -> NamedNetwork:
+    """Return the nodes that P(y | x) depends on, with named states; the network has the name of its class.
+
+    Every parent of a node must be one of these nodes, as in the result of `equivalent_network`.
+    """
+    schema, structure = network.schema, network.structure
+    names = [attribute.name for attribute in schema.attributes]
+    class_parents = tuple(names[j] for j in structure.class_parents)
+    nodes = [Node(schema.class_name, schema.labels, class_parents, np.maximum(network.theta_class, TINY))]
+    children = set(structure.class_children)
+    for i in structure.nodes if schema.marginalizes else structure.attributes:
+        parents = tuple(names[j] for j in structure.parents[i])
+        theta = np.moveaxis(network.theta[i], 0, -1)
+        if i in children:
+            parents = (schema.class_name, *parents)
+            theta = np.moveaxis(theta, -2, 0)
+        least = TINY if i in children else TINY_WITHOUT_CLASS
+        nodes.append(Node(names[i], state_names(schema.attributes[i]), parents, np.maximum(theta, least)))
+    return NamedNetwork(schema.class_name, schema.class_name, tuple(nodes), structure.method, dict(structure.options))
+
+
+def state_names(attribute: Attribute) -> tuple[str, ...]:
+    """Return a name for each code; the missing level is `missing`, or `missing_2`, ... if a level is called that."""
+    names = value_names(attribute)
+    if not attribute.missing:
+        return names
+    if MISSING_STATE not in names:
+        return (*names, MISSING_STATE)
+    return (*names, next(name for i in count(2) if (name := f"{MISSING_STATE}_{i}") not in names))
+
+
+def value_names(attribute: Attribute) -> tuple[str, ...]:
+    """Return the interval or level of each code, without the missing level."""
+    if not isinstance(attribute, NumericAttribute):
+        return attribute.levels
+    edges = ["-inf", *map(number_text, attribute.cuts), "inf"]
+    closings = ["]"] * len(attribute.cuts) + [")"]
+    return tuple(f"({a},{b}{end}" for a, b, end in zip(edges[:-1], edges[1:], closings, strict=True))
+
+
+def number_text(number: float) -> str:
+    """Return the shortest text that reads back as the number, without a point for a whole number."""
+    return repr(number).removesuffix(".0")
+
+
+def _first_repeated(names: tuple[str, ...]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -30,7 +30,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model, SelfTest
-from bncli.engine.networks.named_network import NamedNetwork
+from bncli.engine.networks.network import NamedNetwork
 from bncli.engine.prediction.portable import Input
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError

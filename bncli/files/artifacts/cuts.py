@@ -270,7 +270,7 @@ def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from bncli.engine.networks.named_network import number_text, value_names
+    from bncli.engine.networks.network import number_text, value_names
 
     schema = data.schema
     names = [attribute.name for attribute in schema.attributes] + [schema.class_name]

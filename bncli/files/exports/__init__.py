@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.networks.network import NamedNetwork
     from bncli.engine.prediction.portable import PortableScorer
     from bncli.engine.structures.named_structure import NamedStructure
     from bncli.files.exports.programs import ProgramTarget

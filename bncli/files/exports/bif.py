@@ -34,7 +34,7 @@ from bncli.files.exports.tokens import NUMBER, Token, Tokens, describe
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.networks.network import NamedNetwork
 
 MAX_CELLS = 1 << 24
 """The most numbers that a `default` row may stand for."""

@@ -21,7 +21,7 @@ from bncli.errors import BncliError
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.networks.network import NamedNetwork
 
 LegalName = Callable[[str], str]
 """Turns any text into one that the format can hold; a text that it can hold is unchanged."""
@@ -90,7 +90,7 @@ def origin_properties(method: str, options: Mapping[str, Any]) -> dict[str, str]
 
 def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
     """Return the network with its original names; BncliError, naming `where`, if it is not a valid network."""
-    from bncli.engine.networks.named_network import NamedNetwork, Node
+    from bncli.engine.networks.network import NamedNetwork, Node
 
     try:
         if not escaped.nodes:

@@ -35,7 +35,7 @@ from bncli.files.exports.tokens import NUMBER
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.networks.network import NamedNetwork
 
 MAX_DEPTH = 64
 """Deepest nesting of elements."""

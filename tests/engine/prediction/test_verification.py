@@ -16,7 +16,7 @@ from bncli.engine.prediction.verification import LACKING, ROWS, largest_change, 
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError
 from tests.datasets import schema_of
-from tests.engine.networks.test_normalisation import model_of, perfect_models
+from tests.engine.networks.test_network import model_of, perfect_models
 from tests.missing_values import network_model
 
 MODEL = model_of(schema_of((2, 3, 50), 3), Dag(((), (0,), (1,)), (0, 1, 2)), 1.0, 0, "weighted")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError

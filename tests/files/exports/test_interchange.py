@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.files.exports.bif import read_bif, write_bif
 from bncli.files.exports.dot import read_dot, write_dot
 from bncli.files.exports.xmlbif import read_xmlbif, write_xmlbif

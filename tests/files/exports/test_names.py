@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.exports.names import (
     escape_network,

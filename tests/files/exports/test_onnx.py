@@ -159,7 +159,7 @@ def test_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
 def _without_inputs() -> list[Model]:
     from bncli.engine.structures.structure import Dag
     from tests.datasets import schema_of
-    from tests.engine.networks.test_normalisation import model_of as network
+    from tests.engine.networks.test_network import model_of as network
 
     return [network(schema_of((), 2), Dag((), ()), 1.0, 0)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.exports.xmlbif import parse_xml, read_xmlbif, write_xmlbif
 
