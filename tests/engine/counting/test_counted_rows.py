@@ -1,4 +1,4 @@
-"""Counts merge_counts part by part, beside counts of all rows at once and a slow count with numpy alone."""
+"""Counts merged part by part, beside counts of all rows at once and a slow count with numpy alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From raw columns to a schema and coded rows: cuts, levels, pooled levels, given cuts, threads."""
+"""From raw columns to a schema and coded rows: cuts, levels, pooled levels, supplied cuts, threads."""
 
 from __future__ import annotations
 

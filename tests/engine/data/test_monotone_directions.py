@@ -1,4 +1,4 @@
-"""Which attributes can have a direction, and what is said of those that cannot."""
+"""Which attributes can have a monotone direction, and the errors about those that cannot."""
 
 from __future__ import annotations
 
