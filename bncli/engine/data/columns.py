@@ -62,7 +62,7 @@ class CodedColumn:
     attribute: Attribute
 
     def take(self, rows: Index) -> CodedColumn:
-        return CodedColumn(ChunkedColumn.of(self.codes.whole()[rows]), self.attribute)
+        return CodedColumn(ChunkedColumn((self.codes.whole()[rows],)), self.attribute)
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,6 @@ class ChunkedColumn:
 
     parts: tuple[Codes, ...]
     release: Callable[[], None] | None = None
-
-    @staticmethod
-    def of(codes: Codes) -> ChunkedColumn:
-        """Return a column in one part."""
-        return ChunkedColumn((codes,))
 
     def __len__(self) -> int:
         return self._edges[-1]

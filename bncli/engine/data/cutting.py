@@ -122,14 +122,14 @@ def learn_dataset(
     for sentence in pooling_notes(attributes, len(labels)) if cuts is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
-    frequencies = tuple(ChunkedColumn.of(labels).count(len(levels), columns.weights).tolist())
+    frequencies = tuple(ChunkedColumn((labels,)).count(len(levels), columns.weights).tolist())
     schema = Schema(
         columns.class_name, levels, attributes, tokens, reading.unseen, missing_policy, label_frequencies=frequencies
     )
     codes: tuple[Codes, ...] | ColumnsJoinedOnDemand
     if any(isinstance(column.codes, ChunkedColumn) for column in encoded):
         codes = ColumnsJoinedOnDemand(
-            [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn.of(c.codes) for c in encoded]
+            [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn((c.codes,)) for c in encoded]
         )
     else:
         codes = tuple(column.codes for column in encoded)  # type: ignore[misc]
@@ -279,7 +279,7 @@ def _frequencies(
 
     They are a level if they have weight, or if `level` says so.
     """
-    sums = ChunkedColumn.of(codes).count(n + 1, weights)  # type: ignore[arg-type]
+    sums = ChunkedColumn((codes,)).count(n + 1, weights)  # type: ignore[arg-type]
     # rows of weight 0 do not make a level
     missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())

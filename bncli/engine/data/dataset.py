@@ -87,7 +87,7 @@ class Dataset:
     @cached_property
     def class_counts(self) -> Array:
         """The weight of the rows of each class (K,)."""
-        return ChunkedColumn.of(self.labels).count(self.n_labels, self.weights)
+        return ChunkedColumn((self.labels,)).count(self.n_labels, self.weights)
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:

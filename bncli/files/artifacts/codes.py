@@ -201,7 +201,7 @@ def write_codes(path: str, header: CodesHeader, blocks: Iterable[CodedRows], sam
             ]
             for i, (codes, n) in enumerate(zip(arrays, sizes, strict=True)):
                 if n:
-                    counts[i] += ChunkedColumn.of(cast(Codes, codes)).count(n)
+                    counts[i] += ChunkedColumn((cast(Codes, codes),)).count(n)
                 else:
                     checksum_of_weights = zlib.crc32(np.ascontiguousarray(codes).data, checksum_of_weights)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

@@ -273,7 +273,7 @@ class SampledTable:
                 weights[start:stop] = rows.weights
             start = stop
         attributes = {
-            a.name: CodedColumn(ChunkedColumn.of(column[:start]), a)
+            a.name: CodedColumn(ChunkedColumn((column[:start],)), a)
             for a, column in zip(cuts.attributes, codes, strict=True)
         }
         label = CategoricalColumn(labels[:start], self.labels)
