@@ -265,7 +265,7 @@ class Model:
         `drop_unlabelled`, `on_bad_row`, `positive`, and for a file how to read it, as in `fit`; about decisions those
         of `decide`, which replace the model's.
         """
-        from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_learnt
+        from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted
 
         words = (*LABELLED_OPTIONS, "positive")
         reading = source_options({key: options.pop(key) for key in words if key in options}, words)
@@ -278,7 +278,7 @@ class Model:
             run = make_run(threads, watch)
             schema = self._model.schema
             model = replace(self._model, schema=replace(schema, unseen=check_word("unseen", unseen) or schema.unseen))
-            return evaluate_learnt(model, source, outputs=outputs, decisions=decisions, run=run).as_json()
+            return evaluate_fitted(model, source, outputs=outputs, decisions=decisions, run=run).as_json()
 
     def calibrate(
         self,

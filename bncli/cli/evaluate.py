@@ -185,8 +185,7 @@ def _evaluate(
 
     from bncli.engine.evaluation.cross_validation import Protocol
     from bncli.engine.prediction.decision_rules import DecisionOptions
-    from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate, evaluate_model, evaluate_on
-    from bncli.steps.evaluate.learning_curve import Samples
+    from bncli.steps.evaluate.evaluate import EvaluateOutputs, Samples, evaluate, evaluate_model, evaluate_on
     from bncli.watch import Run
 
     outputs = EvaluateOutputs(

@@ -67,7 +67,7 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
 
 def _figure_table(report: EvaluateReport) -> Table:
     """Return each figure beside that of the class frequencies, if they have one."""
-    base: dict[str, float | None] = {**report.base._asdict(), "error": 1 - report.base.accuracy}
+    base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
     table = plain_table("", "figure", "mean" if has_std else "value", *(["std"] if has_std else []), "base")
     for column in table.columns[1:]:
@@ -97,18 +97,18 @@ def _decimals(value: float | None) -> str:
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
     """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds."""
     decisions = report.decisions
-    if not decisions.figures:
+    if not decisions.metrics:
         return
     has_std = bool(decisions.std)
     headings = ("figure", "mean" if has_std else "value", *(["std"] if has_std else []))
     table = plain_table("Decisions", *headings, numbers=range(1, len(headings)))
-    for name, value in decisions.figures.items():
+    for name, value in decisions.metrics.items():
         std = [_decimals(decisions.std.get(name))] if has_std else []
         add_row(table, name.replace("_", "-"), _decimals(value), *std)
     for label, coverage in zip(report.labels, decisions.class_coverage, strict=False):
         add_row(table, f"coverage of {label}", _decimals(coverage), *([""] if has_std else []))
     yield table
-    if decisions.thresholds and decisions.figures.keys() & {"cost", "threshold"}:
+    if decisions.thresholds and decisions.metrics.keys() & {"cost", "threshold"}:
         names = [name for name in decisions.thresholds[0] if name != "balanced_accuracy"]
         rows = (
             (f"{line['threshold']:.1f}", *(_decimals(line[name]) for name in names[1:]))

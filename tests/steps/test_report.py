@@ -459,7 +459,7 @@ def test_other_models_stand_beside_with_their_own_figures(words: tuple[str, ...]
     losses = {}
     for name in ("tan", "nb", "kdb"):
         found = evaluate_model(str(tmp_path / f"{name}.bnc"), Source((str(tmp_path / "test.csv"),)))
-        log_p, codes, _ = found.pooled
+        log_p, codes, _ = found.predictions
         losses[name] = -log_p[codes, range(len(codes))]
     (told,) = re.findall(r"log-loss, nats a row ([\d. ]+?) Brier", text)
     assert told.split()[:3] == [f"{losses[name].mean():.4f}" for name in ("tan", "nb", "kdb")]

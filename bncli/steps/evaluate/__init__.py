@@ -1,9 +1,7 @@
 """Cross-validate learning options, or test a model on a table.
 
-evaluate        the command
-report          the figures, and their JSON
-by_column       figures by group of rows
-learning_curve  figures by size of the training sample
-on_cluster      folds on the workers of a cluster
-plots           curves as SVG
+evaluate         the command
+report           the results, and their JSON
+group_columns    groups of rows by the values of columns
+plots            curves as SVG
 """

@@ -1,18 +1,23 @@
-"""Measures how well learning, or a model, predicts rows that it has not seen.
+"""Evaluate learning options or a model on rows that were not used for training.
 
-Three protocols: cross-validation of the learning options on one table; learning on one table and testing on another;
-testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold; what
-needs all rows at once (curves, figures of every label) comes from the predictions of all folds together. With samples
-of the rows to learn from, a learning curve stands beside it all.
+- `evaluate`: cross-validate the learning options on one table.
+- `evaluate_on`: learn on one table and test on another.
+- `evaluate_model`, `evaluate_fitted`: test a model on a table.
 
-A model on a test table: its rows as read, what it says of them, and the report of that.
+A report holds means over the folds, their standard deviations, and every fold. The curves and the metrics per label are
+computed from the predictions of all folds together. With samples of the training rows, the report also has a learning
+curve. The samples are stratified and nested: larger ones contain the smaller ones.
+
+On a cluster, each fold of each repeat is a task, and every worker reads the table itself. The folds and their notes are
+passed on in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -21,67 +26,95 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
+from bncli.engine.data.splits import nested_order
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
-    MeasuredPredictions,
     Protocol,
+    assign_folds,
     cross_validate,
+    hold_out_with_samples,
     out_of_fold,
     predict_and_measure,
+    split_fold,
 )
 from bncli.engine.evaluation.curves import measure_calibration
-from bncli.engine.evaluation.metrics import METRICS as METRICS
-from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, measure_labels
-from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.evaluation.metrics import METRICS, Baseline, class_frequencies, measure_baseline, measure_labels
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
+from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports.prediction_files import SUPPORTED_FORMATS, UNSUPPORTED_ENDINGS, write_predictions
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.cluster.tasks import checked_cluster, files_of
-from bncli.steps.evaluate.by_column import (
-    attributes_of,
-    carrying,
+from bncli.steps.cluster.tasks import checked_cluster, each_task, files_of, for_workers
+from bncli.steps.evaluate.group_columns import (
+    carry_group_columns,
     group_columns,
-    recipe_cuts,
+    recipe_attributes,
     with_groups,
     without_group_columns,
 )
-from bncli.steps.evaluate.learning_curve import SampleFit, Samples, learn_samples, learning_curve, write_curve
-from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
-from bncli.steps.evaluate.plots import check_folder, write_pictures
-from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, decision_report, summarized
+from bncli.steps.evaluate.plots import CURVE_FILES, LEARNING_CURVE_FILE, check_folder, draw_curves, write_drawings
+from bncli.steps.evaluate.report import (
+    EvaluateReport,
+    FoldReport,
+    PredictedRows,
+    learning_curve,
+    summarize,
+    summarize_decisions,
+    write_learning_curve,
+)
 from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.steps.score import rule_to_score
 from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
-from bncli.watch import Note, Run, Stage, Watch, forward_warnings
+from bncli.watch import Event, Note, Progress, Run, Stage, Watch, forward_warnings, silent
+
+ALL = "all"
+"""The sample size that stands for all training rows."""
+TimedFold = tuple[Fold, dict[str, float]]
+"""A fold, and the seconds of its stages fit and score."""
+SharedByWorkers = tuple[Source, SuppliedFiles, CrossValidation]
 
 
-class TestedRows(NamedTuple):
-    """The rows of a test set: their labels as positions in `labels`, their weights, and what a model says of them."""
+@dataclass(frozen=True)
+class Samples:
+    """Sizes of nested samples of the training rows, ascending; the last one may be ALL.
 
-    labels: tuple[str, ...]
-    codes: Integers
-    weights: Array | None
-    examined: MeasuredPredictions
+    `repeats` and `seed` apply to a test table only; under cross-validation the protocol draws the samples.
+    """
+
+    sizes: tuple[int | str, ...] = ()
+    repeats: int = 1
+    seed: int = 0
+
+    def resolve(self, most: int, rows_text: str) -> tuple[int, ...]:
+        """Return the sizes in rows if there are `most` rows; UsageError for a larger one, which names `rows_text`."""
+        sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
+        if sizes and max(sizes) > most:
+            what = f"--train-rows {max(sizes)} is more than the {most:,} rows {rows_text}"
+            raise UsageError(what, hint=f"ask for fewer, or for {ALL}")
+        if len(set(sizes)) < len(sizes):
+            what = f"--train-rows has {most} twice, once as {ALL}: the {most:,} rows {rows_text}"
+            raise UsageError(what, hint="leave one of them out")
+        return sizes
 
 
 @dataclass(frozen=True)
 class EvaluateOutputs:
-    """What an evaluation gives beside its figures, and the files that it writes; None: not this.
+    """What an evaluation computes besides its metrics, and the files that it writes; None for a file not to be written.
 
-    predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
-    samples: what else is learnt from, for a learning curve; csv: a file of its outcomes. by: columns
-    whose values have figures of their own, each alone or several with commas between.
-    reliability: bins of probabilities.
+    - predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder for pictures of the curves.
+    - samples: training samples for a learning curve. csv: a file of that curve.
+    - by: columns whose values make groups of rows, each given alone or several joined by commas.
+    - reliability: whether to compute calibration bins.
     """
 
     predictions: str | None = None
@@ -102,152 +135,153 @@ def evaluate(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
+    """Cross-validate `recipe` on `source`; supplied files replace its methods in every fold."""
     _check_files(outputs, source, *supplied.paths)
     recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
     if protocol.scores:
         refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
-    carried = carrying(source, outputs.by)
+    carried = carry_group_columns(source, outputs.by)
     whole_table = supplied.read(carried, run, recipe)
     columns = without_group_columns(whole_table, carried)
-    grouped = group_columns(whole_table, carried, lambda: recipe_cuts(columns, recipe, supplied.cuts, run), watch)
+    attributes = recipe_attributes(columns, recipe, supplied.cuts, run) if carried.carried else ()
+    groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
-    reading = ReadingRules(source.missing_tokens, unseen)
     most = columns.n_rows - columns.n_rows // protocol.folds
-    sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
-    with _folds(
-        columns, FoldPlan(source, supplied, CrossValidation(recipe, protocol, supplied, reading, sizes)), run
-    ) as folds:
-        whole, sampled = _sorted_out(folds)
-    report = with_groups(_averaged(str(protocol), columns, whole), grouped)
-    assert report.folds is not None
-    return _finish_report(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
+    rows_text = f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)"
+    sizes = outputs.samples.resolve(most, rows_text)
+    plan = CrossValidation(recipe, protocol, supplied, ReadingRules(source.missing_tokens, unseen), sizes)
+    folds, fold_reports, sampled = list[Fold](), list[FoldReport](), list[tuple[int, FoldReport]]()
+    if run.cluster is None:
+        timed_folds = _timed(cross_validate(columns, plan, with_memory_limit(run)), watch)
+    else:
+        timed_folds = _folds_on_cluster(run.cluster, source, supplied, plan, watch)
+    with closing(timed_folds):
+        for fold, seconds in timed_folds:
+            metrics, decisions = fold.measured.metrics.by_name(), fold.measured.decisions
+            fold_report = FoldReport(
+                fold.repeat, fold.number, len(fold.rows), metrics, fold.baseline, fold.penalty, seconds, decisions
+            )
+            if fold.size is None:
+                folds.append(fold)
+                fold_reports.append(fold_report)
+            else:
+                sampled.append((fold.size, fold_report))
+    report = with_groups(_cross_validation_report(str(protocol), columns, folds, fold_reports), groups)
+    report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports))
+    return _finish_report(report, outputs, watch)
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
-    """Raise UsageError for outputs that cannot be written, or would be written over what is read."""
+    """Raise an error for outputs that cannot be written, or that would overwrite an input."""
     refuse_ending(outputs.predictions, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
-    pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
+    names = (*CURVE_FILES, *([LEARNING_CURVE_FILE] if outputs.samples.sizes else []))
+    pictures = () if outputs.svg is None else check_folder(outputs.svg, names)
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
 
 
-@contextmanager
-def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[TimedFold]]:
-    """Yield every fold, in order, learnt here or on a cluster."""
-    asked, watch = plan.asked, run.watch
-    if run.cluster is not None:
-        with checked_cluster(run.cluster, files_of([plan.source]), watch) as cluster:
-            yield folds_on_cluster(cluster, plan, watch)
-        return
-    assert isinstance(watch, Stopwatch)
-    told = with_memory_limit(run)
-    folds = cross_validate(columns, asked, told)
-    yield timed(folds, watch)
+def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None, None]:
+    before = {"fit": 0.0, "score": 0.0}
+    for fold in folds:
+        now = watch.seconds()
+        yield fold, {stage: now[stage] - seconds for stage, seconds in before.items()}
+        before = {stage: now[stage] for stage in before}
 
 
-def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
-    """Return the folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
-    folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
-    for fold, seconds in timed_folds:
-        if fold.size is None:
-            folds.append((fold, seconds))
-        else:
-            sampled.append((fold.size, _fold_report(fold, seconds)))
-    return folds, sampled
+def _folds_on_cluster(
+    address: str, source: Source, supplied: SuppliedFiles, plan: CrossValidation, watch: Watch
+) -> Generator[TimedFold, None, None]:
+    """Yield every fold of every repeat, in order, each followed by the same fold learned from samples."""
+    with checked_cluster(address, files_of([source]), watch) as cluster:
+        watch(Stage("fit"))
+        watch(Progress(0, plan.n_folds))
+        shared: SharedByWorkers = (for_workers(source), supplied, plan)
+        finished: dict[int, tuple[list[TimedFold], list[Note]]] = {}
+        following = 0
+        tasks = each_task(cluster, _serve_folds, shared, range(plan.n_folds), lambda _: False)
+        for done, (number, result) in enumerate(tasks, 1):
+            if isinstance(result, BncliError):
+                raise result
+            finished[number] = result
+            while following in finished:
+                folds, notes = finished.pop(following)
+                for note in notes:
+                    watch(note)
+                yield from folds
+                following += 1
+            watch(Progress(done, plan.n_folds, f"fold {number + 1} of {plan.n_folds}"))
 
 
-def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
-    figures = fold.measured.metrics.by_name()
-    decided = fold.measured.decisions
-    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.baseline, fold.penalty, seconds, decided)
+def _serve_folds(shared: SharedByWorkers) -> Callable[[int], tuple[list[TimedFold], list[Note]] | BncliError]:
+    """On a worker: read the table, and return the function of one fold."""
+    source, supplied, plan = shared
+    run = with_memory_limit(Run())
+    return partial(_hold_out_on_worker, supplied.read(source, run, plan.recipe), plan, run)
 
 
-def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
-    label, folds = columns.label, [fold for fold, _ in timed_folds]
-    assert label is not None
-    pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
-    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
+def _hold_out_on_worker(
+    columns: Columns, plan: CrossValidation, run: Run, number: int
+) -> tuple[list[TimedFold], list[Note]] | BncliError:
+    """Return a fold, the same fold learned from samples, and all notes; or the error that ended it."""
+    repeat, fold = divmod(number, plan.protocol.folds)
+    split = split_fold(assign_folds(columns, plan.protocol, repeat), repeat, fold)
+    events: list[Event] = []
+    watch = Stopwatch(events.append)
+    try:
+        folds = hold_out_with_samples(columns, plan, split, run._replace(watch=watch))
+        return list(_timed(folds, watch)), [event for event in events if isinstance(event, Note)]
+    except BncliError as error:
+        return error
+
+
+def _cross_validation_report(
+    protocol: str, columns: Columns, folds: Sequence[Fold], reports: Sequence[FoldReport]
+) -> EvaluateReport:
+    assert columns.label is not None
+    predictions = PredictedRows(out_of_fold(folds, columns.n_rows), columns.label.codes, columns.weights)
     confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
+    metrics = [report.metrics for report in reports]
+    baselines = [fold.baseline for fold in folds]
     return EvaluateReport(
         rows=columns.n_rows,
         protocol=protocol,
-        metrics=summarized([report.metrics for report in reports], METRICS, fmean),
-        base=Baseline(fmean(fold.baseline.accuracy for fold in folds), fmean(fold.baseline.log_loss for fold in folds)),
-        seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
-        labels=label.levels,
+        metrics=summarize(metrics, METRICS, fmean),
+        baseline=Baseline(fmean(each.accuracy for each in baselines), fmean(each.log_loss for each in baselines)),
+        seconds=summarize([report.seconds for report in reports], ("fit", "score"), fmean),
+        labels=columns.label.levels,
         confusion=confusion.tolist(),
         per_label=measure_labels(confusion),
-        pooled=pooled,
-        decisions=decision_report(
-            [fold.measured.decisions for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
+        predictions=predictions,
+        decisions=summarize_decisions(
+            [fold.measured.decisions for fold in folds],
+            predictions,
+            [fold.rows for fold in folds if fold.repeat == 0],
         ),
-        std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
-        folds=reports,
+        std=summarize(metrics, METRICS, stdev, at_least=2),
+        folds=tuple(reports),
         scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
     )
 
 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
-    """Return the report, once everything is written, and a warning given where it says that nothing was learnt."""
+    """Write the outputs, warn if the baseline is no worse, and return the report, with its calibration if requested."""
     if outputs.reliability:
-        report = replace(report, calibration=measure_calibration(report.labels, *report.pooled))
+        report = replace(report, calibration=measure_calibration(report.labels, *report.predictions))
     watch(Stage("write"))
     if outputs.predictions is not None:
-        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
+        write_predictions(outputs.predictions, report.labels, report.predictions.log_probabilities)
     if outputs.csv is not None:
-        write_curve(outputs.csv, report.learning_curve)
+        write_learning_curve(outputs.csv, report.learning_curve)
     if outputs.svg is not None:
-        write_pictures(report, outputs.svg)
+        write_drawings(outputs.svg, draw_curves(report))
     if report.skill_score is not None and report.skill_score <= 0:
         text = (
             f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
-            f"that of the frequencies {report.base.log_loss:.4f}"
+            f"that of the frequencies {report.baseline.log_loss:.4f}"
         )
         watch(Note(text, warning=True))
     return report
-
-
-def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
-    """Return the rows of a test table, with all columns that the models use.
-
-    The first model knows the values of all.
-    """
-    run.watch(Stage("read"))
-    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
-    known = {attribute.name for attribute in models[0].schema.attributes}
-    used |= dict.fromkeys(name for name in source.carried if name in known)
-    memory = with_memory_limit(run).memory
-    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
-
-
-def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> TestedRows:
-    """Has the model predict the rows of a table."""
-    run.watch(Stage("score"))
-    examined = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
-    return TestedRows(model.schema.labels, encode_labels(rows, model.schema), rows.weights, examined)
-
-
-def single_report(
-    protocol: str, tested: TestedRows, frequencies: Array, seconds: Mapping[str, float | None]
-) -> EvaluateReport:
-    """Return the report of one test set."""
-    labels, codes, weights, examined = tested
-    confusion = examined.metrics.confusion
-    pooled = Pooled(examined.log_probabilities, codes, weights)
-    return EvaluateReport(
-        rows=len(codes),
-        protocol=protocol,
-        metrics=examined.metrics.by_name(),
-        base=measure_baseline(frequencies, codes, weights),
-        seconds=dict(seconds),
-        labels=labels,
-        confusion=confusion.tolist(),
-        per_label=measure_labels(confusion),
-        pooled=pooled,
-        decisions=decision_report([examined.decisions], pooled),
-    )
 
 
 def evaluate_on(
@@ -260,49 +294,123 @@ def evaluate_on(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Learn on `source`, as `evaluate` does, and tests on `test`."""
+    """Learn on `source`, as `evaluate` does in a fold, and test on `test`."""
     _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
     recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
-    sizes = outputs.samples.of(columns.n_rows, "to learn from")
+    sizes = outputs.samples.resolve(columns.n_rows, "to learn from")
     watch(Stage("fit"))
-    reading = ReadingRules(source.missing_tokens, unseen)
-
-    def learnt(rows: Columns, told: Watch) -> Model:
-        return learn(
-            rows, recipe, supplied=supplied, reading_rules=reading, run=with_memory_limit(run._replace(watch=told))
-        ).model
-
-    model = learnt(columns, forward_warnings(watch))
-    seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
-    sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
-    test = carrying(test, outputs.by)
-    rows = read_test([model, *(one.model for one in sampled)], test, run)
-    tested = tested_rows(model, rows, test, run)
+    fit = partial(_fit, recipe, supplied, ReadingRules(source.missing_tokens, unseen), run)
+    model = fit(columns, forward_warnings(watch))
+    fit_seconds = watch.seconds()["fit"]
+    sample_fits = list(_fit_samples(columns, outputs.samples, sizes, fit, watch))
+    test = carry_group_columns(test, outputs.by)
+    rows = read_test_rows([model, *(sample.model for sample in sample_fits)], test, run)
     frequencies = class_frequencies(encode_labels(columns, model.schema), len(model.schema.labels), columns.weights)
-    seconds["score"] = watch.seconds()["score"]
-    report = single_report("trained on one table, tested on another", tested, frequencies, seconds)
-    report = with_groups(report, group_columns(rows, test, lambda: attributes_of(model), watch))
-    others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
-    whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
-    return _finish_report(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
-
-
-def _sample_report(sample: SampleFit, tested: TestedRows, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
-    """Return what the model of a sample says of the test rows."""
-    begun = watch.seconds()["score"]
-    figures = predict_and_measure(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.by_name()
-    base = measure_baseline(sample.frequencies, tested.codes, tested.weights)
-    seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
-    return FoldReport(sample.repeat, 0, rows.n_rows, figures, base, sample.model.penalty, seconds)
-
-
-def _as_folds(report: EvaluateReport, repeats: int, penalty: float | None) -> list[FoldReport]:
-    """Return the report of a test table as that of the one fold of each repeat."""
+    report = report_on_rows(model, rows, test, "trained on one table, tested on another", run, frequencies, fit_seconds)
+    report = with_groups(report, group_columns(rows, test, model.schema.attributes, watch))
+    _, codes, weights = report.predictions
+    sampled = []
+    for sample in sample_fits:
+        begun = watch.seconds()["score"]
+        measured = predict_and_measure(sample.model, rows, allow_missing=test.allow_missing_columns)
+        metrics, baseline = measured.metrics.by_name(), measure_baseline(sample.frequencies, codes, weights)
+        seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
+        fold = FoldReport(sample.repeat, 0, rows.n_rows, metrics, baseline, sample.model.penalty, seconds)
+        sampled.append((sample.size, fold))
+    # for the learning curve, each repeat has one fold, which is the whole test table
     seconds = {stage: value for stage, value in report.seconds.items() if value is not None}
-    return [FoldReport(i, 0, report.rows, report.metrics, report.base, penalty, seconds) for i in range(repeats)]
+    folds = [
+        FoldReport(repeat, 0, report.rows, report.metrics, report.baseline, model.penalty, seconds)
+        for repeat in range(outputs.samples.repeats if sizes else 0)
+    ]
+    return _finish_report(replace(report, learning_curve=learning_curve(sizes, sampled, folds)), outputs, watch)
+
+
+def _fit(
+    recipe: Recipe, supplied: SuppliedFiles, reading_rules: ReadingRules, run: Run, rows: Columns, watch: Watch
+) -> Model:
+    run = with_memory_limit(run._replace(watch=watch))
+    return learn(rows, recipe, supplied=supplied, reading_rules=reading_rules, run=run).model
+
+
+class _SampleFit(NamedTuple):
+    """A model of a sample of `size` rows, the class frequencies of the sample, and the seconds of the fit."""
+
+    size: int
+    repeat: int
+    model: Model
+    frequencies: Array
+    seconds: float
+
+
+def _fit_samples(
+    columns: Columns, samples: Samples, sizes: Sequence[int], fit: Callable[[Columns, Watch], Model], watch: Stopwatch
+) -> Iterator[_SampleFit]:
+    """Yield a model per sample that is not the whole table; only those of the first repeat forward their warnings."""
+    assert columns.label is not None
+    smaller = [size for size in sizes if size < columns.n_rows]
+    total = samples.repeats * sum(smaller)
+    done = 0
+    for repeat in range(samples.repeats if smaller else 0):
+        # a third number, because numpy treats the seeds (s, r) and (s, r, 0) as equal
+        order = nested_order(columns.label.codes, (samples.seed, repeat, 1))
+        for size in smaller:
+            size_text = f"{size:,} {'row' if size == 1 else 'rows'}"
+            watch(Progress(done, total, f"a sample of {size_text}"))
+            begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
+            model = fit(rows, silent if repeat else forward_warnings(watch, f"learnt from {size_text}, "))
+            frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
+            yield _SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
+            done += size
+
+
+def read_test_rows(models: Sequence[Model], source: Source, run: Run) -> Columns:
+    """Return the rows of a test table with all columns that the models use, read by the schema of the first model."""
+    run.watch(Stage("read"))
+    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
+    known = {attribute.name for attribute in models[0].schema.attributes}
+    used |= dict.fromkeys(name for name in source.carried if name in known)
+    memory = with_memory_limit(run).memory
+    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
+
+
+def report_on_rows(
+    model: Model,
+    rows: Columns,
+    source: Source,
+    protocol: str,
+    run: Run,
+    frequencies: Array | None = None,
+    fit_seconds: float | None = None,
+) -> EvaluateReport:
+    """Return the report of a model on the rows of a test table.
+
+    frequencies: the class frequencies of the baseline, (K,); None: those of the test rows. The seconds of scoring are
+    known if run.watch is a Stopwatch.
+    """
+    run.watch(Stage("score"))
+    measured = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
+    codes, labels = encode_labels(rows, model.schema), model.schema.labels
+    score_seconds = run.watch.seconds()["score"] if isinstance(run.watch, Stopwatch) else None
+    if frequencies is None:
+        frequencies = class_frequencies(codes, len(labels), rows.weights)
+    confusion = measured.metrics.confusion
+    predictions = PredictedRows(measured.log_probabilities, codes, rows.weights)
+    return EvaluateReport(
+        rows=rows.n_rows,
+        protocol=protocol,
+        metrics=measured.metrics.by_name(),
+        baseline=measure_baseline(frequencies, codes, rows.weights),
+        seconds={"fit": fit_seconds, "score": score_seconds},
+        labels=labels,
+        confusion=confusion.tolist(),
+        per_label=measure_labels(confusion),
+        predictions=predictions,
+        decisions=summarize_decisions([measured.decisions], predictions),
+    )
 
 
 def evaluate_model(
@@ -314,18 +422,18 @@ def evaluate_model(
     decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Test the model in a file on `source`; `unseen` None: as the model says.
+    """Test the model in a file on `source`.
 
-    decisions: what is wanted instead of what the model records of them.
+    unseen: replaces the model's policy for unseen values. decisions: replace parts of the model's decision rule.
     """
     _check_files(outputs, source, path)
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    return evaluate_learnt(model, source, outputs=outputs, decisions=decisions, run=run)
+    return evaluate_fitted(model, source, outputs=outputs, decisions=decisions, run=run)
 
 
-def evaluate_learnt(
+def evaluate_fitted(
     model: Model,
     source: Source,
     *,
@@ -333,16 +441,13 @@ def evaluate_learnt(
     decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Test a model on `source`, deciding as it says or as is wanted instead."""
+    """Test a model on `source`; `decisions` replace parts of its decision rule."""
     model = with_positive_label(model, source.positive)
     watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
     model = replace(model, rule=rule_to_score(model, decisions, False, watch))
-    source = carrying(source, outputs.by)
-    rows = read_test([model], source, run)
-    tested = tested_rows(model, rows, source, run)
-    spent = watch.seconds()
-    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-    report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
-    report = with_groups(report, group_columns(rows, source, lambda: attributes_of(model), watch))
+    source = carry_group_columns(source, outputs.by)
+    rows = read_test_rows([model], source, run)
+    report = report_on_rows(model, rows, source, "a model on a test set", run)
+    report = with_groups(report, group_columns(rows, source, model.schema.attributes, watch))
     return _finish_report(report, outputs, watch)

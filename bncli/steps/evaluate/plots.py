@@ -1,118 +1,95 @@
-"""The curves of an evaluation as pictures in a folder: ROC, precision-recall and reliability, a panel a label.
+"""The curves of an evaluation as SVG files in a folder: ROC, precision-recall and reliability, one panel per label.
 
-Where rows were sampled to learn from, a learning curve too: error and log-loss by the rows learnt from.
+An evaluation with samples of training rows also has a learning curve: error and log-loss over the number of rows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from bncli.engine.evaluation.curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_target
 from bncli.files.pictures.curve_plots import CurvePanel, MetricPanel, curve_plots, learning_curve_plot
+from bncli.files.pictures.drawing import Drawing
 from bncli.steps.evaluate.report import CurvePoint, EvaluateReport
 
 MOST_PANELS = 24
-"""Of more labels those with the most rows are drawn."""
-_FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
-_LEARNING_CURVE = "learning_curve.svg"
-_Drawn = list[tuple[str, float, LabelCurves]]
-"""The label, its share of the weight, its curves."""
+"""With more labels, those with the most rows are drawn."""
+CURVE_FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
+LEARNING_CURVE_FILE = "learning_curve.svg"
 
 
-def check_folder(path: str, *, curve: bool = False) -> tuple[str, ...]:
-    """Return the files that will be written there if the folder is there already.
+def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the files with these names in the folder of pictures, if it exists; it is created when it is needed.
 
-    An error where it can neither be nor become.
-
-    The folder is made when there is something to put into it. curve: a learning curve is drawn too.
+    Raises an error if the folder neither exists nor can be created.
     """
     if path == "-":
         raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
     if os.path.isdir(path):
-        return tuple(os.path.join(path, name) for name in (*_FILES, *[_LEARNING_CURVE] * curve))
+        return tuple(os.path.join(path, name) for name in names)
     if os.path.lexists(path):
         raise UsageError(f"--svg needs a folder for its pictures, and {path!r} is none", hint="name another one")
     check_target(path.rstrip("/"))
     return ()
 
 
-def write_pictures(report: EvaluateReport, folder: str) -> None:
-    """Write them, each whole or not at all."""
+def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
+    """Write the drawings by file name, each completely or not at all."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
-    # The labels with the most rows, in their order.
-    supports = [figures.support for figures in report.per_label]
-    most = sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_PANELS]
-    drawn = [(report.labels[c], supports[c] / sum(supports), report.curves[c]) for c in sorted(most)]
-    pictures = (
-        curve_plots(_title("ROC curves", report), "false positive rate", "true positive rate", _roc(drawn)),
-        curve_plots(_title("Precision and recall", report), "recall", "precision", _precision_recall(drawn)),
-        curve_plots(_title("Reliability", report), "mean probability", "share of rows", _reliability(drawn)),
-    )
-    for name, text in zip(_FILES, pictures, strict=True):
-        write_bytes(os.path.join(folder, name), text.source().encode())
-    if report.learning_curve:
-        write_bytes(
-            os.path.join(folder, _LEARNING_CURVE),
-            learning_curve_plot(*learning_curve_panels(report.learning_curve)).source().encode(),
-        )
+    for name, drawing in drawings.items():
+        write_bytes(os.path.join(folder, name), drawing.source().encode())
 
 
-def _title(what: str, report: EvaluateReport) -> str:
-    n = len(report.labels)
+def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
+    """Return the drawings of an evaluation by file name."""
+    n, supports = len(report.labels), [metrics.support for metrics in report.per_label]
+    shown = sorted(sorted(range(n), key=lambda c: -supports[c])[:MOST_PANELS])
     labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} commonest of {n} labels"
-    return f"{what}, {labels} against all others"
-
-
-def _roc(drawn: _Drawn) -> list[CurvePanel]:
+    panels: dict[str, list[CurvePanel]] = {name: [] for name in CURVE_FILES}
     diagonal = ((0.0, 0.0), (1.0, 1.0))
-    return [
-        CurvePanel(label, "no rows", (), diagonal)
-        if (curve := curves.roc) is None
-        else CurvePanel(label, f"AUC {curve.area:.3f}", tuple(zip(curve.x, curve.y, strict=True)), diagonal)
-        for label, _, curves in drawn
-    ]
-
-
-def _precision_recall(drawn: _Drawn) -> list[CurvePanel]:
-    return [
-        CurvePanel(label, "no rows", (), ())
-        if (curve := curves.precision_recall) is None
-        else CurvePanel(
-            label,
-            f"AP {curve.area:.3f}",
-            tuple(zip(curve.x, curve.y, strict=True)),
-            ((0.0, share), (1.0, share)),
-        )
-        for label, share, curves in drawn
-    ]
-
-
-def _reliability(drawn: _Drawn) -> list[CurvePanel]:
-    panels: list[CurvePanel] = []
-    for label, _, curves in drawn:
-        predicted, observed, support = curves.reliability
-        points = tuple(zip(predicted, observed, strict=True))
+    for c in shown:
+        label, curves, share = report.labels[c], report.curves[c], supports[c] / sum(supports)
+        roc, ranked = CurvePanel(label, "no rows", (), diagonal), CurvePanel(label, "no rows", (), ())
+        if (curve := curves.roc) is not None:
+            roc = CurvePanel(label, f"AUC {curve.area:.3f}", tuple(zip(curve.x, curve.y, strict=True)), diagonal)
+        if (curve := curves.precision_recall) is not None:
+            points = tuple(zip(curve.x, curve.y, strict=True))
+            ranked = CurvePanel(label, f"AP {curve.area:.3f}", points, ((0.0, share), (1.0, share)))
+        points = tuple(zip(curves.reliability.predicted, curves.reliability.observed, strict=True))
         tips = tuple(
-            f"{label}: probability {p:.4g}, share {share:.4g}, {rows:,.10g} rows"
-            for p, share, rows in zip(predicted, observed, support, strict=True)
+            f"{label}: probability {p:.4g}, share {observed:.4g}, {rows:,.10g} rows"
+            for p, observed, rows in zip(*curves.reliability, strict=True)
         )
-        panels.append(CurvePanel(label, "", points, ((0.0, 0.0), (1.0, 1.0)), tips))
-    return panels
+        reliable = CurvePanel(label, "", points, diagonal, tips)
+        for name, panel in zip(CURVE_FILES, (roc, ranked, reliable), strict=True):
+            panels[name].append(panel)
+    titles = ("ROC curves", "Precision and recall", "Reliability")
+    axes = (
+        ("false positive rate", "true positive rate"),
+        ("recall", "precision"),
+        ("mean probability", "share of rows"),
+    )
+    drawings = {
+        name: curve_plots(f"{title}, {labels} against all others", across, upwards, panels[name])
+        for name, title, (across, upwards) in zip(CURVE_FILES, titles, axes, strict=True)
+    }
+    if report.learning_curve:
+        drawings[LEARNING_CURVE_FILE] = draw_learning_curve(report.learning_curve)
+    return drawings
 
 
-def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[MetricPanel]]:
-    """Return a title; error and log-loss, a panel each."""
-    outcomes = len(curve[0].outcomes)
-    spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
+def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:
+    """Return error and log-loss over the number of training rows, one panel each."""
+    n_fits = len(curve[0].fits)
+    spread = f", with the standard deviation over {n_fits} samples a size" if n_fits > 1 else ""
     panels = [
-        MetricPanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
-        for name, told in (("error", "error"), ("log_loss", "log-loss"))
+        MetricPanel(label, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
+        for name, label in (("error", "error"), ("log_loss", "log-loss"))
     ]
-    return f"Learning curve: figures by the rows learnt from{spread}", panels
+    return learning_curve_plot(f"Learning curve: figures by the rows learnt from{spread}", panels)

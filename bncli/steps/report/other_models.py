@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.metrics import class_frequencies
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.reading.source import Source
-from bncli.steps.evaluate.evaluate import read_test, single_report, tested_rows
+from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.watch import Run
 
@@ -55,16 +54,14 @@ def score_other_models(
         if class_name not in (None, schema.class_name) or set(schema.labels) != set(labels):
             what = f"a model beside has to tell {class_name or 'the class'} ({', '.join(labels)})"
             raise ModelError(f"{what}; this one tells {schema.class_name} ({', '.join(schema.labels)})", where=path)
-        tested = tested_rows(model, read_test([model], source, run), source, run)
-        frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-        found.append(ComparedModel(name, single_report("", tested, frequencies, {})))
+        found.append(ComparedModel(name, report_on_rows(model, read_test_rows([model], source, run), source, "", run)))
     return found
 
 
 def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     """Whose log-loss is lower, by how much, and whether so many rows can tell."""
     ours, theirs = _losses(report), _losses(other.report)
-    weights = report.pooled.weights
+    weights = report.predictions.weights
     weights = np.ones(len(ours)) if weights is None else weights
     gaps = theirs - ours
     mean = float(np.average(gaps, weights=weights))
@@ -77,5 +74,5 @@ def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
 
 def _losses(report: EvaluateReport) -> Array:
     """Return -ln P of the true class of every row."""
-    log_p, codes, _ = report.pooled
+    log_p, codes, _ = report.predictions
     return np.asarray(-log_p[codes, np.arange(len(codes))])

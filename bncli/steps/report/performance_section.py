@@ -60,7 +60,7 @@ def count_decisions(report: EvaluateReport, rows: DecidedRows) -> DecisionCounts
 
     Costs a row of them, and of the likeliest class, None where the rule has no costs.
     """
-    log_p, codes, weights = report.pooled
+    log_p, codes, weights = report.predictions
     k, weights, (rule, decided) = len(log_p), np.ones(len(codes)) if weights is None else weights, rows
     there = decided != ABSTAINED
     places = codes[there].astype(np.intp) * k + decided[there]
@@ -124,7 +124,7 @@ def threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> Itera
 
     The panel shows the confusion at first as a table for who has no script.
     """
-    log_p, codes, weights = report.pooled
+    log_p, codes, weights = report.predictions
     start, costs = _start(rule)
     table = threshold_table(log_p[1], codes == 1, weights, (start,))
     other, label = report.labels
@@ -216,7 +216,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
 
 def _verdict(report: EvaluateReport) -> str:
     """Return the answer in three sentences."""
-    error, base = report.metrics["error"], 1 - report.base.accuracy
+    error, base = report.metrics["error"], 1 - report.baseline.accuracy
     skill = report.skill_score
     wrong = "none are" if error is None else f"{percent(error)} are"
     lines = [f"Of {count(report.rows, 'row')} ({report.protocol}) {wrong} decided wrong; "]
@@ -235,8 +235,8 @@ def _figures(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Grid:
     supports = np.array([figures.support for figures in report.per_label])
     shares = supports / supports.sum()
     base = {
-        "error": 1 - report.base.accuracy,
-        "log_loss": report.base.log_loss,
+        "error": 1 - report.baseline.accuracy,
+        "log_loss": report.baseline.log_loss,
         "brier": float(1 - (shares**2).sum()),
         "auc": 0.5,
         "balanced_accuracy": 1 / max(int((supports > 0).sum()), 1),

@@ -155,7 +155,7 @@ def _columns(model: Model, scored: ScoredTable) -> Iterator[Block]:
 def _column(model: Model, scored: ScoredTable, place: int) -> _Column:
     attribute, n = model.schema.attributes[scored.used[place]], max(scored.report.rows, 1)
     training = np.array(attribute.frequencies, np.float64)
-    weights = scored.report.pooled.weights
+    weights = scored.report.predictions.weights
     counts = np.bincount(scored.encoded.codes[place], weights, attribute.cardinality + 1).astype(np.float64)
     unseen, missing = scored.encoded.unseen[place], scored.encoded.missing[place]
     drift = drift_of(counts[: attribute.cardinality], training, unseen, 2 * len(scored.used))
@@ -166,7 +166,7 @@ def _column(model: Model, scored: ScoredTable, place: int) -> _Column:
 
 def _groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Yield rows with one value of a column, where the loss is highest."""
-    log_p, labels, weights = scored.report.pooled
+    log_p, labels, weights = scored.report.predictions
     weights = np.ones(len(labels)) if weights is None else weights
     losses = -log_p[labels, np.arange(len(labels))]
     wrong = log_p.argmax(axis=0) != labels

@@ -12,21 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.engine.data.schema import Unseen
-from bncli.engine.evaluation.metrics import class_frequencies
 from bncli.engine.model import HeldOutLoss, Model
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, check_target, refuse_ending
-from bncli.files.pictures.curve_plots import learning_curve_plot
 from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page, pictures_in
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
-from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, with_groups
-from bncli.steps.evaluate.evaluate import read_test, single_report, tested_rows
-from bncli.steps.evaluate.plots import learning_curve_panels
+from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
+from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
+from bncli.steps.evaluate.plots import draw_learning_curve
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.report.effects_section import effects_section
@@ -121,17 +119,15 @@ def report(
 
 def _collect_inputs(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
     schema = model.schema
-    scored = _scored(model, carrying(source, others.by), run)
+    scored = _scored(model, carry_group_columns(source, others.by), run)
     beside = score_other_models(others.beside, schema.class_name, schema.labels, source, run)
     return ReportInputs(scored, source.paths, beside=beside)
 
 
 def _scored(model: Model, source: Source, run: Run) -> ScoredTable:
-    rows = read_test([model], source, run)
-    tested = tested_rows(model, rows, source, run)
-    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-    told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
-    told = with_groups(told, group_columns(rows, source, lambda: attributes_of(model), run.watch))
+    rows = read_test_rows([model], source, run)
+    told = report_on_rows(model, rows, source, "not seen in training, as far as is known here", run)
+    told = with_groups(told, group_columns(rows, source, model.schema.attributes, run.watch))
     return ScoredTable.of(model, rows, told, allow_missing=source.allow_missing_columns)
 
 
@@ -233,8 +229,7 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
         first, last = report.learning_curve[0], report.learning_curve[-1]
         ends = f"{figure(first.metrics['log_loss'])} from {first.rows:,} rows, {figure(last.metrics['log_loss'])}"
         sentence = f"The log-loss is {ends} from {last.rows:,}."
-        title, panels = learning_curve_panels(report.learning_curve)
-        drawing = learning_curve_plot(title, panels)
+        drawing = draw_learning_curve(report.learning_curve)
         yield Picture("learning-curve", "Learning curve.", sentence, drawing, wide=True)
 
 

@@ -70,8 +70,8 @@ class _Information:
         cells = np.zeros(self._scored.report.rows, np.int64)
         for a, n in zip(attributes, shape, strict=False):
             cells = cells * n + self._codes[a]
-        cells = cells * self._k + self._scored.report.pooled.codes
-        counts = np.bincount(cells, self._scored.report.pooled.weights, math.prod(shape)).astype(np.float64)
+        cells = cells * self._k + self._scored.report.predictions.codes
+        counts = np.bincount(cells, self._scored.report.predictions.weights, math.prod(shape)).astype(np.float64)
         if given_class:
             return float(conditional_mutual_information(counts.reshape(shape))) / math.log(2)
         return float(mutual_information(counts.reshape(-1, self._k))) / math.log(2)

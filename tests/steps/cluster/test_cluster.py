@@ -38,12 +38,12 @@ SAMPLES = Path(__file__).parents[3] / "sample_data"
 FIT = ("--structure", "tan", "--param", "discriminative", "--penalty", "1")
 DEADLY = """\
 import os
-from bncli.steps.evaluate import on_cluster
+from bncli.steps.evaluate import evaluate as module
 
-def _serve(plan):
+def _serve(shared):
     return lambda number: os._exit(9)
 
-on_cluster._serve = _serve
+module._serve_folds = _serve
 """
 """Run by a worker as it starts: whatever fold it is given, it dies of it."""
 

@@ -10,13 +10,14 @@ import pytest
 
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.cross_validation import Protocol, predict
+from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.compare import runner as module
 from bncli.steps.compare.entries import Learner, Outcome
 from bncli.steps.compare.runner import Failure, Runner, Task
-from bncli.steps.evaluate.evaluate import METRICS, evaluate
+from bncli.steps.evaluate.evaluate import evaluate
 from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Iteration, Run
 from tests.steps.compare.tables import IMPROBABLE, NB, planned, write_table

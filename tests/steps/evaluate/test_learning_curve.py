@@ -1,4 +1,4 @@
-"""Learning curves: what each size says, whatever else is asked for."""
+"""Learning curves: each size has the same metrics whatever the other sizes are."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.splits import nested_order
 from bncli.engine.evaluation.cross_validation import Protocol
+from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate.evaluate import METRICS, EvaluateOutputs, evaluate, evaluate_model, evaluate_on
-from bncli.steps.evaluate.learning_curve import CSV_COLUMNS, Samples
-from bncli.steps.evaluate.report import EvaluateReport
+from bncli.steps.evaluate.evaluate import EvaluateOutputs, Samples, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate.report import CURVE_COLUMNS, EvaluateReport
 from bncli.watch import Event, Note, Progress, Run, Stage
 from tests.sweeps import first_few
 
 RECIPE = Recipe.of(structure="nb", param="map")
 TREE = Recipe.of(structure="tan", param="discriminative", penalty=1.0)
 EVERYTHING = Recipe.of(structure="tan", param="discriminative")
-"""Cuts, a tree, a penalty by folds of its own, and free parameters: all that can be learnt anew on a sample."""
+"""Cuts, a tree, a cross-validated penalty and parameters: everything that is learned anew on a sample."""
 
 
 def table(path: Path, n: int, seed: int) -> Source:
-    """A number and a word with missing values, a column that says nothing, weights; three labels, one of them rare."""
+    """Write a number and a word with missing values, an uninformative column, weights, and three labels, one rare."""
     rng = np.random.default_rng(seed)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -60,19 +60,19 @@ def test_table(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 def curve(report: EvaluateReport) -> dict[int, dict[str, Any]]:
-    """The points of the JSON by their rows, ascending."""
+    """Return the points of the JSON by their rows, ascending."""
     points = report.as_json()["learning_curve"]
     rows = [point["rows"] for point in points]
     assert rows == sorted(set(rows))
     return {point["rows"]: point for point in points}
 
 
-def asked(*sizes: int | str) -> EvaluateOutputs:
+def requested(*sizes: int | str) -> EvaluateOutputs:
     return EvaluateOutputs(samples=Samples(sizes))
 
 
 def figures(report: EvaluateReport) -> dict[str, Any]:
-    """All that is told but the seconds."""
+    """Return everything in the JSON but the seconds."""
     values = report.as_json()
     values.pop("learning_curve", None)
     values.pop("seconds")
@@ -82,21 +82,23 @@ def figures(report: EvaluateReport) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("recipe", first_few([TREE, RECIPE]))
-def test_a_size_says_the_same_whatever_else_is_asked_and_all_is_the_evaluation(source: Source, recipe: Recipe) -> None:
+def test_a_size_has_the_same_metrics_whatever_the_others_and_all_is_the_evaluation(
+    source: Source, recipe: Recipe
+) -> None:
     protocol = Protocol(4, 2, 3)
     plain = evaluate(source, recipe, protocol)
-    whole = evaluate(source, recipe, protocol, outputs=asked(10, 30, 31, "all"))
+    whole = evaluate(source, recipe, protocol, outputs=requested(10, 30, 31, "all"))
     assert figures(whole) == figures(plain)
     points = curve(whole)
     assert list(points) == [10, 30, 31, 75]
     assert points[75] == {"rows": 75, **{name: plain.metrics[name] for name in METRICS}, "std": plain.std}
     for sizes in ((30,), (30, 60), (75,)):
-        for rows, point in curve(evaluate(source, recipe, protocol, outputs=asked(*sizes))).items():
+        for rows, point in curve(evaluate(source, recipe, protocol, outputs=requested(*sizes))).items():
             assert rows == 60 or point == points[rows]
     assert points[10]["log_loss"] != points[30]["log_loss"] != points[31]["log_loss"]
-    again = evaluate(source, recipe, protocol, outputs=asked(30), run=Run(3))
+    again = evaluate(source, recipe, protocol, outputs=requested(30), run=Run(3))
     assert curve(again)[30] == points[30]
-    assert curve(evaluate(source, recipe, Protocol(4, 2, 4), outputs=asked(30)))[30] != points[30]
+    assert curve(evaluate(source, recipe, Protocol(4, 2, 4), outputs=requested(30)))[30] != points[30]
 
 
 @settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -105,25 +107,25 @@ def test_a_size_says_the_same_whatever_else_is_asked_and_all_is_the_evaluation(s
     folds=st.integers(2, 5),
     seed=st.integers(0, 5),
 )
-def test_any_sizes_are_told_one_by_one(source: Source, sizes: list[int], folds: int, seed: int) -> None:
+def test_any_sizes_equal_those_requested_one_by_one(source: Source, sizes: list[int], folds: int, seed: int) -> None:
     """Also where folds are uneven: the largest size takes all rows of every fold, as the plain evaluation does."""
     protocol = Protocol(folds, 1, seed)
     most = 100 - 100 // folds
     sizes = [size for size in sizes if size < most]
-    together = curve(evaluate(source, RECIPE, protocol, outputs=asked(*sizes, "all")))
+    together = curve(evaluate(source, RECIPE, protocol, outputs=requested(*sizes, "all")))
     plain = evaluate(source, RECIPE, protocol)
     assert together.pop(most) == {"rows": most, **plain.metrics, "std": plain.std}
     for rows, point in together.items():
-        assert curve(evaluate(source, RECIPE, protocol, outputs=asked(rows))) == {rows: point}
+        assert curve(evaluate(source, RECIPE, protocol, outputs=requested(rows))) == {rows: point}
 
 
-def test_a_point_is_the_mean_and_the_spread_of_its_outcomes(source: Source, tmp_path: Path) -> None:
+def test_a_point_is_the_mean_and_the_spread_of_its_fits(source: Source, tmp_path: Path) -> None:
     path = tmp_path / "curve.csv"
     report = evaluate(
         source, RECIPE, Protocol(3, 2), outputs=EvaluateOutputs(csv=str(path), samples=Samples((5, 40, "all")))
     )
     lines = list(csv.DictReader(path.read_text().splitlines()))
-    assert tuple(lines[0]) == CSV_COLUMNS
+    assert tuple(lines[0]) == CURVE_COLUMNS
     assert [line["train_rows"] for line in lines] == [size for size in ("5", "40", "67") for _ in range(6)]
     assert [(line["repeat"], line["fold"]) for line in lines[:6]] == [(r, f) for r in "01" for f in "012"]
     assert {line["rows"] for line in lines} == {"33", "34"}
@@ -143,9 +145,9 @@ def test_weighted_rows_are_sampled_as_rows_and_count_by_their_weight(source: Sou
     assert columns.n_rows < 100
     most = columns.n_rows - columns.n_rows // 5
     plain = evaluate(weighted, RECIPE)
-    points = curve(evaluate(weighted, RECIPE, outputs=asked(20, most)))
+    points = curve(evaluate(weighted, RECIPE, outputs=requested(20, most)))
     assert points[most]["log_loss"] == plain.metrics["log_loss"]
-    assert points[20] != curve(evaluate(source, RECIPE, outputs=asked(20)))[20]
+    assert points[20] != curve(evaluate(source, RECIPE, outputs=requested(20)))[20]
 
 
 @pytest.mark.parametrize("recipe", [RECIPE, TREE], ids=["map", "tree"])
@@ -160,8 +162,8 @@ def test_a_test_table_is_predicted_by_samples_of_the_other(source: Source, test_
     assert curve(alone) == {50: points[50]}
     single = evaluate_on(source, test_table, recipe, outputs=EvaluateOutputs(samples=Samples((50,), 1, 7)))
     assert curve(single)[50]["std"] == dict.fromkeys(METRICS)
-    (first, second) = alone.learning_curve[0].outcomes
-    assert single.learning_curve[0].outcomes[0].metrics == first.metrics != second.metrics
+    (first, second) = alone.learning_curve[0].fits
+    assert single.learning_curve[0].fits[0].metrics == first.metrics != second.metrics
 
 
 def test_a_sample_before_a_test_table_is_that_of_a_model_file(
@@ -173,14 +175,14 @@ def test_a_sample_before_a_test_table_is_that_of_a_model_file(
     write_model(str(tmp_path / "m.bnc"), learn(columns.take(rows), EVERYTHING).model)
     expected = evaluate_model(str(tmp_path / "m.bnc"), test_table)
     report = evaluate_on(source, test_table, EVERYTHING, outputs=EvaluateOutputs(samples=Samples((50,), 1, 7)))
-    (outcome,) = report.learning_curve[0].outcomes
+    (outcome,) = report.learning_curve[0].fits
     assert outcome.metrics == expected.metrics
     assert outcome.rows == 60
 
 
-def test_a_table_is_read_once_and_samples_are_told_of(source: Source, test_table: Source) -> None:
+def test_a_table_is_read_once_and_samples_are_reported_as_progress(source: Source, test_table: Source) -> None:
     events: list[Event] = []
-    evaluate(source, RECIPE, Protocol(2), outputs=asked(9), run=Run(watch=events.append))
+    evaluate(source, RECIPE, Protocol(2), outputs=requested(9), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", *["fit", "score"] * 4, "write"]
     events.clear()
@@ -196,7 +198,7 @@ def test_warnings_say_which_sample_they_are_of(tmp_path: Path) -> None:
     lines = [f"{x:.4f},{'xy'[label]}" for x, label in zip(rng.normal(size=80), rng.integers(0, 2, 80), strict=True)]
     (tmp_path / "noise.csv").write_text("\n".join(["a,class", *lines]))
     noise, events = Source((str(tmp_path / "noise.csv"),)), list[Event]()
-    evaluate(noise, RECIPE, Protocol(2, 2), outputs=asked(9), run=Run(watch=events.append))
+    evaluate(noise, RECIPE, Protocol(2, 2), outputs=requested(9), run=Run(watch=events.append))
     outputs = EvaluateOutputs(samples=Samples((9,), 2))
     evaluate_on(noise, noise, RECIPE, outputs=outputs, run=Run(watch=events.append))
     unused = "the model does not use the only attribute"
@@ -224,7 +226,7 @@ def test_a_sample_of_one_row(source: Source) -> None:
 )
 def test_fewer_rows_than_labels_can_be_learnt_from(source: Source, n_rows: int, options: dict[str, Any]) -> None:
     policy = {"missing_policy": "marginalize"} if options.get("param") == "em" else {}
-    report = evaluate(source, Recipe.of(**options, **policy), Protocol(2), outputs=asked(n_rows))
+    report = evaluate(source, Recipe.of(**options, **policy), Protocol(2), outputs=requested(n_rows))
     point = curve(report)[n_rows]
     assert np.isfinite(point["log_loss"])
     json.dumps(report.as_json(), allow_nan=False)
@@ -232,11 +234,11 @@ def test_fewer_rows_than_labels_can_be_learnt_from(source: Source, n_rows: int, 
 
 def test_sizes_that_cannot_be_had(source: Source, test_table: Source) -> None:
     with pytest.raises(UsageError, match=r"81 is more than the 80 rows to learn from in a fold \(100 rows, 5 folds\)"):
-        evaluate(source, RECIPE, outputs=asked(5, 81))
+        evaluate(source, RECIPE, outputs=requested(5, 81))
     with pytest.raises(UsageError, match="has 80 twice, once as all"):
-        evaluate(source, RECIPE, outputs=asked(80, "all"))
+        evaluate(source, RECIPE, outputs=requested(80, "all"))
     with pytest.raises(UsageError, match="101 is more than the 100 rows to learn from"):
-        evaluate_on(source, test_table, RECIPE, outputs=asked(101))
+        evaluate_on(source, test_table, RECIPE, outputs=requested(101))
 
 
 def test_a_curve_that_would_be_written_over_what_is_read(source: Source) -> None:

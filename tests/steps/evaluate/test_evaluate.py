@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.evaluation.cross_validation import Protocol, assign_folds
+from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
 from bncli.engine.parameters.cross_validation import GRID
 from bncli.errors import BncliError, ModelError, UsageError
@@ -19,7 +20,7 @@ from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate.evaluate import METRICS, EvaluateOutputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate, evaluate_model, evaluate_on
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run, Stage
@@ -50,7 +51,7 @@ def read_predictions(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def check_json(report: EvaluateReport) -> dict[str, object]:
-    """What scripts rely on: these keys, plain values, nothing that is not a number."""
+    """Check that the JSON has the keys that scripts rely on, and no NaN."""
     values = report.as_json()
     keys = {
         "rows",
@@ -156,14 +157,14 @@ def test_the_class_is_that_of_the_cuts_where_the_structure_does_not_tell(source:
         evaluate(source, RECIPE, supplied=read_supplied(*files))
 
 
-def test_stages_are_told(source: Source) -> None:
+def test_stages_are_reported(source: Source) -> None:
     events: list[Event] = []
     evaluate(source, RECIPE, Protocol(2), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", "fit", "score", "fit", "score", "write"]
 
 
-def test_what_cannot_be_asked(source: Source) -> None:
+def test_refused_arguments(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         evaluate(source, RECIPE, outputs=EvaluateOutputs(source.paths[0]))
     with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
@@ -209,8 +210,8 @@ def test_the_baseline_is_the_class_frequencies_of_the_rows_learnt_from(source: S
         held_out = assign_folds(columns, Protocol(4, 2, 3), fold.repeat) == fold.fold
         model = dummy.DummyClassifier(strategy="prior").fit(truth[~held_out, None], truth[~held_out])
         p = model.predict_proba(truth[held_out, None])
-        assert fold.base.log_loss == pytest.approx(metrics.log_loss(truth[held_out], p, labels=["x", "y", "z"]))
-        assert fold.base.accuracy == pytest.approx(model.score(truth[held_out, None], truth[held_out]))
+        assert fold.baseline.log_loss == pytest.approx(metrics.log_loss(truth[held_out], p, labels=["x", "y", "z"]))
+        assert fold.baseline.accuracy == pytest.approx(model.score(truth[held_out, None], truth[held_out]))
     values = report.as_json()
     for name in ("accuracy", "log_loss"):
         assert values["base"][name] == pytest.approx(fmean(fold["base"][name] for fold in values["folds"]))
@@ -222,11 +223,11 @@ def test_the_baseline_of_a_test_set_is_of_the_table_learnt_from_or_of_the_rows_t
     (tmp_path / "test.csv").write_text("number,word,class\n0,a,z\n1,b,z\n2,c,x\n")
     test = Source((str(tmp_path / "test.csv"),))
     shares = {label: labels_of(train.paths[0]).count(label) / 60 for label in "xyz"}
-    base = evaluate_on(train, test, RECIPE).base
+    base = evaluate_on(train, test, RECIPE).baseline
     expected = -(2 * np.log(shares["z"]) + np.log(shares["x"])) / 3
     assert base.log_loss == pytest.approx(expected)
     write_model(str(tmp_path / "m.bnc"), learn(read_columns(train), RECIPE).model)
-    base = evaluate_model(str(tmp_path / "m.bnc"), test).base
+    base = evaluate_model(str(tmp_path / "m.bnc"), test).baseline
     # label y, which has no row, counts as one
     assert base == (pytest.approx(2 / 3), pytest.approx(-(2 * np.log(0.5) + np.log(0.25)) / 3))
 
@@ -317,7 +318,7 @@ def test_a_model_that_is_no_better_than_the_frequencies_is_a_warning(informative
     assert report.skill_score is not None
     assert (report.skill_score > 0) == informative
     assert len(warned) == (not informative)
-    assert all(f"{report.base.log_loss:.4f}" in text for text in warned)
+    assert all(f"{report.baseline.log_loss:.4f}" in text for text in warned)
 
 
 def test_pictures(source: Source, tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""Groups of rows by the values of table columns (`--by`).
+
+A number is cut as the model cuts it. It is cut at its quartiles instead, with a note, if the model has no cuts for it,
+makes more than MOST_INTERVALS intervals, or does not know the column. Under cross-validation, where each fold has its
+own cuts, the cuts are those of all rows. A categorical column has one group per level, in the order of the table.
+Missing values are a group. The column may be one that learning ignores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Columns, NumericColumn
+from bncli.engine.data.encoding import encode_column
+from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.discretizers.equal_frequency import cut_points
+from bncli.engine.evaluation.groups import GroupColumn, compare_groups, measure_groups
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.training_data import learn_cuts
+from bncli.errors import BncliError, UsageError
+from bncli.files.reading.column_roles import is_codes_table, missing_column, read_schema_file, split_names
+from bncli.files.reading.source import Source
+from bncli.files.reading.table import read_column_names
+from bncli.recipe import Recipe
+from bncli.steps.evaluate.report import EvaluateReport, GroupsReport
+from bncli.watch import Note, Run, Watch
+
+MOST_INTERVALS = 12
+MOST_GROUPS = 1000
+QUARTERS = 4
+
+
+def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
+    """Return the source that also reads these columns, each given alone or several joined by commas.
+
+    Raises UsageError for a column that the table lacks, that is the class, or that holds the row weights.
+    """
+    if not by:
+        return source
+    known = () if "-" in source.paths or is_codes_table(source.paths) else read_column_names(source)
+    names = tuple(dict.fromkeys(name for text in by for name in ([text] if text in known else text.split(","))))
+    for name in names:
+        if known and name not in known and not any(name.startswith(f"{column}.") for column in known):
+            raise missing_column(name, known, source.paths[0])
+        if name == source.class_name:
+            raise _class_error(name)
+        if name == source.weights:
+            raise UsageError(f"--by {name}: that column weighs the rows", hint="name another column")
+    return replace(source, carried=names)
+
+
+def _class_error(name: str) -> UsageError:
+    return UsageError(f"--by {name}: that is the class", hint="the figures of each label are told anyway")
+
+
+def without_group_columns(columns: Columns, source: Source) -> Columns:
+    """Return the table without the columns that are only read for their groups."""
+    if not source.carried or is_codes_table(source.paths):
+        return columns
+    ignored = {*split_names(source.ignore, source.carried), *read_schema_file(source).ignore}
+    if source.use:
+        ignored |= {*source.carried}.difference(split_names(source.use, source.carried))
+    ignored &= {*source.carried}
+    attributes = {name: column for name, column in columns.attributes.items() if name not in ignored}
+    if not attributes:
+        raise BncliError("there is no column to learn from besides those to be ignored", where=source.paths[0])
+    return replace(columns, attributes=attributes)
+
+
+def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> Sequence[Attribute]:
+    """Return the numeric attributes with the supplied cuts, or with those that the recipe learns from all rows."""
+    if cuts is not None:
+        return cuts.attributes
+    numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}
+    if not numeric:
+        return ()
+    return learn_cuts(replace(columns, attributes=numeric, origin=None), recipe, Run(run.threads)).attributes
+
+
+def group_columns(columns: Columns, source: Source, attributes: Sequence[Attribute], watch: Watch) -> list[GroupColumn]:
+    """Return the groups of every column that the source carries; numbers are cut as the attributes say."""
+    by_name = {attribute.name: attribute for attribute in attributes}
+    return [_group_column(columns, name, by_name.get(name), source.paths[0], watch) for name in source.carried]
+
+
+def _group_column(columns: Columns, name: str, known: Attribute | None, where: str, watch: Watch) -> GroupColumn:
+    if name == columns.class_name:
+        raise _class_error(name)
+    if name not in columns.attributes:
+        what = f"column {name!r} was not read as one column of values, so it makes no groups"
+        hint = "of a date name a part, as in day.month; of an identifier every row is another; see --categorical"
+        raise BncliError(what, where=where, hint=hint)
+    column = columns.attributes[name]
+    if isinstance(column, CategoricalColumn):
+        _refuse_many(name, len(np.unique(column.codes)), where)
+        codes, n = column.codes.astype(np.int64), len(column.levels)
+        codes[column.codes == UNSEEN] = n
+        codes[column.codes == MISSING] = n + 1
+        return GroupColumn(name, (*column.levels, "unseen", None), codes)
+    if isinstance(column, CodedColumn):
+        attribute = column.attribute
+    elif isinstance(known, NumericAttribute) and 0 < len(known.cuts) < MOST_INTERVALS:
+        attribute = known
+    else:
+        is_known = (
+            ~np.isnan(column.values) if column.values.dtype.kind == "f" else np.ones(len(column.values), np.bool_)
+        )
+        labels = np.zeros(int(is_known.sum()), np.uint8)
+        weights = None if columns.weights is None else columns.weights[is_known]
+        cuts = cut_points(column.values[is_known], labels, 1, weights, bins=QUARTERS)
+        attribute = NumericAttribute(name, False, (), cuts=cuts)
+        why = "it is no attribute that is cut"
+        if isinstance(known, NumericAttribute):
+            why = (
+                f"the model has {len(known.cuts) + 1:,} intervals of it" if known.cuts else "the model does not cut it"
+            )
+        watch(Note(f"the groups of {name} are its quarters: {why}"))
+    # the groups are the intervals (or the levels of a coded column), then missing values
+    attribute = replace(attribute, missing=False)
+    _refuse_many(name, attribute.n_values, where)
+    names = value_names(attribute)[: attribute.n_values]
+    return GroupColumn(name, (*names, None), encode_column(column, attribute).codes)
+
+
+def _refuse_many(name: str, n: int, where: str) -> None:
+    if n > MOST_GROUPS:
+        what = f"column {name!r} has {n:,} values, and a group for each says nothing of any"
+        raise BncliError(what, where=where, hint=f"name a column of at most {MOST_GROUPS:,}")
+
+
+def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn]) -> EvaluateReport:
+    """Return the report with the metrics of the groups of every column."""
+    if not columns:
+        return report
+    groups = [measure_groups(column, report.labels, *report.predictions, report.decisions.rows) for column in columns]
+    fairness = tuple(entry for own in groups for entry in compare_groups(own))
+    return replace(report, groups=GroupsReport(tuple(group for own in groups for group in own), fairness))
