@@ -81,10 +81,6 @@ class Knots(NamedTuple):
     at: tuple[float, ...]
     values: tuple[float, ...]
 
-    def apply(self, probabilities: Array) -> Array:
-        """Return the function's values at these probabilities."""
-        return np.asarray(np.interp(probabilities, self.at, self.values))
-
 
 @dataclass(frozen=True)
 class Isotonic:
@@ -97,9 +93,9 @@ class Isotonic:
     def apply(self, log_p: Array) -> Array:
         """Return ln P'(c | x_t) from ln P(c | x_t), shape (K, N)."""
         if len(self.knots) == 1:
-            second = self.knots[0].apply(np.exp(log_p[1]))
+            second = np.interp(np.exp(log_p[1]), *self.knots[0])
             return np.array([np.log1p(-second), np.log(second)])
-        mapped = [knots.apply(np.exp(row)) for knots, row in zip(self.knots, log_p, strict=True)]
+        mapped = [np.interp(np.exp(row), *knots) for knots, row in zip(self.knots, log_p, strict=True)]
         return log_softmax(np.log(mapped), axis=0)
 
 

@@ -206,8 +206,18 @@ def _portable_map(calibration: CalibrationMap, n_labels: int) -> PortableMap:
 
 def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
     """Return the attributes used, ascending, and the stages over them."""
+    stages = []
     if isinstance(predictor, Path):
-        return _path_stages(predictor)
+        scorer = compile_path(predictor)
+        for number, stage in enumerate(scorer.stages):
+            tables_of_stage = []
+            for factor in stage.factors:
+                if not isinstance(factor, Factor):
+                    raise ModelError("a region is too large to be written with what it says of missing values")
+                digits = tuple(tuple(range(n)) for n in factor.shape)
+                tables_of_stage.append(PortableTable(factor.positions, digits, factor.shape, factor.tables))
+            stages.append(PortableStage(stage.weight, number == 0, stage.shift[:, 0], tuple(tables_of_stage)))
+        return scorer.used, tuple(stages)
     if isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC:
         predictor = predictor.combined
     if isinstance(predictor, Tables):
@@ -220,32 +230,17 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
     families = [family for _, tables in weighted for family in tables.families if family.by_class]
     used = tuple(sorted({a for family in families for a in family.attributes}))
     place = {a: p for p, a in enumerate(used)}
-    stages = []
     for weight, tables in weighted:
-        portable_tables = []
+        tables_of_stage = []
         for family, entries in zip(tables.families, tables.weights, strict=True):
             if family.by_class:
                 axes = zip(family.binned_attributes, family.shape, strict=True)
                 digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in axes)
                 inputs, averages = tuple(place[a] for a in family.attributes), unobserved_averages(family, schema)
-                portable_tables.append(PortableTable(inputs, digits, family.shape, score_rows(entries), averages))
+                tables_of_stage.append(PortableTable(inputs, digits, family.shape, score_rows(entries), averages))
         shift = score_rows(tables.bias[None, :])[:, 0]
-        stages.append(PortableStage(weight, True, shift, tuple(portable_tables)))
+        stages.append(PortableStage(weight, True, shift, tuple(tables_of_stage)))
     return used, tuple(stages)
-
-
-def _path_stages(path: Path) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    scorer = compile_path(path)
-    stages = []
-    for number, stage in enumerate(scorer.stages):
-        tables = []
-        for factor in stage.factors:
-            if not isinstance(factor, Factor):
-                raise ModelError("a region is too large to be written with what it says of missing values")
-            digits = tuple(tuple(range(n)) for n in factor.shape)
-            tables.append(PortableTable(factor.positions, digits, factor.shape, factor.tables))
-        stages.append(PortableStage(stage.weight, number == 0, stage.shift[:, 0], tuple(tables)))
-    return scorer.used, tuple(stages)
 
 
 @dataclass(frozen=True)

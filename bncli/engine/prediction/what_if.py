@@ -146,8 +146,20 @@ class NextBest:
         gains = np.zeros((len(codes), len(codes[0]) if codes else 0))
         for j, is_missing in enumerate(missing):
             rows = np.flatnonzero(is_missing)
-            if len(rows):
-                gains[j, rows] = self._gain(j, [column[rows] for column in codes])
+            if not len(rows):
+                continue
+            answered = [column[rows] for column in codes]
+            joints = []
+            for value in range(self._cardinalities[j]):
+                answered[j] = np.full_like(answered[j], value)
+                joints.append(self._joint.log_joint(answered) + self._shift)
+            # P(v, y | e), shape (values, K, rows)
+            log_p = np.stack(joints)
+            p = np.exp(log_p - log_p.max(axis=(0, 1)))
+            p = np.asarray(p / p.sum(axis=(0, 1)))
+            of_class, of_value = p.sum(axis=0, keepdims=True), p.sum(axis=1, keepdims=True)
+            ratio = np.divide(p, of_class * of_value, out=np.ones_like(p), where=p > 0)
+            gains[j, rows] = np.maximum((p * np.log(ratio)).sum(axis=(0, 1)), 0.0)
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
@@ -160,18 +172,3 @@ class NextBest:
         return [
             self.names[j] if worth else "" for j, worth in zip(best.tolist(), is_worth_asking.tolist(), strict=True)
         ]
-
-    def _gain(self, j: int, codes: Sequence[Codes]) -> Array:
-        """Return the value of attribute j for rows that lack it."""
-        answered: list[Codes] = list(codes)
-        joints = []
-        for value in range(self._cardinalities[j]):
-            answered[j] = np.full_like(codes[j], value)
-            joints.append(self._joint.log_joint(answered) + self._shift)
-        # P(v, y | e) (values, K, N)
-        log_p = np.stack(joints)
-        p = np.exp(log_p - log_p.max(axis=(0, 1)))
-        p = np.asarray(p / p.sum(axis=(0, 1)))
-        of_class, of_value = p.sum(axis=0, keepdims=True), p.sum(axis=1, keepdims=True)
-        ratio = np.divide(p, of_class * of_value, out=np.ones_like(p), where=p > 0)
-        return np.asarray(np.maximum((p * np.log(ratio)).sum(axis=(0, 1)), 0.0))
