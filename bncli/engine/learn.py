@@ -164,8 +164,8 @@ def _learn(
     data = encode_training_rows(columns, recipe, supplied.cuts, reading_rules, run)
     data = data if run.distribute is None else run.distribute(data)
     seed = recipe.seed or 0
-    # Held-out rows choose the penalty, the arcs, or both. Every fold is cut anew if the raw rows are at hand: then a
-    # sample of them is kept.
+    # Held-out rows choose the penalty, the arcs, or both. Of raw rows a sample is kept for that, so that every fold is
+    # cut by its own cut points.
     holds_out = "cv" in (recipe.penalty, recipe.arcs)
     sample = None
     if holds_out and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
@@ -329,7 +329,8 @@ def learn_parameters(
 def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
     options = recipe.options(OPTIMIZERS.method(recipe.optimizer))
     early_stop, restarts = recipe.early_stop or "none", recipe.restarts or 0
-    # Samples of the rows lead to the optimum faster, but along another path: only if nothing depends on the path.
+    # Growing samples of the rows lead to the optimum faster, but along another path. They are used only if nothing
+    # depends on the path.
     is_default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
     wants_path = restarts or early_stop != "none" or (recipe.max_iterations or 0) < FEWEST_ITERATIONS
     return OptimizerSettings(

@@ -92,7 +92,7 @@ class BagPlan(NamedTuple):
 def evaluate_boosted(
     parts: Sequence[Part], weights: Array | None, plan: BagPlan, report: Callable[[int], None]
 ) -> HeldOutEvaluation:
-    """Grow a member per part and evaluate it on the held-out rows; `weights` are those of these rows, None for 1 each.
+    """Grow a member per part and evaluate it on the held-out rows, whose weights are `weights`, None for 1 each.
 
     `report` gets the number of every part before its member is grown.
     """

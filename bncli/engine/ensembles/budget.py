@@ -97,7 +97,10 @@ DEFAULT = 3
 
 
 def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """Return the effort that was requested; with a limit alone, the folds that fit in it, and all candidates."""
+    """Return the effort that was requested.
+
+    With a time limit alone, return one that tries all candidates, with the most folds that fit in the limit.
+    """
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
     n_attributes = len(data.schema.informative)

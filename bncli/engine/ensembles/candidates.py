@@ -133,7 +133,7 @@ class Capacity:
 
 
 def capacity_for(n_rows: int) -> Capacity:
-    """Return the sizes that a number of rows supports."""
+    """Return how large tables may be with a number of rows."""
     if n_rows <= FEW_ROWS:
         return Capacity()
     bins = (min(MOST_INTERVALS[k], max(LEAST_INTERVALS[k], int((n_rows / CELL_ROWS) ** (1 / k)))) for k in (2, 3, 4))

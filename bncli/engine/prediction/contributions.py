@@ -236,7 +236,7 @@ class _TermTexts:
         self._terms = terms
 
     def describe(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
-        """Return texts of the terms `chosen` (m, N) for each row, as places in a list of texts; -1 is none."""
+        """Return places (m, N) in a list of texts, -1 for none, of the terms `chosen` (m, N); and that list."""
         flat = chosen.ravel()
         places = np.full(flat.shape, -1, np.intp)
         texts: list[TermText] = []

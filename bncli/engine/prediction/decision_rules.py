@@ -219,7 +219,7 @@ class Decider:
     def count_disagreements(
         self, p: Array, decided: Sequence[str | None], labels: tuple[str, ...], tolerance: float
     ) -> int:
-        """Return the number of rows P(y | x_t), (K, N), that were decided otherwise.
+        """Return the number of rows, of probabilities P(y | x_t) (K, N), that were decided differently.
 
         Rows whose margin is at most `tolerance` do not count.
         """
@@ -247,7 +247,7 @@ class Decider:
 
 
 def set_thresholds(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
-    """Return the least probability of each label in a set, (K,); raise BncliError for too few held-out rows."""
+    """Return the probability that each label needs to be in a set, (K,); raise BncliError for too few held-out rows."""
     if not sets.by_class:
         together = tuple(p for of_label in scores.probabilities for p in of_label)
         weights = None if scores.weights is None else tuple(w for of_label in scores.weights for w in of_label)

@@ -74,7 +74,10 @@ Word = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Factor:
-    """tables (R, cells), one per score row; the cell is the mixed-radix number of the codes at `positions`."""
+    """A table with entries for "unobserved": tables (R, cells), one per score row.
+
+    The cell of a row is the mixed-radix number of its codes at `positions`.
+    """
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]

@@ -75,7 +75,7 @@ def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -
 
 
 class JointModel:
-    """ln P(y, x) of rows; `used` are the schema's attributes whose codes are given.
+    """Computes ln P(y, x) of rows; `used` are the schema's attributes whose codes are given.
 
     Raises ModelError if the model is not a network.
     """

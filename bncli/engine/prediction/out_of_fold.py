@@ -48,7 +48,10 @@ T = TypeVar("T", bound=_Fitted)
 def learn_with_rule(
     columns: Columns, options: DecisionOptions, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
 ) -> tuple[T, DecisionRule | None]:
-    """Return what `fit` learns from the rows, or from most of them, and the decision rule of the options."""
+    """Learn a model with `fit`, and make the decision rule of the options.
+
+    For prediction sets the model is learned from four fifths of the rows.
+    """
     if columns.label is None:
         return fit(columns, watch), None
     labels = columns.label.levels

@@ -43,7 +43,7 @@ Term = tuple[int, Region, Array]
 
 @dataclass(frozen=True)
 class PathStage:
-    """Per host family the changes in its table, and the change of the class alone that no host takes."""
+    """The changes of one stage: those in the table of each host family, and that of the class alone without a host."""
 
     weight: float
     class_change: int
@@ -111,7 +111,7 @@ def host_factor(
 
 @dataclass(frozen=True)
 class RegionFactor:
-    """The table of a large region: tables (R, cells), and the terms of which it is the sum.
+    """The table of a large region: tables (R, cells), one per score row, and the terms that add up to them.
 
     Code shape[i] means that digit i, that of region[i], is unknown.
     """

@@ -122,7 +122,10 @@ class PortableTable:
 
 @dataclass(frozen=True)
 class PortableStage:
-    """A shift (R,) and tables that are added to the scores, `anew` or to those before, and the weight of the result."""
+    """A shift (R,) and tables that are added to the scores of the stage before, or to 0 if `anew`.
+
+    `weight` is that of the probabilities of these scores.
+    """
 
     weight: float
     anew: bool

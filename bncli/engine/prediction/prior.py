@@ -57,7 +57,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
 
 
 def _shift_to_training(model: Model) -> Array | float:
-    """Return what leads from the class frequencies of the calibration rows to those of training, if they count."""
+    """Return the shift from the class frequencies of the calibration rows to those of training, 0 if there are none."""
     if model.calibration is None or not model.calibration.frequencies:
         return 0.0
     own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)

@@ -85,7 +85,7 @@ class ContrastTensor:
 
     @classmethod
     def ordered(cls, attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-        """Return the tensor whose axes belong to these attributes, in any order."""
+        """Return the tensor of values whose axes belong to these attributes, which may be in any order."""
         order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
         return cls(
             tuple(attributes[i] for i in order),

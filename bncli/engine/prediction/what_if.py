@@ -50,7 +50,7 @@ Change = tuple[tuple[int, int], ...]
 
 
 class CounterfactualSearch:
-    """Finds the fewest changes: at most `most` of the `allowed` positions in `used` at a time.
+    """Finds the fewest changes that change a decision: at most `most` of the `allowed` positions in `used` at a time.
 
     score(codes) returns ln P(y | x_t), (K, N). decide(ln P) returns labels (N,), negative for no decision; without it
     the most probable label is chosen.
