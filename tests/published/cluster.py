@@ -27,7 +27,7 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditiona
 from bncli.engine.structures.structure import Dag
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, write_codes
 from bncli.steps.cluster.connection import Cluster, connected
-from bncli.steps.cluster.fitting import placed
+from bncli.steps.cluster.fitting import WorkerBlocks, distribute_rows
 from bncli.watch import silent
 
 CSV = Path(__file__).with_suffix(".csv")
@@ -64,7 +64,9 @@ def measured(n_rows: int, cluster: Cluster, passes: int) -> list[dict[str, objec
     families = Dag(((),) * N_ATTRIBUTES, tuple(range(N_ATTRIBUTES)), method="nb").families(data.schema.cardinalities)
     with tempfile.TemporaryDirectory() as folder:
         written(data, path := Path(folder) / "rows.codes")
-        there, keeper = placed(data, str(path), cluster, silent)
+        distributed: list[WorkerBlocks] = []
+        there = distribute_rows(data, path=str(path), cluster=cluster, watch=silent, distributed=distributed)
+        (keeper,) = distributed
         sums = [conditional_likelihood(one, families) for one in (data, replace(data, threads=2), there)]
         cells = np.random.default_rng(1).normal(size=(2, sums[0].n_cells)) / 10
         first = [one.value_and_gradient(cells) for one in sums]
