@@ -9,7 +9,7 @@ import numpy as np
 
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.engine.evaluation.metrics import BiasVariance
-from bncli.steps.compare.entries import ComparisonRun, Outcome, UntriedLearner
+from bncli.steps.compare.trials import ComparisonResults, Gap, Outcome
 
 Losses = Mapping[tuple[str, str], Sequence[float | None]]
 """The losses of the folds, repeat after repeat, by data set and learner."""
@@ -22,7 +22,7 @@ def trial_of(
     seconds: Mapping[str, float] | None = None,
     iterations: Mapping[str, int] | None = None,
     rows: int | Sequence[int] = 100,
-) -> ComparisonRun:
+) -> ComparisonResults:
     """A trial whose folds have these errors; accuracy is 1 less it, and cll minus it; figures nowhere are gaps.
 
     Seconds are by learner, and so are the iterations, where it has some; passes are one more.
@@ -41,11 +41,11 @@ def trial_of(
         for number in range(len(losses[name, learner]))
     ]
     parts = {pair: _parts(values) for pair, values in losses.items()} if repeats > 1 else {}
-    gaps = tuple(UntriedLearner(name, learner, "too large") for name, learner in _missing(data, learners, losses))
+    gaps = tuple(Gap(name, learner, "too large") for name, learner in _missing(data, learners, losses))
     options = {learner: f"--structure {learner}" for learner in learners}
     protocol = Protocol(folds, repeats, 0)
     sizes = dict.fromkeys(data, rows) if isinstance(rows, int) else dict(zip(data, rows, strict=True))
-    return ComparisonRun(learners, data, sizes, protocol, tuple(outcomes), parts, options, gaps)
+    return ComparisonResults(learners, data, sizes, protocol, tuple(outcomes), parts, options, gaps)
 
 
 def _outcome(name: str, learner: str, number: int, folds: int, loss: float | None, seconds: float) -> Outcome:
@@ -72,7 +72,7 @@ def _missing(data: Iterable[str], learners: Sequence[str], losses: Losses) -> li
     return [(name, learner) for name in data for learner in learners if (name, learner) not in losses]
 
 
-def random_trial(n_learners: int, n_sets: int, *, folds: int = 5, repeats: int = 1, seed: int = 0) -> ComparisonRun:
+def random_trial(n_learners: int, n_sets: int, *, folds: int = 5, repeats: int = 1, seed: int = 0) -> ComparisonResults:
     """Learners of unlike quality on data sets of unlike difficulty."""
     rng = np.random.default_rng(seed)
     losses = {}

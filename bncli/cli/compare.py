@@ -131,7 +131,7 @@ def command(**typed: Any) -> None:
             sources,
             learners,
             Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
-            question=ComparisonSettings(
+            settings=ComparisonSettings(
                 [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
                 typed["baseline"],
                 _row_bounds(typed["groups"]),

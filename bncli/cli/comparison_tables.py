@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
 from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
-from bncli.steps.compare.analysis import ComparedFigure, CompareReport, Summary, metric_text
-from bncli.steps.compare.entries import COSTS, COUNTS
+from bncli.steps.compare.analysis import CompareReport, MetricMean, Summary, metric_text
+from bncli.steps.compare.trials import COSTS, COUNTS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +43,7 @@ _WITHOUT_TESTS = ("rank", "W-D-L", "ratio")
 
 def comparison_tables(report: CompareReport) -> list[str | Table]:
     """Return tables and lines in the order in which they are printed."""
-    trial = report.trial
+    trial = report.results
     n_rows = sum(trial.sizes[name] for name in trial.data)
     sets = f"{len(trial.data)} data sets, " if len(trial.data) > 1 else ""
     shown: list[str | Table] = [f"{sets}{n_rows:,} rows; {trial.protocol}"]
@@ -52,7 +52,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
         columns = [
             TextColumn(
                 metric_text(metric),
-                [_cell(report.figure(data, name, metric), metric, with_std=True) for name in trial.learners],
+                [_cell(report.metric_mean(data, name, metric), metric, with_std=True) for name in trial.learners],
             )
             for metric in report.metrics
         ]
@@ -72,7 +72,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
     return [*shown, "", *_seconds_tables(report)]
 
 
-def _cell(figure: ComparedFigure | None, metric: str, with_std: bool) -> str:
+def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
     """Return the mean, optionally the standard deviation, and the mark of a figure."""
     if figure is None:
         return "-"
@@ -92,10 +92,10 @@ def _number(value: float | None, metric: str) -> str:
 
 def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Table]:
     """Yield the figures of a metric on every data set, then ranks and tests if there are enough data sets."""
-    data, learners = report.trial.data, report.trial.learners
+    data, learners = report.results.data, report.results.learners
     with_std = len(learners) <= _MOST_WITH_STD
     columns = [
-        TextColumn(name, [_cell(report.figure(set_, name, metric), metric, with_std) for set_ in data])
+        TextColumn(name, [_cell(report.metric_mean(set_, name, metric), metric, with_std) for set_ in data])
         for name in learners
     ]
     yield from fitted_tables(metric_text(metric), TextColumn("data", data), columns, "further learners")
@@ -196,7 +196,7 @@ def _seconds_tables(report: CompareReport) -> Iterator[Table]:
     title = f"Seconds a fold, of the processor; ratios are geometric means against {baseline}"
     columns: list[TextColumn] = []
     for stage in ("fit", "score"):
-        ratios = [pace.ratio[stage] for pace in report.paces.values()]
-        columns.append(TextColumn(f"{stage} s", [f"{pace.seconds[stage]:.3f}" for pace in report.paces.values()]))
+        ratios = [pace.ratio[stage] for pace in report.times.values()]
+        columns.append(TextColumn(f"{stage} s", [f"{pace.seconds[stage]:.3f}" for pace in report.times.values()]))
         columns.append(TextColumn("ratio", ["-" if ratio is None else f"{ratio:.2f}" for ratio in ratios]))
-    yield from fitted_tables(title, TextColumn("learner", list(report.paces)), columns, "further columns")
+    yield from fitted_tables(title, TextColumn("learner", list(report.times)), columns, "further columns")

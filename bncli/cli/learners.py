@@ -29,7 +29,7 @@ from bncli.errors import BncliError, UsageError
 if TYPE_CHECKING:
     from bncli.files.reading.source import Source
     from bncli.recipe import Recipe
-    from bncli.steps.compare.entries import Learner
+    from bncli.steps.compare.trials import Learner
 
 FAST = (
     "nb map=--structure nb --param map",
@@ -186,7 +186,7 @@ def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> l
 
 def parse_learner(text: str, seed: int) -> Learner:
     """Return the learner of one text; raise a UsageError that quotes the text if it is invalid."""
-    from bncli.steps.compare.entries import Learner
+    from bncli.steps.compare.trials import Learner
 
     place = f"in --learner {text!r}"
     if text.lstrip().startswith("-"):

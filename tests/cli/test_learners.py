@@ -19,7 +19,7 @@ from bncli.errors import UsageError
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.compare.entries import check_names
+from bncli.steps.compare.trials import check_names
 from bncli.watch import Event, Note, Run
 from tests.transcripts import ROOT
 

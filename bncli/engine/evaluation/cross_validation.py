@@ -33,7 +33,7 @@ from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import nested_order, stratified_folds
 from bncli.engine.evaluation.decision_metrics import DecisionMetrics, measure_decisions
 from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.engine.model import Model, StoppedBy
 from bncli.engine.parameters.generative import only_network
@@ -62,6 +62,10 @@ class Protocol:
     def __str__(self) -> str:
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
+
+    def draw_folds(self, labels: Integers, repeat: int) -> Index:
+        """Return the fold of every row in a repeat, (N,), from the label codes (N,)."""
+        return stratified_folds(labels, self.folds, (self.seed, repeat))
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def assign_folds(columns: Columns, protocol: Protocol, repeat: int) -> Index:
     """Return the fold of every row in a repeat, shape (N,)."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
-    return stratified_folds(columns.label.codes, protocol.folds, (protocol.seed, repeat))
+    return protocol.draw_folds(columns.label.codes, repeat)
 
 
 def split_fold(fold_of: Index, repeat: int, number: int) -> Split:

@@ -1,8 +1,9 @@
-"""Compare several learners over several tables.
+"""Compare several learners over several data sets.
 
-compare     the command: plan the runs, collect their outcomes, write the files
-entries     data sets, learners and outcomes
-runner, pool, checkpoint    fit and score one fold; in several processes; with a file to resume from
-analysis    figures, ranks and tests over all data sets
-outputs     tables in CSV and LaTeX, and drawings
+compare       the command: check, run all tasks, analyse, write the files
+trials        data sets, learners, tasks and outcomes; running one task
+pool          running tasks in several processes
+checkpoint    the file from which an interrupted run continues
+analysis      metrics, ranks and tests over all data sets
+outputs       tables in CSV and LaTeX, and drawings
 """

@@ -75,7 +75,7 @@ def _columns(report: DescribeReport) -> Iterator[Block]:
 
 def comparison_page(report: CompareReport) -> Page:
     """Of learners on data sets, a table a metric, with average ranks where there are any."""
-    trial = report.trial
+    trial = report.results
     sections = [
         Section(f"by-{metric}", f"Who is best by {metric_text(metric)}?", tuple(_metric(report, metric)))
         for metric in report.metrics
@@ -88,7 +88,7 @@ def comparison_page(report: CompareReport) -> Page:
 
 
 def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
-    trial = report.trial
+    trial = report.results
     better = "more" if metric in HIGHER_IS_BETTER else "less"
     summary = report.summaries.get(metric)
     if summary is not None and summary.average_ranks:
@@ -124,7 +124,7 @@ def _ranks(report: CompareReport, metric: str, summary: Summary) -> Picture:
 def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
     """Yield every learner against the baseline, a point per data set; of one data set the table says it all."""
     panels = scatter_panels(report, metric)
-    if len(report.trial.data) < 2 or not any(panel.points for panel in panels):
+    if len(report.results.data) < 2 or not any(panel.points for panel in panels):
         return
     most = max(panels, key=lambda panel: panel.better - panel.worse)
     n = most.better + most.equal + most.worse
@@ -143,7 +143,7 @@ def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
 
 
 def _cell(report: CompareReport, data: str, learner: str, metric: str) -> str:
-    found = report.figure(data, learner, metric)
+    found = report.metric_mean(data, learner, metric)
     if found is None:
         return "–"
     return f"{figure(found.mean)} ± {figure(found.std)}{' *' if found.best else ''}"

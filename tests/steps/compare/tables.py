@@ -9,8 +9,7 @@ import numpy as np
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.compare.entries import Entry, Learner, read_entries
-from bncli.steps.compare.runner import RunPlan
+from bncli.steps.compare.trials import DataSet, Learner, RunPlan, read_data_sets
 from bncli.watch import silent
 
 NB = Learner("nb", Recipe.of(structure="nb", param="map"), "--structure nb --param map")
@@ -32,9 +31,9 @@ def write_table(path: Path, n: int, seed: int) -> Source:
 
 def planned(
     sources: list[Source], learners: tuple[Learner, ...] = (NB, TAN), protocol: Protocol | None = None
-) -> tuple[RunPlan, tuple[Entry, ...]]:
+) -> tuple[RunPlan, tuple[DataSet, ...]]:
     """A plan as the step makes it, and its data sets."""
     protocol = protocol or Protocol(3, 1, 0)
-    entries = read_entries(sources, protocol, threads=1, watch=silent)
+    entries = read_data_sets(sources, protocol, threads=1, watch=silent)
     names, read = tuple(entry.name for entry in entries), tuple(entry.source for entry in entries)
     return RunPlan(names, read, learners, protocol), entries

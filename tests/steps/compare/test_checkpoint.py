@@ -14,8 +14,7 @@ from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError
 from bncli.steps.compare import checkpoint
 from bncli.steps.compare.checkpoint import Checkpoint
-from bncli.steps.compare.entries import Entry, Outcome
-from bncli.steps.compare.runner import Runner, RunPlan, Task
+from bncli.steps.compare.trials import DataSet, Outcome, Runner, RunPlan, Task
 from tests.steps.compare.tables import NB, TAN, planned, write_table
 
 NONE: dict[str, int | None] = {"iterations": None, "passes": None}
@@ -23,12 +22,12 @@ TASKS = [Task(0, 0, 0, 0), Task(0, 1, 0, 2), Task(0, 0, 0, 1)]
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> tuple[RunPlan, tuple[Entry, ...]]:
+def plan(tmp_path: Path) -> tuple[RunPlan, tuple[DataSet, ...]]:
     return planned([write_table(tmp_path / "a.csv", 30, 0)])
 
 
 @pytest.fixture
-def path(plan: tuple[RunPlan, tuple[Entry, ...]], tmp_path: Path) -> Path:
+def path(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> Path:
     """A file with three outcomes."""
     checkpoint = Checkpoint(str(tmp_path / "kept.jsonl"), *plan)
     for task in TASKS:
@@ -39,12 +38,12 @@ def path(plan: tuple[RunPlan, tuple[Entry, ...]], tmp_path: Path) -> Path:
     return tmp_path / "kept.jsonl"
 
 
-def kept_in(path: Path, plan: tuple[RunPlan, tuple[Entry, ...]]) -> dict[Task, Outcome]:
+def kept_in(path: Path, plan: tuple[RunPlan, tuple[DataSet, ...]]) -> dict[Task, Outcome]:
     with closing(Checkpoint(str(path), *plan)) as checkpoint:
-        return checkpoint.kept()
+        return checkpoint.outcomes
 
 
-def test_what_goes_in_comes_out(plan: tuple[RunPlan, tuple[Entry, ...]], path: Path) -> None:
+def test_what_goes_in_comes_out(plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path) -> None:
     kept = kept_in(path, plan)
     assert list(kept) == TASKS
     for task, outcome in kept.items():
@@ -58,7 +57,7 @@ def test_what_goes_in_comes_out(plan: tuple[RunPlan, tuple[Entry, ...]], path: P
         json.loads(line)
 
 
-def test_every_outcome_is_on_the_disk_at_once(plan: tuple[RunPlan, tuple[Entry, ...]], tmp_path: Path) -> None:
+def test_every_outcome_is_on_the_disk_at_once(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> None:
     path = tmp_path / "new.jsonl"
     checkpoint = Checkpoint(str(path), *plan)
     assert len(path.read_bytes().splitlines()) == 1
@@ -81,13 +80,13 @@ def test_every_outcome_is_on_the_disk_at_once(plan: tuple[RunPlan, tuple[Entry, 
     assert read.costs == outcome.costs
 
 
-def test_half_a_line_at_the_end_is_cut_off(plan: tuple[RunPlan, tuple[Entry, ...]], path: Path) -> None:
+def test_half_a_line_at_the_end_is_cut_off(plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path) -> None:
     whole = path.read_bytes()
     for end in (len(whole) - 1, len(whole) - 40, whole.index(b"\n") + 1, whole.index(b"\n"), 30, 5, 0):
         path.write_bytes(whole[:end])
         checkpoint = Checkpoint(str(path), *plan)
         checkpoint.close()
-        assert list(checkpoint.kept()) == TASKS[: max(whole[:end].count(b"\n") - 1, 0)]
+        assert list(checkpoint.outcomes) == TASKS[: max(whole[:end].count(b"\n") - 1, 0)]
         kept = path.read_bytes()
         assert kept.endswith(b"\n")
         assert whole.startswith(kept)
@@ -113,7 +112,7 @@ def test_half_a_line_at_the_end_is_cut_off(plan: tuple[RunPlan, tuple[Entry, ...
     ],
 )
 def test_a_damaged_line_is_an_error_that_names_it(
-    plan: tuple[RunPlan, tuple[Entry, ...]], path: Path, old: str, new: str
+    plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path, old: str, new: str
 ) -> None:
     lines = path.read_text().splitlines(keepends=True)
     assert old in lines[1]
@@ -124,7 +123,7 @@ def test_a_damaged_line_is_an_error_that_names_it(
     assert path.read_text() == "".join(lines)
 
 
-def test_labels_that_do_not_exist_are_damage(plan: tuple[RunPlan, tuple[Entry, ...]], path: Path) -> None:
+def test_labels_that_do_not_exist_are_damage(plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path) -> None:
     wrong = Outcome("a", "nb", 0, 0, 2, {}, {}, NONE, np.array([0, 3], np.uint8))
     checkpoint = Checkpoint(str(path), *plan)
     checkpoint.add(TASKS[0], wrong)
@@ -134,7 +133,7 @@ def test_labels_that_do_not_exist_are_damage(plan: tuple[RunPlan, tuple[Entry, .
 
 
 @pytest.mark.parametrize("costs", ['"costs": {"iterations": -1,', '"costs": {"iterations": 1.5,', '"coste": {'])
-def test_costs_that_are_none(plan: tuple[RunPlan, tuple[Entry, ...]], path: Path, costs: str) -> None:
+def test_costs_that_are_none(plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path, costs: str) -> None:
     lines = path.read_text().splitlines(keepends=True)
     assert '"costs": {"iterations": null,' in lines[2]
     lines[2] = lines[2].replace('"costs": {"iterations": null,', costs)
@@ -145,7 +144,7 @@ def test_costs_that_are_none(plan: tuple[RunPlan, tuple[Entry, ...]], path: Path
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_file_of_an_older_version_is_refused(
-    plan: tuple[RunPlan, tuple[Entry, ...]], path: Path, version: int
+    plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path, version: int
 ) -> None:
     before = path.read_bytes().replace(b'"version": 3', b'"version": %d' % version)
     path.write_bytes(before)
@@ -156,7 +155,7 @@ def test_a_file_of_an_older_version_is_refused(
 
 
 def test_a_file_of_another_run_is_refused(
-    plan: tuple[RunPlan, tuple[Entry, ...]], path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: tuple[RunPlan, tuple[DataSet, ...]], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = path.read_bytes()
     (entry,) = plan[1]
@@ -179,7 +178,7 @@ def test_a_file_of_another_run_is_refused(
 
 @pytest.mark.parametrize("content", [b"a,b,class\n1,2,x\n", b"something", b"{}\n", b"[1]\n", b"\x00\xff\n", b"{"])
 def test_what_is_no_file_of_outcomes_stays_as_it_is(
-    plan: tuple[RunPlan, tuple[Entry, ...]], tmp_path: Path, content: bytes
+    plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
@@ -191,7 +190,7 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
     assert path.read_bytes() == content
 
 
-def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[Entry, ...]], tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="cannot keep outcomes"):
         Checkpoint(str(tmp_path / "no" / "x.jsonl"), *plan)
     with pytest.raises(BncliError, match="this is none, /dev/full"):
@@ -200,8 +199,8 @@ def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[Entry, ...]], tmp_
         Checkpoint(str(tmp_path), *plan)
 
 
-def test_without_a_path_nothing_is_kept(plan: tuple[RunPlan, tuple[Entry, ...]]) -> None:
+def test_without_a_path_nothing_is_kept(plan: tuple[RunPlan, tuple[DataSet, ...]]) -> None:
     checkpoint = Checkpoint(None, *plan)
     checkpoint.add(TASKS[0], Outcome("a", "nb", 0, 0, 0, {}, {}, NONE, np.array([], np.uint8)))
-    assert checkpoint.kept() == {}
+    assert checkpoint.outcomes == {}
     checkpoint.close()

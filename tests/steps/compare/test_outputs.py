@@ -12,7 +12,7 @@ import pytest
 
 from bncli.errors import BncliError, UsageError
 from bncli.steps.compare.analysis import analyse
-from bncli.steps.compare.outputs import paper_tables, refuse_idle_outputs, write_outputs
+from bncli.steps.compare.outputs import check_drawings, paper_tables, write_outputs
 from tests.trials import random_trial, trial_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -109,21 +109,21 @@ def test_latex_tables_of_costs_and_groups() -> None:
 
 
 def test_what_there_will_not_be_is_refused_before_the_work() -> None:
-    refuse_idle_outputs(2, 2, "error", diagram="d.svg", scatter="s.svg")
-    refuse_idle_outputs(2, 1, "error", scatter="s.svg")
-    refuse_idle_outputs(1, 1, "error")
+    check_drawings(2, 2, "error", diagram="d.svg", scatter="s.svg")
+    check_drawings(2, 1, "error", scatter="s.svg")
+    check_drawings(1, 1, "error")
     for n_learners, n_sets, flag, what in (
         (1, 5, "diagram", "learners"),
         (1, 5, "scatter", "learners"),
         (3, 1, "diagram", "data sets"),
     ):
         with pytest.raises(UsageError, match=f"--{flag} draws .*{what}"):
-            refuse_idle_outputs(n_learners, n_sets, "error", **{flag: "x.svg"})
-    refuse_idle_outputs(3, 3, "passes", scatter="s.svg")
+            check_drawings(n_learners, n_sets, "error", **{flag: "x.svg"})
+    check_drawings(3, 3, "passes", scatter="s.svg")
     with pytest.raises(UsageError, match="costs such as fit-seconds are not tested; draw them with --scatter"):
-        refuse_idle_outputs(3, 3, "fit_seconds", diagram="d.svg")
+        check_drawings(3, 3, "fit_seconds", diagram="d.svg")
     with pytest.raises(UsageError, match=r"cannot write 'x\.png': drawings are written as SVG"):
-        refuse_idle_outputs(3, 3, "error", scatter="x.png")
+        check_drawings(3, 3, "error", scatter="x.png")
 
 
 def test_a_diagram_that_gaps_have_left_nothing_for(tmp_path: Path) -> None:

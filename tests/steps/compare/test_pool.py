@@ -13,9 +13,8 @@ import pytest
 
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.steps.compare import pool
-from bncli.steps.compare.entries import Outcome
-from bncli.steps.compare.pool import in_processes
-from bncli.steps.compare.runner import Failure, RunPlan, Task
+from bncli.steps.compare.pool import run_in_processes
+from bncli.steps.compare.trials import Failure, Outcome, RunPlan, Task
 from tests.steps.compare.tables import planned, write_table
 
 
@@ -42,7 +41,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
 
 
 def test_every_task_is_done_once_and_all_processes_end(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
-    results = list(in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
+    results = list(run_in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
     assert sorted(task for task, _ in results) == [task for task in TASKS if task.fold != 3]
     assert all(isinstance(result, Outcome) for _, result in results)
     assert len(started) == 2
@@ -50,7 +49,7 @@ def test_every_task_is_done_once_and_all_processes_end(plan: RunPlan, started: l
 
 
 def test_no_more_processes_than_tasks_begin(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
-    assert len(list(in_processes(plan, TASKS[:1], 3, lambda task: False))) == 1
+    assert len(list(run_in_processes(plan, TASKS[:1], 3, lambda task: False))) == 1
     assert len(started) == 1
 
 
@@ -62,7 +61,7 @@ def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[byte
             started[0].wait()
         return False
 
-    results = list(in_processes(plan, TASKS, 1, killing))
+    results = list(run_in_processes(plan, TASKS, 1, killing))
     ((task, failure),) = [(task, result) for task, result in results if isinstance(result, Failure)]
     assert task == TASKS[3]
     assert "died (killed by signal 9)" in failure.reason
@@ -71,7 +70,7 @@ def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[byte
 
 
 def test_closing_ends_all_processes(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
-    with closing(in_processes(plan, TASKS, 2, lambda task: False)) as found:
+    with closing(run_in_processes(plan, TASKS, 2, lambda task: False)) as found:
         next(found)
     assert all(process.returncode is not None for process in started)
     assert not any(thread.is_alive() for thread in threading.enumerate() if thread.name.endswith("(_work)"))
@@ -80,7 +79,7 @@ def test_closing_ends_all_processes(plan: RunPlan, started: list[subprocess.Pope
 def test_a_process_that_cannot_be_started_is_an_error(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(FileNotFoundError):
-        list(in_processes(plan, TASKS, 1, lambda task: False))
+        list(run_in_processes(plan, TASKS, 1, lambda task: False))
 
 
 def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
@@ -91,6 +90,6 @@ def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
 
 
 def test_an_interrupt_reaches_the_parent_alone(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
-    with closing(in_processes(plan, TASKS, 1, lambda task: False)) as found:
+    with closing(run_in_processes(plan, TASKS, 1, lambda task: False)) as found:
         next(found)
         assert os.getpgid(started[0].pid) != os.getpgid(0)

@@ -1,0 +1,361 @@
+"""The parts of a comparison: data sets, learners, and trials of one learner on one fold of a data set.
+
+Every data set is read once before the work begins, so that errors in it are found at once. Only little of it is kept:
+how to read it again, the class of every row (which determines the folds, and is needed for bias and variance) and a
+digest of all values, by which a resumed run recognizes its data. Since every process reads its data itself, data that
+cannot be read twice (the standard input, a pipe) are refused. A data set is named after its file, without folder and
+endings; if two names are equal, as much of the path is added as is needed to distinguish them.
+
+A trial (task) depends on the plan alone, so trials can run in any order and in any process. Each learns everything
+anew, including cuts, as `bncli evaluate` does with one thread. Sharing the cuts of a fold between learners would save 1
+to 8 percent of the time (five learners on seven data sets), but a learner's seconds would no longer be its own. Seconds
+are processor seconds of the thread, so other work on the machine does not count. The first fold of a learner in a
+process also loads its code; if that fold takes less than QUICK_SECONDS, it is repeated, and the second time counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns
+from bncli.engine.data.dataset import code_dtype
+from bncli.engine.data.schema import Cuts, ReadingRules, Unseen
+from bncli.engine.evaluation.cross_validation import (
+    CrossValidation,
+    Fold,
+    Protocol,
+    assign_folds,
+    hold_out,
+    split_fold,
+)
+from bncli.engine.evaluation.metrics import BiasVariance
+from bncli.engine.kernels.arrays import Array, Codes
+from bncli.errors import BncliError, UsageError
+from bncli.files.artifacts.cuts import attribute_json, dump_cuts
+from bncli.files.exports.structure_json import dump_structure
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
+from bncli.recipe import Recipe
+from bncli.steps.run import Stopwatch, free_memory
+from bncli.steps.supplied_files import SuppliedFiles
+from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
+
+COSTS = ("fit_seconds", "iterations", "passes")
+"""Costs of learning in a fold, lower is better: processor seconds, iterations of the final optimization, and its passes
+over the rows. Costs are compared by ratios and never tested, since equal work has equal costs.
+"""
+COUNTS = ("iterations", "passes")
+"""The costs that are integers in a fold, and None for parameters in closed form."""
+QUICK_SECONDS = 1.0
+"""Loading code takes less, so it hardly matters in slower folds."""
+_FEW_DATA_SETS = 4
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set: its name, its source with the class, and the label codes and weights (or None) of its rows, (N,).
+
+    cells = rows times attributes, a measure of the work. digest: equal for equal tables.
+    """
+
+    name: str
+    source: Source
+    labels: Codes
+    n_labels: int
+    weights: Array | None
+    cells: int
+    digest: str
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A recipe with a name, the options as the user typed them, and supplied files that replace its methods."""
+
+    name: str
+    recipe: Recipe
+    options: str = ""
+    supplied: SuppliedFiles = SuppliedFiles()
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that the results depend on, as JSON values: digests of files, not their names."""
+        files = {
+            "cuts": None if self.supplied.cuts is None else dump_cuts(self.supplied.cuts),
+            "structure": None if self.supplied.structure is None else dump_structure(self.supplied.structure),
+        }
+        # digests of the files as they are written here, so that their layout does not matter
+        digests = {
+            name: None if text is None else hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()
+        }
+        return {"name": self.name, "recipe": self.recipe.as_dict(), **digests}
+
+
+class Task(NamedTuple):
+    """The positions of data set, learner, repeat and fold; sorted tuples are in the order of the tasks."""
+
+    data: int
+    learner: int
+    repeat: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a process must know: names and sources of the data sets, learners, protocol, and its memory in bytes."""
+
+    names: tuple[str, ...]
+    sources: tuple[Source, ...]
+    learners: tuple[Learner, ...]
+    protocol: Protocol
+    unseen: Unseen = "average"
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one learner on one fold of one repeat of one data set.
+
+    - metrics: by name, None if undefined. seconds: processor seconds of the stages fit and score.
+    - costs: iterations and passes, None for parameters in closed form.
+    - predicted: the codes of the most probable labels of the test rows, (rows,), in ascending order of the rows.
+    """
+
+    data: str
+    learner: str
+    repeat: int
+    fold: int
+    rows: int
+    metrics: dict[str, float | None]
+    seconds: dict[str, float]
+    costs: dict[str, int | None]
+    predicted: Codes
+
+    def value(self, metric: str) -> float | None:
+        """Return a metric or a cost by its name."""
+        if metric == "fit_seconds":
+            return self.seconds["fit"]
+        return self.costs[metric] if metric in COUNTS else self.metrics[metric]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task has no outcome, in one line."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A learner that failed on a data set, and why, in one line."""
+
+    data: str
+    learner: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ComparisonResults:
+    """All outcomes of a comparison, in the order of data sets, learners, repeats and folds.
+
+    - sizes: rows by data set. options: by learner, as the user typed them.
+    - bias_variance: by data set and learner, empty without repeats.
+    - gaps: where a learner failed; it has no outcomes there.
+    """
+
+    learners: tuple[str, ...]
+    data: tuple[str, ...]
+    sizes: dict[str, int]
+    protocol: Protocol
+    outcomes: tuple[Outcome, ...]
+    bias_variance: dict[tuple[str, str], BiasVariance]
+    options: dict[str, str] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+
+
+def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[DataSet, ...]:
+    """Return the data sets in order; the first that cannot be read, or split into folds, raises an error."""
+    paths = []
+    for source in sources:
+        (path,) = source.paths
+        if path == "-" or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
+            what = f"{'the standard input' if path == '-' else path} can be read only once"
+            raise UsageError(f"{what}, and a comparison reads its data again", hint="save it first")
+        if not os.path.exists(path):
+            read_columns(source)  # raises a helpful error
+        paths.append(path)
+    real = [os.path.realpath(path) for path in paths]
+    for i, path in enumerate(paths):
+        if real[i] in real[:i]:
+            raise UsageError("the same data is given twice", where=path)
+    # the shortest names that differ
+    depth, names = 1, [_last_parts(path, 1) for path in real]
+    while (clashing := {name for name in names if names.count(name) > 1}) and depth < 64:
+        depth += 1
+        names = [_last_parts(path, depth) if name in clashing else name for path, name in zip(real, names, strict=True)]
+    names = paths if clashing else names
+    watch(Stage("read"))
+    data_sets = []
+    for done, (name, source) in enumerate(zip(names, sources, strict=True)):
+        watch(Progress(done, len(sources), name))
+        notes_watch = partial(_forward_note, watch, name) if len(sources) > 1 else watch
+        columns = read_columns(source, threads=threads, watch=notes_watch, memory=free_memory())
+        try:
+            assign_folds(columns, protocol, 0)
+        except BncliError as error:
+            raise BncliError(error.what, where=source.paths[0], hint=error.hint) from error
+        assert columns.label is not None
+        n_labels = len(columns.label.levels)
+        data_set = DataSet(
+            name=name,
+            source=replace(source, class_name=columns.class_name),
+            labels=columns.label.codes.astype(code_dtype(n_labels)),
+            n_labels=n_labels,
+            weights=columns.weights,
+            cells=columns.n_rows * max(len(columns.attributes), 1),
+            digest=_digest(columns),
+        )
+        data_sets.append(data_set)
+    watch(Progress(len(sources), len(sources)))
+    return tuple(data_sets)
+
+
+def _last_parts(path: str, depth: int) -> str:
+    """Return the last `depth` parts of a path, without the endings of a file."""
+    parts = path.strip(os.sep).split(os.sep)
+    stem = parts[-1] if os.path.isdir(path) else parts[-1].split(".")[0] or parts[-1]
+    return "/".join([*parts[-depth:-1], stem])
+
+
+def _forward_note(watch: Watch, name: str, event: Event) -> None:
+    """Forward notes only, with the name of the data set in front."""
+    if isinstance(event, Note):
+        watch(Note(f"{name}: {event.text}", event.warning))
+
+
+def _digest(columns: Columns) -> str:
+    """Return a digest of all values of a table."""
+    assert columns.label is not None
+    digest = hashlib.blake2b(digest_size=16)
+    named: list[tuple[str, Column | CodedColumn]] = [*columns.attributes.items(), (columns.class_name, columns.label)]
+    for name, column in named:
+        values: NDArray[np.generic]
+        levels = column.levels if isinstance(column, CategoricalColumn) else None
+        if isinstance(column, CodedColumn):
+            digest.update(repr(attribute_json(column.attribute)).encode())
+            values = column.codes.whole()
+        else:
+            values = column.codes if isinstance(column, CategoricalColumn) else column.values
+        digest.update(repr((name, levels, values.dtype.str, len(values))).encode())
+        digest.update(np.ascontiguousarray(values).data)
+    if columns.weights is not None:
+        digest.update(np.ascontiguousarray(columns.weights).data)
+    return digest.hexdigest()
+
+
+def group_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the data sets of each group by its name, from ascending bounds and the rows of every data set.
+
+    Bounds b_1 < b_2 < ... make the groups `rows<b_1`, `b_1<=rows<b_2`, ..., `rows>=b_n`; without bounds there are none.
+    Raises UsageError for a group without data sets, since its bound is most likely a typing error.
+    """
+    groups = {}
+    for least, below in zip([0, *bounds], [*bounds, None], strict=True) if bounds else ():
+        names = tuple(name for name, n in sizes.items() if n >= least and (below is None or n < below))
+        if not names:
+            limits = [f"{least:,} rows or more"] if least else []
+            if below is not None:
+                limits.append(f"fewer than {below:,}" if least else f"fewer than {below:,} rows")
+            ascending = sorted(sizes, key=lambda name: sizes[name])
+            known = ", ".join(f"{name} has {sizes[name]:,}" for name in ascending)
+            if len(ascending) > _FEW_DATA_SETS:
+                first, last = ascending[0], ascending[-1]
+                known = f"they have from {sizes[first]:,} ({first}) to {sizes[last]:,} ({last})"
+            raise UsageError(f"no table has {' and '.join(limits)}: {known}", hint="move the bound of --groups")
+        group_name = f"rows>={least}" if below is None else f"{least}<=rows<{below}" if least else f"rows<{below}"
+        groups[group_name] = names
+    return groups
+
+
+def check_names(learners: Sequence[Learner]) -> None:
+    """Raise UsageError if there is no learner, or if two learners have the same name."""
+    if not learners:
+        raise UsageError("there is no learner to compare")
+    seen: dict[str, Learner] = {}
+    for learner in learners:
+        if learner.name in seen:
+            is_same = learner.recipe == seen[learner.name].recipe
+            hint = "it is given twice" if is_same else "put NAME= before its options"
+            raise UsageError(f"two learners are called {learner.name!r}", hint=hint)
+        seen[learner.name] = learner
+
+
+class Runner:
+    """Runs the tasks of a plan, and keeps only the most recent data set."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._data: int | None = None
+        self._tables: list[tuple[Cuts | None, Columns]] = []
+        self._loaded: set[int] = set()
+
+    def run(self, task: Task) -> Outcome | Failure:
+        """Return the outcome of a task, or why there is none, since one failure must not end a long run."""
+        try:
+            plan, learner = self._plan, self._plan.learners[task.learner]
+            # the table is read once for all learners with the same cuts, which determine the types of the columns
+            cuts = learner.supplied.cuts
+            if task.data != self._data:
+                self._data, self._tables = task.data, []
+            columns = next((columns for own_cuts, columns in self._tables if own_cuts == cuts), None)
+            if columns is None:
+                columns = read_columns(plan.sources[task.data], cuts=cuts, memory=free_memory())
+                self._tables.append((cuts, columns))
+            fold, seconds = self._hold_out(task, columns)
+            if task.learner not in self._loaded and seconds["fit"] < QUICK_SECONDS:
+                fold, seconds = self._hold_out(task, columns)
+            self._loaded.add(task.learner)
+            log_p = fold.measured.log_probabilities
+            return Outcome(
+                data=plan.names[task.data],
+                learner=learner.name,
+                repeat=task.repeat,
+                fold=task.fold,
+                rows=len(fold.rows),
+                metrics=fold.measured.metrics.by_name(),
+                seconds={"fit": seconds["fit"], "score": seconds["score"]},
+                costs={"iterations": fold.iterations, "passes": fold.passes},
+                predicted=log_p.argmax(axis=0).astype(code_dtype(len(log_p))),
+            )
+        except BncliError as error:
+            return Failure(str(error))
+        except MemoryError:
+            return Failure("not enough memory")
+        except Exception as error:
+            return Failure(f"internal error: {type(error).__name__}: {error}")
+
+    def _hold_out(self, task: Task, columns: Columns) -> tuple[Fold, dict[str, float]]:
+        """Return the fold, and the processor seconds of its stages."""
+        plan, learner = self._plan, self._plan.learners[task.learner]
+        cross_validation = CrossValidation(
+            learner.supplied.update_recipe(learner.recipe),
+            plan.protocol,
+            learner.supplied,
+            ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),
+        )
+        split = split_fold(assign_folds(columns, plan.protocol, task.repeat), task.repeat, task.fold)
+        watch = Stopwatch(silent, time.thread_time)
+        watch(Stage("fit"))
+        run = Run(memory=plan.memory, clock=time.monotonic, watch=watch)
+        return hold_out(columns, cross_validation, split, run), watch.seconds()
