@@ -176,9 +176,8 @@ def _value_and_gradient(
 ) -> tuple[float, list[Array], Array]:
     """Return the block's part of CLL or LL, the derivatives by group and configuration, and those by cell.
 
-    The derivatives by cell come from programs.
-
-    Tables[g] (K, configurations) are those of the groups, `cells` (K, n_cells) all cells.
+    The derivatives by cell come from programs. tables[g] (K, configurations) are those of the groups, `cells`
+    (K, n_cells) all cells.
     """
     value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
     for compiled in block.state:

@@ -205,10 +205,10 @@ class _Preconditioners:
             return plain
         new = binding[self._place[binding] < 0]
         if len(self._stored) + len(new) > self._most:
-            kept = binding[self._place[binding] >= 0]
-            self._stored = self._stored[self._place[kept]]
+            stored = binding[self._place[binding] >= 0]
+            self._stored = self._stored[self._place[stored]]
             self._place[:] = -1
-            self._place[kept] = np.arange(len(kept))
+            self._place[stored] = np.arange(len(stored))
         self._place[new] = len(self._stored) + np.arange(len(new))
         parts = [self._stored]
         for start in range(0, len(new), AT_A_TIME):

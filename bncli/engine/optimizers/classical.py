@@ -96,18 +96,18 @@ def _descend(
     report: Report,
 ) -> Optimum:
     """Return the minimiser that `method` finds; every iteration lowers the objective."""
-    here = Evaluation(start, *objective.value_and_gradient(start))
-    values = deque([here.value], maxlen=WINDOW + 1)
-    floor = FLOOR * abs(here.value)
+    current = Evaluation(start, *objective.value_and_gradient(start))
+    values = deque([current.value], maxlen=WINDOW + 1)
+    floor = FLOOR * abs(current.value)
     evaluations, iteration = 1, 0
-    report(Step(0, here.value, norm(here.gradient), 0.0, 1, 1), here.point)
+    report(Step(0, current.value, norm(current.gradient), 0.0, 1, 1), current.point)
     while True:
-        direction = method.direction(here.gradient)
-        slope = float(direction @ here.gradient)
+        direction = method.direction(current.gradient)
+        slope = float(direction @ current.gradient)
         # the tolerance as a difference of values
-        negligible = tolerance * max(abs(here.value), floor)
+        negligible = tolerance * max(abs(current.value), floor)
         worthwhile = -slope / 2 > 1e-2 * negligible
-        if objective.separable(here.value):
+        if objective.separable(current.value):
             reason = StoppedBy.SEPARABLE
             break
         if method.is_steepest and not worthwhile:
@@ -119,21 +119,21 @@ def _descend(
         if iteration >= max_iterations:
             reason = StoppedBy.MAX_ITERATIONS
             break
-        lower, step, tries = None, 0.0, 0
+        reached, step, tries = None, 0.0, 0
         if worthwhile:
-            lower, step, tries = method.search(objective.value_and_gradient, here, direction, slope)
+            reached, step, tries = method.search(objective.value_and_gradient, current, direction, slope)
         evaluations += tries
-        if lower is None:
+        if reached is None:
             if method.is_steepest:
                 reason = StoppedBy.LINE_SEARCH
                 break
             method.reset()
             continue
-        method.update(here, lower)
-        here, iteration = lower, iteration + 1
-        values.append(here.value)
-        report(Step(iteration, here.value, norm(here.gradient), step, evaluations, iteration + 1), here.point)
-    return Optimum(here.point, here.value, norm(here.gradient), iteration, evaluations, reason)
+        method.update(current, reached)
+        current, iteration = reached, iteration + 1
+        values.append(current.value)
+        report(Step(iteration, current.value, norm(current.gradient), step, evaluations, iteration + 1), current.point)
+    return Optimum(current.point, current.value, norm(current.gradient), iteration, evaluations, reason)
 
 
 @dataclass
@@ -189,13 +189,13 @@ class _ConjugateGradients:
 
     def search(self, evaluate: Evaluate, start: Evaluation, direction: Array, slope: float) -> SearchResult:
         search = brent_search if self.exact else backtracking_search
-        lower, step, tries = search(evaluate, start, direction, slope, self.first_step)
-        if lower is None:
-            return lower, step, tries
+        reached, step, tries = search(evaluate, start, direction, slope, self.first_step)
+        if reached is None:
+            return reached, step, tries
         self.first_step = min(1.0, STEP_GROWTH * step)
         if self.exact:
-            return lower, step, tries
-        lowest, taken, more = parabola_step(evaluate, start, direction, slope, lower, step)
+            return reached, step, tries
+        lowest, taken, more = parabola_step(evaluate, start, direction, slope, reached, step)
         return lowest, taken, tries + more
 
     def update(self, before: Evaluation, after: Evaluation) -> None:

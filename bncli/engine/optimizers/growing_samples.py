@@ -90,7 +90,7 @@ def _descend_samples(
     run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
 ) -> SampleObjective | None:
     """Move to the optimum of the last sample and return that sample, or None if the start is no worse."""
-    point, value, last = run.here.point, run.here.value, None
+    point, value, last = run.current.point, run.current.value, None
     for sample in samples:
         objective = sample.objective
         if last is not None:
@@ -103,7 +103,7 @@ def _descend_samples(
         run.products += optimum.products * sample.share
         point, value, last = optimum.point, optimum.value, sample
     reached = Evaluation(point, *run.evaluate(point))
-    if last is None or not reached.value < run.here.value:
+    if last is None or not reached.value < run.current.value:
         return None
     run.arrive(reached, 1.0)
     return last
@@ -111,47 +111,47 @@ def _descend_samples(
 
 def _newton_steps(run: Descent, sample: SampleObjective) -> StoppedBy | None:
     """Take Newton steps until there is a reason to stop; None if no lower point lies along one of them."""
-    sampled = _Curvature(sample.objective, sample.share, run.here.point)
+    sampled = _Curvature(sample.objective, sample.share, run.current.point)
     of_all_rows: _Curvature | None = None
-    pairs, values = Pairs(), deque([run.here.value], maxlen=NEWTON_WINDOW + 1)
+    pairs, values = Pairs(), deque([run.current.value], maxlen=NEWTON_WINDOW + 1)
     # of the step before: the curvature that directed it, the gain predicted for it, and its passes
     last, last_gain, last_passes = sampled, 0.0, 0.0
     while True:
-        here = run.here
+        current = run.current
         passes = run.evaluations + run.sampled_evaluations + run.products
         curvature = sampled
         if len(sampled.steps) == WINDOW:
             expected = -2 * math.log(TRUNCATION) / (sampled.used + 1 + COST[1])
             if of_all_rows is None and sampled.rate < expected:
-                of_all_rows = _Curvature(run.objective, 1.0, here.point)
+                of_all_rows = _Curvature(run.objective, 1.0, current.point)
             if of_all_rows is not None and not (of_all_rows.steps and of_all_rows.rate < sampled.rate):
                 curvature = of_all_rows
-        direction = curvature.direction(here, pairs)
+        direction = curvature.direction(current, pairs)
         run.products += curvature.used * curvature.share
-        slope = float(direction @ here.gradient)
+        slope = float(direction @ current.gradient)
         if last_passes and -slope > 0:
             last.steps.append((math.log(last_gain / -slope), last_passes))
         last, last_gain = curvature, -slope
         reason = run.stop_reason(-slope / 2, values)
         if reason is not None:
             return reason
-        lower, step, _ = wolfe_search(run.evaluate, here, direction, slope)
-        if lower is None:
+        reached, step, _ = wolfe_search(run.evaluate, current, direction, slope)
+        if reached is None:
             return None
         if step < 1:
             # the curvature has changed
             pairs.clear()
         else:
-            pairs.add(lower.point - here.point, lower.gradient - here.gradient)
-        run.arrive(lower, step)
-        values.append(lower.value)
+            pairs.add(reached.point - current.point, reached.gradient - current.gradient)
+        run.arrive(reached, step)
+        values.append(reached.value)
         last_passes = run.evaluations + run.sampled_evaluations + run.products - passes
-        curvature.refresh.update(lower.point, curvature.n_products)
+        curvature.refresh.update(reached.point, curvature.n_products)
 
 
 def _descend_all_rows(run: Descent, method: Callable[..., Optimum]) -> Optimum:
     """Return the optimum that `method` finds from the current point on all rows."""
-    done, point = run.optimum(StoppedBy.MAX_ITERATIONS), run.here.point
+    done, point = run.optimum(StoppedBy.MAX_ITERATIONS), run.current.point
     objective = replace(run.objective, precondition=run.objective.refreshed(point, COST[0]))
     left = max(run.max_iterations - done.iterations, 0)
     later = continue_reports(done, run.report)
@@ -173,12 +173,12 @@ class _Curvature:
 
     @property
     def rate(self) -> float:
-        """By how much a pass of the last steps lowered the logarithm of the predicted gain."""
+        """The decrease of the logarithm of the predicted gain per pass of the last steps."""
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
-    def direction(self, here: Evaluation, pairs: Pairs) -> Array:
+    def direction(self, current: Evaluation, pairs: Pairs) -> Array:
         """Return the Newton direction, corrected by the pairs, and set `used`."""
-        product = self._objective.hessian(here.point)
+        product = self._objective.hessian(current.point)
 
         def solve(g: Array) -> Array:
             solution, self.used = newton_direction(product, self.refresh.precondition, g)
@@ -186,6 +186,6 @@ class _Curvature:
 
         # the curvature of all rows needs no correction
         corrections = pairs if self.share < 1 else Pairs()
-        direction = -corrections.inverse_hessian(solve, here.gradient, scaled=False)
+        direction = -corrections.inverse_hessian(solve, current.gradient, scaled=False)
         self.n_products += self.used
         return direction

@@ -109,9 +109,9 @@ class Descent:
         self, objective: Objective, start: Array, tolerance: float, max_iterations: int, report: Report
     ) -> None:
         self.objective, self.tolerance, self.max_iterations, self.report = objective, tolerance, max_iterations, report
-        self.here = Evaluation(start, *objective.value_and_gradient(start))
+        self.current = Evaluation(start, *objective.value_and_gradient(start))
         self.iteration, self.evaluations, self.sampled_evaluations, self.products = 0, 1, 0.0, 0.0
-        self.floor = max(FLOOR * abs(self.here.value), objective.negligible)
+        self.floor = max(FLOOR * abs(self.current.value), objective.negligible)
         self._report(0.0)
 
     def evaluate(self, point: Array) -> tuple[float, Array]:
@@ -120,7 +120,7 @@ class Descent:
 
     def arrive(self, reached: Evaluation, step: float) -> None:
         """End an iteration at a new point."""
-        self.here = reached
+        self.current = reached
         self.iteration += 1
         self._report(step)
 
@@ -131,8 +131,8 @@ class Descent:
         are those of the last iterations, full after a whole window.
         """
         # the values of separable rows fall to 0, and no share of them would ever be enough: hence the floor
-        negligible = self.tolerance * max(abs(self.here.value), self.floor)
-        if self.objective.separable(self.here.value):
+        negligible = self.tolerance * max(abs(self.current.value), self.floor)
+        if self.objective.separable(self.current.value):
             return StoppedBy.SEPARABLE
         # a hundredth, because the curvature of the model is only an estimate
         if predicted is not None and predicted <= 1e-2 * negligible:
@@ -145,9 +145,8 @@ class Descent:
     def optimum(self, reason: StoppedBy) -> Optimum:
         """Return the current point as the optimum, with the work that it took."""
         counts = (self.iteration, self._n_evaluations)
-        return Optimum(
-            self.here.point, self.here.value, norm(self.here.gradient), *counts, reason, math.ceil(self.products)
-        )
+        current, products = self.current, math.ceil(self.products)
+        return Optimum(current.point, current.value, norm(current.gradient), *counts, reason, products)
 
     @property
     def passes(self) -> int:
@@ -159,9 +158,9 @@ class Descent:
         return self.evaluations + math.ceil(self.sampled_evaluations)
 
     def _report(self, step: float) -> None:
-        here = self.here
+        current = self.current
         counts = (self._n_evaluations, self.passes)
-        self.report(Step(self.iteration, here.value, norm(here.gradient), step, *counts), here.point)
+        self.report(Step(self.iteration, current.value, norm(current.gradient), step, *counts), current.point)
 
 
 def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
@@ -181,20 +180,20 @@ def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
 
 def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> StoppedBy | None:
     """Descend until there is a reason to stop, or return None after `until` evaluations."""
-    pairs, values = Pairs(), deque([run.here.value], maxlen=WINDOW + 1)
+    pairs, values = Pairs(), deque([run.current.value], maxlen=WINDOW + 1)
     while run.evaluations < until:
-        here = run.here
-        direction = -pairs.inverse_hessian(refresh.precondition, here.gradient)
-        slope = float(direction @ here.gradient)
+        current = run.current
+        direction = -pairs.inverse_hessian(refresh.precondition, current.gradient)
+        slope = float(direction @ current.gradient)
         reason = run.stop_reason(-slope / 2, values)
         if reason is not None:
             return reason
-        lower, step, _ = wolfe_search(run.evaluate, here, direction, slope)
-        if lower is not None:
-            refresh.update(lower.point, run.passes)
-            run.arrive(lower, step)
-            pairs.add(lower.point - here.point, lower.gradient - here.gradient)
-            values.append(lower.value)
+        reached, step, _ = wolfe_search(run.evaluate, current, direction, slope)
+        if reached is not None:
+            refresh.update(reached.point, run.passes)
+            run.arrive(reached, step)
+            pairs.add(reached.point - current.point, reached.gradient - current.gradient)
+            values.append(reached.value)
         elif len(pairs):
             # old pairs may mislead: the preconditioned gradient alone is tried before giving up
             pairs.clear()
@@ -205,21 +204,21 @@ def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> Stopped
 
 def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
     """Descend until there is a reason to stop; `predicts`: whether the preconditioner predicts the decrease."""
-    values = deque([run.here.value], maxlen=NEWTON_WINDOW + 1)
+    values = deque([run.current.value], maxlen=NEWTON_WINDOW + 1)
     while True:
-        here = run.here
-        predicted = -float(-refresh.precondition(here.gradient) @ here.gradient) / 2 if predicts else None
+        current = run.current
+        predicted = -float(-refresh.precondition(current.gradient) @ current.gradient) / 2 if predicts else None
         reason = run.stop_reason(predicted, values)
         if reason is not None:
             return reason
-        direction, used = newton_direction(run.objective.hessian(here.point), refresh.precondition, here.gradient)
+        direction, used = newton_direction(run.objective.hessian(current.point), refresh.precondition, current.gradient)
         run.products += used
-        lower, step, _ = wolfe_search(run.evaluate, here, direction, float(direction @ here.gradient))
-        if lower is None:
+        reached, step, _ = wolfe_search(run.evaluate, current, direction, float(direction @ current.gradient))
+        if reached is None:
             return StoppedBy.LINE_SEARCH
-        refresh.update(lower.point, run.passes)
-        run.arrive(lower, step)
-        values.append(lower.value)
+        refresh.update(reached.point, run.passes)
+        run.arrive(reached, step)
+        values.append(reached.value)
 
 
 class _StoppedError(Exception):
@@ -235,7 +234,7 @@ class _ScipyLbfgs:
 
     def __init__(self, run: Descent, until: float) -> None:
         self._run, self._until = run, until
-        self._values = deque([run.here.value], maxlen=WINDOW + 1)
+        self._values = deque([run.current.value], maxlen=WINDOW + 1)
         self._reason: StoppedBy | None = None
         self._direction: Array | None = None
         self._last: Evaluation | None = None
@@ -246,7 +245,7 @@ class _ScipyLbfgs:
         from scipy.optimize import minimize
 
         options: Any = {"maxcor": SCIPY_PAIRS, "ftol": 0.0, "gtol": 0.0, "maxiter": UNLIMITED, "maxfun": UNLIMITED}
-        start = self._run.here.point
+        start = self._run.current.point
         try:
             result = minimize(
                 self._value_and_gradient, start, jac=True, method="L-BFGS-B", callback=self._arrive, options=options
@@ -257,14 +256,14 @@ class _ScipyLbfgs:
         return StoppedBy.GRADIENT if result.status == 0 else StoppedBy.LINE_SEARCH
 
     def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        here = self._run.here
+        current = self._run.current
         if self._last is None:
             # the value of the start is known; the first trial step is not 1 but 1 / |g|
-            self._last = here
-            self._follow(-here.gradient)
-            return here.value, here.gradient
+            self._last = current
+            self._follow(-current.gradient)
+            return current.value, current.gradient
         if self._direction is None:
-            self._follow(point - here.point)
+            self._follow(point - current.point)
         self._last = Evaluation(point.copy(), *self._run.evaluate(point))
         return self._last.value, self._last.gradient
 
@@ -273,7 +272,7 @@ class _ScipyLbfgs:
         run = self._run
         if run.evaluations >= self._until:
             raise _StoppedError
-        self._reason = run.stop_reason(-float(direction @ run.here.gradient) / 2, self._values)
+        self._reason = run.stop_reason(-float(direction @ run.current.gradient) / 2, self._values)
         if self._reason is not None:
             raise _StoppedError
         self._direction = direction
@@ -282,17 +281,17 @@ class _ScipyLbfgs:
         """Record the point that scipy accepted; scipy requires this parameter name."""
         assert self._last is not None
         assert self._direction is not None
-        here, reached, direction, self._direction = self._run.here, self._last, self._direction, None
-        if not reached.value < here.value:
+        current, reached, direction, self._direction = self._run.current, self._last, self._direction, None
+        if not reached.value < current.value:
             # scipy accepts a point that is no lower: only rounding is left, or values beyond are infinite
             self._reason = StoppedBy.LINE_SEARCH
             raise _StoppedError
-        self._run.arrive(reached, norm(reached.point - here.point) / norm(direction))
+        self._run.arrive(reached, norm(reached.point - current.point) / norm(direction))
         self._values.append(reached.value)
 
 
 class Refresh:
-    """The preconditioner of one run: short runs spend little on it, long runs get the best there is."""
+    """The preconditioner of one run: short runs spend little on it, long runs get the most accurate one."""
 
     def __init__(self, objective: Objective) -> None:
         self.precondition: Precondition = objective.precondition

@@ -15,7 +15,7 @@ penalty then weighs in place of the entries (`bncli.engine.parameters.effect_cod
 numeric attribute has one step per cut, and with lower orders every subset of a family's attributes has a table of its
 own. The bias is penalised like the rest.
 
-**weighted.** The generative log probabilities, each multiplied by a weight that is learnt discriminatively:
+**weighted.** The generative log probabilities, each multiplied by a weight that is learned discriminatively:
 
     W_f[c, y] = w_q(f, c, y) ln theta_f[c, y],    b[y] = w_y ln theta[y]
 
@@ -136,7 +136,7 @@ def learn_weighted(
 
 
 def build_space_weighted(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:
-    """Return the weightings of the generative tables by `smoothing`; entries share weights by `level`."""
+    """Return the space of weights on the generative tables; `level` decides which entries share a weight."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     log_theta = tables.cells
@@ -188,7 +188,7 @@ def build_space_discriminative(
     coding: str = "cells",
     lower_orders: bool = False,
 ) -> ParameterSpace:
-    """Return free tables, or sums of effects if the coding, lower orders or coarse regions require them.
+    """Return the space of free tables, or of effects if the coding, lower orders or coarse regions require them.
 
     For the generative start a network needs `smoothing`; regions may have a `theta`.
     """
@@ -217,7 +217,7 @@ def learn_lr(
 
 
 def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
-    """Return the contrasts with the references; BncliError if the graph is not perfect."""
+    """Return the space of contrasts with the references; BncliError if the graph is not perfect."""
     data = counts.data
     if isinstance(structure, Regions):
         raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
@@ -258,7 +258,7 @@ def learn_lr_roos(
 def build_space_lr_roos(
     counts: Counts, structure: Structure, *, smoothing: str | None = None, theta: float | None = None
 ) -> ParameterSpace:
-    """Return the contrasts with the first class.
+    """Return the space of contrasts with the first class.
 
     For the generative start a network needs `smoothing`; regions may have a `theta`.
     """
@@ -299,7 +299,7 @@ def learn_extended(
 
 
 def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str) -> Space:
-    """Return tables of log probabilities, for rows with missing values if these are marginalized."""
+    """Return the space of log probabilities, for rows with missing values if these are marginalized."""
     if counts.data.schema.marginalizes:
         from bncli.engine.parameter_learners.missing_values import incomplete_space  # complete rows do not need it
 
@@ -338,7 +338,7 @@ class TuningFold:
 def optimize_with_early_stopping(
     counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
 ) -> Parameters:
-    """Return the parameters after the number of iterations that is best for held-out rows, of at least two rows."""
+    """Return the parameters after the number of iterations that is best for held-out rows; needs at least two rows."""
     folds, space = tuning_folds(counts.data, space_of, settings.seed), space_of(counts)
 
     def attempt(start: int) -> tuple[float, Parameters]:

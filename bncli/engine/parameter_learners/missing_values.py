@@ -123,26 +123,28 @@ class _ExpectationMaximisation:
         cells = coordinates.log_theta
         if start:
             cells = coordinates.tables(random_point(coordinates.n_parameters, self.seed, start))
-        here, iteration, passes, gain = self._expect(cells), 0, 1, math.inf
+        current, iteration, passes, gain = self._expect(cells), 0, 1, math.inf
         while True:
-            step, penalty = 1.0 if iteration else 0.0, 0.0 - here.log_prior
-            self.watch(Iteration(iteration, None, penalty, here.gradient_norm, step, passes, passes, None, here.ll))
+            step, penalty = 1.0 if iteration else 0.0, 0.0 - current.log_prior
+            self.watch(
+                Iteration(iteration, None, penalty, current.gradient_norm, step, passes, passes, None, current.ll)
+            )
             stopped_by = StoppedBy.TOLERANCE
-            if gain <= self.tolerance * abs(here.log_posterior):
+            if gain <= self.tolerance * abs(current.log_posterior):
                 break
             if iteration >= self.max_iterations:
                 stopped_by = StoppedBy.MAX_ITERATIONS
                 break
-            maximised = coordinates.tables(np.log(np.maximum(coordinates.gather(here.counts), TINY)))
+            maximised = coordinates.tables(np.log(np.maximum(coordinates.gather(current.counts), TINY)))
             floored = np.maximum(maximised, math.log(FLOOR))
-            there = self._expect(np.where(self.pseudo > 0, maximised, floored))
-            passes, gain = passes + 1, there.log_posterior - here.log_posterior
+            reached = self._expect(np.where(self.pseudo > 0, maximised, floored))
+            passes, gain = passes + 1, reached.log_posterior - current.log_posterior
             if not gain > 0:  # only rounding is left
                 break
-            here, iteration = there, iteration + 1
-        cll_start, cll = (conditional_value(self.likelihood, each) for each in (cells, here.cells))
-        tables, counts = Tables.of_cells(here.cells, coordinates.families), (iteration, passes)
-        return here.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
+            current, iteration = reached, iteration + 1
+        cll_start, cll = (conditional_value(self.likelihood, each) for each in (cells, current.cells))
+        tables, counts = Tables.of_cells(current.cells, coordinates.families), (iteration, passes)
+        return current.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
 
     def _expect(self, cells: Array) -> _Expectation:
         """Return the expected counts at tables `cells` (K, n_cells)."""
@@ -238,12 +240,12 @@ class IncompleteSpace(Space):
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
         """Return products with the Hessian at p, as differences of gradients."""
-        here = self._gradient(p)
+        gradient = self._gradient(p)
 
         def product(v: Array) -> Array:
             # the largest entry of v changes by DIFFERENCE; for v = 0 any step gives 0
             step = DIFFERENCE / max(float(np.abs(v).max(initial=0.0)), TINY)
-            return np.asarray((here - self._gradient(p + step * v)) / step + penalty * v)
+            return np.asarray((gradient - self._gradient(p + step * v)) / step + penalty * v)
 
         return product
 

@@ -224,7 +224,7 @@ class Predictors:
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
     def transposed(self, parameters: Array) -> Array:
-        """Return the transpose of `parameters`: cells (any, n_cells) of (any, M)."""
+        """Apply the transpose of `parameters` to sums (any, M); the result has the shape (any, n_cells)."""
         cells = np.take(parameters, self.own, axis=1)
         for raised, low in reversed(self._steps):
             for row in cells:
@@ -283,7 +283,7 @@ class CellPredictors:
         return parameters
 
     def transposed(self, parameters: Array) -> Array:
-        """Return the transpose of `parameters`: cells (any, n_cells) of (any, M)."""
+        """Apply the transpose of `parameters` to sums (any, M); the result has the shape (any, n_cells)."""
         cells = self.tables(parameters)
         if self.of_class is not None:
             cells[:, 0] = cells[:, slice(*self.of_class)].sum(axis=1)
@@ -422,7 +422,7 @@ class Softmax:
         return coupled[:1] if bool((theta == theta[0]).all()) else coupled
 
     def gather(self, entries: Array) -> Array:
-        """Return for every beta the sum (P,) over the entries (K, n_cells) that it stands for."""
+        """Return the sums (P,) of entries (K, n_cells) that have the same beta."""
         if self.by_class.all():
             return entries.ravel()
         by_class = entries[:, self.by_class].ravel()

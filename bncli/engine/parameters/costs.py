@@ -44,7 +44,7 @@ BYTES = 8
 
 @dataclass(frozen=True)
 class Flops:
-    """r, cost_CLL and cost_grad of a parameter space on a data set."""
+    """The r, cost_CLL and cost_grad of the cost model, for a parameter space on a data set."""
 
     n_parameters: int
     cll: int
@@ -96,7 +96,7 @@ def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
 
 
 def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """Raise BncliError if the tables of the structure cannot be learnt in `memory` bytes (None: not known)."""
+    """Raise BncliError if the tables of the structure cannot be learned in `memory` bytes (None: not known)."""
     needed = table_memory(structure, schema, recipe)
     if memory is None or needed <= memory:
         return

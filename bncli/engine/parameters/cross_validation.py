@@ -38,7 +38,7 @@ scores of the tables at the chosen penalty, f the class frequencies and 0 < a <=
 so the log-odds of the class are drawn towards those of the frequencies, and the result is still one set of tables. The
 factor is the one of FACTORS with the highest
 
-    sum over folds of CLL(rows held out; S_a) - d a,    d = DOUBT up to DOUBT_ROWS rows, DOUBT DOUBT_ROWS / N beyond
+    sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / N)
 
 with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the log of a
 prior that prefers the frequencies. It counters the optimism of the chosen penalty, which is the best of many on the
@@ -100,7 +100,7 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 100
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """The smallest is above 0, so that the model still distinguishes rows."""
 FEW_ROWS = 300
-DOUBT, DOUBT_ROWS = 2.0, 50
+DISCOUNT, DISCOUNT_ROWS = 2.0, 50
 RISE = 0.25
 ARC_SETS = ("class", "none", "supported", "all")
 FEW = 0.75
@@ -127,13 +127,13 @@ def penalty_path(
     shrink: bool = False,
     grid: Sequence[float] = GRID,
     watch: Watch = silent,
-    what: str = "",
+    prefix: str = "",
 ) -> ChosenPenalty:
     """Return the lambda of `grid`, which falls, with the least held-out loss in the spaces that `space_of` makes.
 
     The penalty shrinks towards `center`. `near` is a penalty that was best for a similar space: the path begins AHEAD
     steps before it, and again at the top if nothing that follows is better than its first. `shrink`: whether the tables
-    may be shrunk if rows are few. `what` begins the progress messages to the watch.
+    may be shrunk if rows are few. `prefix` begins the progress messages to the watch.
     """
     if not folds:
         return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
@@ -142,10 +142,10 @@ def penalty_path(
     first = 0 if near is None else max(grid.index(near) - AHEAD, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_rows) ** 3) or grid[:1]
     paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
-    tried = _follow(paths, grid[first:], watch, what)
+    tried = _follow(paths, grid[first:], watch, prefix)
     if first and best_of(tried) == GRID[first]:
         paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
-        tried = _follow(paths, grid, watch, what)
+        tried = _follow(paths, grid, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.is_directed for path in paths):
         loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
@@ -164,14 +164,14 @@ def best_of(tried: list[TriedPenalty]) -> float:
     return next(trial.penalty for trial in tried if trial.log_loss <= lowest * (1 + TIE))
 
 
-def _follow(paths: Sequence[_FoldPath], grid: Sequence[float], watch: Watch, what: str) -> list[TriedPenalty]:
+def _follow(paths: Sequence[_FoldPath], grid: Sequence[float], watch: Watch, prefix: str) -> list[TriedPenalty]:
     """Return the losses along the grid, down to where the path ends."""
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
     for penalty in grid:
         cll = 0.0
         for f, path in enumerate(paths):
-            detail = f"{what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
+            detail = f"{prefix}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
             watch(Progress(len(tried) + f / len(paths), len(grid), detail))
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
@@ -246,10 +246,11 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
 
     `n_rows` and `weight` are those of all held-out rows.
     """
-    doubt = DOUBT * min(1.0, DOUBT_ROWS / n_rows)
+    discount = DISCOUNT * min(1.0, DISCOUNT_ROWS / n_rows)
     least = (1.0 + RISE) * max(log_likelihoods)
-    worth = {factor: cll - doubt * factor for factor, cll in zip(FACTORS, log_likelihoods, strict=True) if cll >= least}
-    best = max(worth, key=lambda factor: (worth[factor], factor))
+    pairs = zip(FACTORS, log_likelihoods, strict=True)
+    scores = {factor: cll - discount * factor for factor, cll in pairs if cll >= least}
+    best = max(scores, key=lambda factor: (scores[factor], factor))
     return None if best == 1.0 else Shrinkage(best, 0.0 - log_likelihoods[FACTORS.index(best)] / weight)
 
 
@@ -286,9 +287,9 @@ def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
 
 
 def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
-    """Return the folds of a sample with cuts and levels learnt anew in each; `recode` learns them and encodes rows.
+    """Return the folds of a sample with cuts and levels learned anew in each; `recode` learns them and encodes rows.
 
-    Cuts are made with a look at the class: if the held-out rows took part in them, their loss would be too low.
+    The class decides the cuts: if the held-out rows took part in the choice, their loss would be too low.
     """
     assert sample.label is not None
     folds = []
@@ -346,7 +347,7 @@ def held_out_base(data: Dataset, seed: int) -> float | None:
 
 
 def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
-    """Return the mean log-loss of the class frequencies, from class counts (K,) of rows learnt from and held out.
+    """Return the mean log-loss of the class frequencies, from class counts (K,) of rows learned from and held out.
 
         - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
 
@@ -359,7 +360,7 @@ def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
 PathOf = Callable[..., ChosenPenalty]
-"""`penalty_path` with all arguments but folds, space, `near` and `what`."""
+"""`penalty_path` with all arguments but folds, space, `near` and `prefix`."""
 
 
 def choose_arcs(
@@ -442,9 +443,9 @@ def subset_of_arcs(word: str, counts: Counts, structure: Dag) -> Dag:
                 parents[child] = listed
                 continue
             # the BIC with the first m parents, m = 0, 1, ...
-            whole, scores = counts.tables([(child, *listed)])[0], []
+            full_table, scores = counts.tables([(child, *listed)])[0], []
             for m in range(len(listed) + 1):
-                table = whole.sum(axis=tuple(range(m + 1, len(listed) + 1)))
+                table = full_table.sum(axis=tuple(range(m + 1, len(listed) + 1)))
                 scores.append(float(bic(table.reshape(len(table), -1, table.shape[-1]))))
             parents[child] = listed[: int(np.argmax(scores))]
     return replace(structure, parents=tuple(parents))
@@ -463,5 +464,5 @@ def _path_of_arcs(
         folds,
         lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),
         near=near,
-        what=f"arcs {word}, ",
+        prefix=f"arcs {word}, ",
     )

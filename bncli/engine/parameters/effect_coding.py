@@ -132,7 +132,7 @@ class EffectBlock:
 
 @dataclass(frozen=True)
 class Effects:
-    """T for `families`. Parameter 0 is the bias; then follow the blocks in their order.
+    """The map T from effects to tables of `families`. Parameter 0 is the bias; the blocks follow in order.
 
     bases[f] are those of all attributes of family f.
     """
@@ -436,7 +436,7 @@ def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
 def coefficients(basis: Array) -> Array:
     """Return the matrix (1 + functions, codes) from functions of the codes to coefficients, the constant's first.
 
-    Indicators need no constant: it gets 0. With steps it is what they leave.
+    With indicators the coefficient of the constant is 0; with steps it is the remainder.
     """
     n_codes, n_functions = basis.shape
     if n_functions == n_codes:

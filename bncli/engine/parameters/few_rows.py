@@ -80,7 +80,7 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
         pivots = order[:rank].astype(np.intp) - 1
         span = _Span(pivots, matrix[pivots])
     scores = _RowScores(data, likelihood.families)
-    return FewRows(scores, _MatrixCoordinates(data.n_labels, matrix), whole=space, span=span)
+    return FewRows(scores, _MatrixCoordinates(data.n_labels, matrix), original=space, span=span)
 
 
 def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
@@ -134,7 +134,7 @@ class _MatrixCoordinates:
 
     @property
     def generative(self) -> Array:
-        """Parameters of 0: the effects start from 0 too."""
+        """Zeros, because the effects also start from 0."""
         return np.zeros(self.n_parameters)
 
     def tables(self, p: Array) -> Array:
@@ -152,28 +152,28 @@ class _MatrixCoordinates:
 
 @dataclass(frozen=True)
 class FewRows(Space):
-    """The effects of `whole`, or if `span` is not None their part in the span of the rows."""
+    """The effects of `original`, or if `span` is not None their part in the span of the rows."""
 
     likelihood: _RowScores
     coordinates: _MatrixCoordinates
-    whole: ParameterSpace = field(kw_only=True)
+    original: ParameterSpace = field(kw_only=True)
     span: _Span | None = field(kw_only=True, default=None)
 
     def effects(self, p: Array) -> Array:
-        """Return the parameters of `whole`, flat."""
+        """Return the parameters of `original`, flat."""
         if self.span is None:
             return p
-        likelihood, n_labels = self.whole.likelihood, self.coordinates.n_labels
+        likelihood, n_labels = self.original.likelihood, self.coordinates.n_labels
         shares = np.zeros((n_labels, likelihood.data.n_rows))
         of_pivots = solve_triangular(self.span.factor, p.reshape(n_labels, -1).T, lower=True, trans=1)
         shares[:, self.span.pivots] = of_pivots.T
-        return self.whole.coordinates.pull_back(p, likelihood.sums(shares))
+        return self.original.coordinates.pull_back(p, likelihood.sums(shares))
 
     def cells(self, p: Array) -> Array:
-        return self.whole.cells(self.effects(p))
+        return self.original.cells(self.effects(p))
 
     def on(self, data: Dataset) -> ConditionalLikelihood:
-        return self.whole.on(data)
+        return self.original.on(data)
 
     def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
         n_labels, n_rows = self.coordinates.n_labels, len(self.coordinates.matrix)
@@ -211,11 +211,11 @@ class FewRows(Space):
         if data.weights is not None:
             factors = factors * data.weights
         # the dense block may take half of the cost, but has LEAST_SIZE columns in any case
-        n_rows, whole = matrix.shape
-        work = CALL + n_rows * (n_labels - 1) * (EXPONENTIAL + PRODUCT * whole)
+        n_rows, n_effects = matrix.shape
+        work = CALL + n_rows * (n_labels - 1) * (EXPONENTIAL + PRODUCT * n_effects)
         affordable = max(LEAST_SIZE, int((passes * work / 2 / dense_work(len(factors))) ** (1 / 3)))
         largest = int((MAX_ENTRIES / n_labels) ** 0.5)
-        columns = top_only(self._masses, min(largest, whole if whole <= STRETCH * affordable else affordable))
+        columns = top_only(self._masses, min(largest, n_effects if n_effects <= STRETCH * affordable else affordable))
         grams = weighted_products(matrix[:, columns.top], factors)
         # the share of all weight that is uncertain, the same for every parameter
         mass = np.multiply.outer(np.add.reduce(factors, axis=1) / data.total_weight, self._masses)

@@ -261,8 +261,8 @@ class Directions:
 
         n_cells = int(self._offsets[-1])
         n_rows = n_slopes = 0
-        nothing = _entries_of(np.zeros(0, np.intp), np.zeros(0, np.intp), 0.0)
-        differences, slopes = [nothing], [nothing]
+        empty = _entries_of(np.zeros(0, np.intp), np.zeros(0, np.intp), 0.0)
+        differences, slopes = [empty], [empty]
         for attribute in self.directed:
             for table in attribute.tables:
                 # one row for each two neighbours along the attribute: the cell above minus the cell below
@@ -318,7 +318,7 @@ class Directions:
     def _slopes(self, d: Array, attribute: _DirectedAttribute) -> list[Array]:
         """Return the slopes of every table of an attribute, at its steps: the lowest differences for d.
 
-        The carrier has what the others leave. If the carrier has no such step, or may itself be left out of a sum, the
+        The carrier's slope makes their sum 0. If the carrier has no such step, or may itself be left out of a sum, the
         slopes of the others are 0.
         """
         carrier, *others = attribute.tables

@@ -308,12 +308,12 @@ def _samples(problem: Problem, sizes: Sequence[int], near: Array | None) -> Iter
 
 
 def _sample(problem: Problem, space: ParameterSpace, rows: Dataset, near: Array | None) -> SampleObjective:
-    whole = space.likelihood.data
+    data = space.likelihood.data
     sampled = Problem(replace(space, likelihood=space.on(rows), flops=None), problem.settings)
     objective = sampled.objective if near is None else _near(sampled, near)
     # P / 2n nats per row, times the weight of all rows
-    error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
-    return SampleObjective(objective, rows.n_rows / whole.n_rows, error)
+    error = data.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
+    return SampleObjective(objective, rows.n_rows / data.n_rows, error)
 
 
 def _near(problem: Problem, point: Array) -> Objective:

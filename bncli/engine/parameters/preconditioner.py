@@ -176,8 +176,8 @@ class Whitening:
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
         is_softmax = isinstance(self.coordinates, Softmax)
-        whole = len(self.weights) if is_softmax else int(np.count_nonzero(self.weights))
-        return min(largest, whole if whole <= STRETCH * affordable else affordable)
+        n_cells = len(self.weights) if is_softmax else int(np.count_nonzero(self.weights))
+        return min(largest, n_cells if n_cells <= STRETCH * affordable else affordable)
 
     def _build(self, p: Array, tables: Array | None, size: int, passes: float, penalty: float) -> Precondition:
         """Return the preconditioner at p; `tables` are None for uniform probabilities."""
@@ -210,7 +210,7 @@ class Whitening:
         return self.flat.added_to(of_tables, penalty, n_labels)
 
     def _cell_penalty(self, penalty: float) -> float:
-        """Return the penalty as one on free tables.
+        """Convert the penalty into one on free tables.
 
         A penalty on predictors is spread over the cells that share them. A penalty on cells with class 0 fixed at 0 is
         spread over the classes: a contrast is reached most cheaply by moving all of them.
@@ -355,7 +355,7 @@ def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True)
 class Features:
-    """n effects of each row; `families` look up those of one family each."""
+    """The n effects of each row; `families` look them up, family by family."""
 
     families: tuple[Functions, ...]
     n: int
@@ -396,8 +396,8 @@ def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_
         for cells in members.T:
             family = int(np.searchsorted(first, cells[0], side="right")) - 1  # -1 for the bias
             if family in by_family:
-                numbers = np.concatenate([some for some, _ in by_family[family]])
-                table = np.concatenate([values for _, values in by_family[family]], axis=1)
+                numbers = np.concatenate([effect_numbers for effect_numbers, _ in by_family[family]])
+                table = np.concatenate([effect_table for _, effect_table in by_family[family]], axis=1)
                 inside = cells - first[family]
                 occurs = np.bincount(inside, minlength=len(table)) > 0
                 functions.append(Functions(g, (np.cumsum(occurs) - 1)[inside], numbers, table[occurs]))
@@ -543,7 +543,7 @@ def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
     """Yield every family against the first one over the same values, and a family of each part against the bias."""
     values_in_first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
     part: dict[BinnedAttribute, BinnedAttribute] = {}
-    whole: dict[BinnedAttribute, Index] = {}
+    cells_of: dict[BinnedAttribute, Index] = {}
     first = 1
     for family in families:
         live = first + np.flatnonzero(weights[first : first + family.n_cells] > 0)
@@ -556,11 +556,11 @@ def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
             for member in (key, family.binned_attributes[0]):
                 part.setdefault(member, member)
             part[_root(part, key)] = _root(part, family.binned_attributes[0])
-            whole.setdefault(key, live)
+            cells_of.setdefault(key, live)
         first += family.n_cells
     for key in part:
         if _root(part, key) == key:
-            yield _Pair((1, whole[key]), (0, np.zeros(1, np.intp)), math.inf)
+            yield _Pair((1, cells_of[key]), (0, np.zeros(1, np.intp)), math.inf)
 
 
 def _root(part: dict[BinnedAttribute, BinnedAttribute], key: BinnedAttribute) -> BinnedAttribute:

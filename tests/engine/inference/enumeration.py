@@ -29,7 +29,7 @@ class Problem:
 
 @st.composite
 def problems(draw: st.DrawFn, max_attributes: int = 6) -> Problem:
-    """Any graph, any missing values, 2 to 4 classes, attributes of 1 to 3 values, weighted rows or not."""
+    """Draw any graph, any missing values, 2 to 4 classes, attributes of 1 to 3 values, rows with weights or without."""
     cardinalities = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=max_attributes)))
     dag = draw(dags(len(cardinalities)))
     share = draw(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]))
@@ -46,7 +46,7 @@ def problem(
     seed: int = 0,
     concentration: float = 0.7,
 ) -> Problem:
-    """Rows at random, each value missing with probability `share`; the smaller `concentration`, the more extreme."""
+    """Return random rows, each value missing with probability `share`; a smaller `concentration` is more extreme."""
     rng = np.random.default_rng(seed)
     families = dag.families(cardinalities, whole=True)
     codes = tuple(
@@ -127,7 +127,7 @@ def _row(problem: Problem, t: int) -> tuple[Array, Array]:
 
 
 def completions(problem: Problem, t: int) -> list[dict[int, int]]:
-    """What row t may be, attribute by attribute of the network."""
+    """Return the possible values of row t, attribute by attribute of the network."""
     cardinalities = problem.data.schema.cardinalities
     members = sorted({attribute for family in problem.families for attribute in family.attributes})
     codes = [int(problem.data.codes[a][t]) for a in members]
@@ -138,7 +138,7 @@ def completions(problem: Problem, t: int) -> list[dict[int, int]]:
 
 
 def active_cells(families: Sequence[Family], values: dict[int, int]) -> list[int]:
-    """The bias, and one cell a family."""
+    """Return the bias, and one cell per family."""
     active, start = [0], 1
     for family in families:
         active.append(start + int(np.ravel_multi_index([values[a] for a in family.attributes], family.shape)))
@@ -147,7 +147,7 @@ def active_cells(families: Sequence[Family], values: dict[int, int]) -> list[int
 
 
 def through_softmax(problem: Problem, gradient: Array) -> list[Array]:
-    """Derivatives by free parameters beta, theta = softmax beta: what is left of d/dW where W is a log CPT."""
+    """Return derivatives by free parameters beta, with theta = softmax beta, from dV/dW."""
     start, found = 1, []
     for family in problem.families:
         part = slice(start, start + family.n_cells)

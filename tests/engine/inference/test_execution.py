@@ -1,4 +1,4 @@
-"""Contractions of all shapes against the product as a whole, and their slopes against differences."""
+"""Compare contractions of all shapes with the full product, and their derivatives with differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def factor(axes: tuple[int, ...], single: bool, seed: int) -> Factor:
 
 
 def whole(part: Factor, n_axes: int) -> np.ndarray:
-    """With every axis of the product."""
+    """Return the table with every axis of the product."""
     table = part.table[..., np.newaxis] if part.single else part.table
     return np.expand_dims(table, tuple(axis for axis in range(1, n_axes + 1) if axis not in part.axes))
 

@@ -1,4 +1,4 @@
-"""The likelihood of rows with missing values against enumeration, differences, and the closed form of complete rows."""
+"""Compare the likelihood of incomplete rows with enumeration, differences, and the closed form."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_complete_rows_have_the_closed_form(dag: Dag, n_labels: int) -> None:
 
 
 def test_the_gradient_is_the_slope() -> None:
-    """Along random directions, tables that stay normalised."""
+    """The directions are random and the tables stay normalised."""
     case = problem(Dag(((), (0,), (1, 0), (2,)), (1, 2, 3), (0,)), (2, 3, 2, 3), 3, 40, 0.4, seed=3)
     likelihood = IncompleteLikelihood(case.data, case.families)
     rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_the_gradient_is_the_slope() -> None:
 
 
 def moved(case: Problem, directions: list[np.ndarray], step: float) -> np.ndarray:
-    """The log CPTs with `step` times a direction added and normalised again."""
+    """Return the log CPTs with `step` times a direction added, normalised again."""
     cells, start = case.cells.copy(), 1
     for family, direction in zip(case.families, directions, strict=True):
         part = slice(start, start + family.n_cells)
@@ -110,12 +110,12 @@ def moved(case: Problem, directions: list[np.ndarray], step: float) -> np.ndarra
 
 @pytest.mark.parametrize("concentration", [1e-3, 0.02])
 def test_probabilities_near_zero(concentration: float) -> None:
-    """Entries down to about 1e-9, in conflict with one another."""
+    """Some entries are about 1e-9 and contradict each other."""
     check(problem(TWO_PARENTS, (2, 3, 2, 2, 3, 2), 3, 25, 0.5, 5, concentration))
 
 
 def test_probabilities_too_small_for_numbers() -> None:
-    """ln theta of about -690: products do not fit into a number, and logarithms take over."""
+    """With ln theta of about -690 products underflow, and logarithms are used instead."""
     case = problem(HUB, (3, 2, 2, 2, 2, 2, 2), 2, 30, 0.3, seed=2)
     cells = case.cells.copy()
     n = case.families[1].n_cells
@@ -170,7 +170,7 @@ def test_too_wide_a_table_is_refused_by_name() -> None:
 
 
 def wide_problem(n: int) -> IncompleteLikelihood:
-    """n hidden attributes of 16 values in a clique of pairs: each two are the parents of an observed child."""
+    """Return n hidden attributes of 16 values, each two of which are the parents of an observed child."""
     pairs = list(itertools.combinations(range(n), 2))
     dag = Dag((*((),) * n, *pairs), tuple(range(n + len(pairs))))
     cardinalities = (16,) * n + (2,) * len(pairs)
@@ -180,7 +180,7 @@ def wide_problem(n: int) -> IncompleteLikelihood:
 
 
 def test_only_what_bears_on_the_class_is_touched() -> None:
-    """class -> a0 <- a1 <- a2, a2 and a3 hidden: with a1 observed nothing is summed out; a3 is barren."""
+    """class -> a0 <- a1 <- a2, with a2 and a3 hidden: if a1 is observed, no sum is needed; a3 is barren."""
     dag = Dag(((1,), (2,), (), (0,)), (0,))
     codes = tuple(np.array([code], np.uint8) for code in (0, 1, 2, 2))
     data = dataset.Dataset(schema_of((2, 2, 2, 2), 2), codes, np.zeros(1, np.uint8))

@@ -1,4 +1,4 @@
-"""Programs: distinct numbers, the order of elimination, and which families a row needs."""
+"""Check programs: distinct numbers, the order of elimination, and the families that a row needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLIQUES = st.lists(st.sets(st.integers(0, 7), max_size=3))
 
 
 def width(order: list[int], cliques: list[set[int]]) -> int:
-    """Most attributes joined with one that is summed out."""
+    """Return the largest number of attributes joined with one that is summed out."""
     graph = {node: {other for c in cliques if node in c for other in c} - {node} for node in order}
     widest = 0
     for node in order:
@@ -80,7 +80,7 @@ def test_a_clique_of_many() -> None:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Problem, Problem]:
-    """The same network twice, in one of them with other numbers in every family but with the same missing values."""
+    """Draw the same network twice with the same missing values, but other numbers in every family."""
     n = draw(st.integers(1, 5))
     dag, share = draw(dags(n)), draw(st.sampled_from([0.3, 0.7]))
     return problem(dag, (2,) * n, 2, 6, share, 2), problem(dag, (2,) * n, 2, 6, share, 4)

@@ -1,4 +1,4 @@
-"""Rounds of an augmented Lagrangian: what is returned where rounds are not solved well."""
+"""Check what an augmented Lagrangian returns if its rounds are solved badly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT = 3
 
 
 class Drifting:
-    """Newton steps to the minimiser of each round, missed ever further after the first rounds."""
+    """Newton steps to the minimiser of each round, which miss it more and more after the first rounds."""
 
     def __init__(self, drift: float) -> None:
         self.rounds, self._drift = 0, drift
@@ -33,7 +33,7 @@ class Drifting:
 
 
 def constrained(drift: float) -> tuple[Array, int]:
-    """The least (x + 1)^2 / 2 + 1 where x >= 0: 1.5 at x = 0."""
+    """Return the problem min (x + 1)^2 / 2 + 1 for x >= 0, whose minimum is 1.5 at x = 0."""
 
     def value_and_gradient(x: Array) -> tuple[float, Array]:
         return float((x[0] + 1) ** 2 / 2 + 1), x + 1

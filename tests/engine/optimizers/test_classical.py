@@ -1,4 +1,4 @@
-"""BFGS and conjugate gradients: beside scipy, step by step beside textbook code, stops, reports, restarts."""
+"""Compare BFGS and conjugate gradients with scipy and textbook code; check stops, reports and restarts."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_stops_by_line_search_where_no_point_is_lower(method: Any) -> None:
 
 @every_method
 def test_a_failure_is_believed_only_of_steepest_descent(method: Any) -> None:
-    """After some honest iterations the values rise everywhere: one search from memory, one from -g, then the end."""
+    """After some regular iterations the values rise everywhere: one search from memory, one along -g, then the end."""
     honest, calls = counted(rosenbrock)
 
     def turning(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -167,7 +167,7 @@ def test_a_wall_of_infinity_is_not_entered(method: Any) -> None:
 @every_method
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_scale_of_values_does_not_matter_much(method: Any, scale: float) -> None:
-    """As where all row weights are multiplied."""
+    """The scale changes if all row weights are multiplied."""
     function = multinomial(3, 0.0, n=200, m=3)
     best = minimise(method, objective(function), np.zeros(9))[0].value
 
@@ -195,7 +195,7 @@ def test_bfgs_on_a_bowl_in_one_dimension_by_hand() -> None:
 
 
 def plain_bfgs(function: Function, x: Array, n_iterations: int) -> tuple[list[Array], list[int]]:
-    """Points and evaluations made, iteration by iteration, while no search fails; the update as in textbooks."""
+    """Return points and evaluations, iteration by iteration, while no search fails, with the textbook update."""
     f, g = function(x)
     b, evaluations, age, eye = np.eye(x.size), 1, 0, np.eye(x.size)
     points, counts = [x], [1]
@@ -291,7 +291,7 @@ def test_cg_on_a_bowl_in_one_dimension_by_hand() -> None:
 
 
 def plain_cg(function: Function, x: Array, n_iterations: int) -> tuple[list[Array], list[int]]:
-    """Points and evaluations made, iteration by iteration, while no search fails."""
+    """Return points and evaluations, iteration by iteration, while no search fails."""
     f, g = function(x)
     t, last, evaluations, cycle, first = np.zeros(x.size), np.zeros(x.size), 1, 0, 1.0
     points, counts = [x], [1]
@@ -437,16 +437,16 @@ def test_the_first_trial_step() -> None:
 
 def test_with_exact_steps_directions_are_conjugate() -> None:
     function, a = quadratic(6, 3, 50.0)
-    method, here = classical._ConjugateGradients(exact=False), Evaluation(np.zeros(6), *function(np.zeros(6)))
+    method, current = classical._ConjugateGradients(exact=False), Evaluation(np.zeros(6), *function(np.zeros(6)))
     directions: list[NDArray[np.float64]] = []
     for _ in range(6):
-        d = method.direction(here.gradient).copy()
-        step = -float(d @ here.gradient) / float(d @ a @ d)
-        point = here.point + step * d
+        d = method.direction(current.gradient).copy()
+        step = -float(d @ current.gradient) / float(d @ a @ d)
+        point = current.point + step * d
         there = Evaluation(point, *function(point))
-        method.update(here, there)
+        method.update(current, there)
         directions.append(d / np.linalg.norm(d))
-        here = there
+        current = there
     conjugacy = np.array(directions) @ a @ np.array(directions).T
     np.testing.assert_allclose(conjugacy - np.diag(np.diag(conjugacy)), 0.0, atol=1e-6)
-    assert here.value == pytest.approx(1.0, abs=1e-9)
+    assert current.value == pytest.approx(1.0, abs=1e-9)

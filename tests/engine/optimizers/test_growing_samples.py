@@ -1,4 +1,4 @@
-"""Descent through samples: the optimum of all rows whatever samples say, what is told, what it is said to cost."""
+"""Descents through samples reach the optimum of all rows for all samples; check their reports and costs."""
 
 from __future__ import annotations
 

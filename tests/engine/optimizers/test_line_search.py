@@ -1,4 +1,4 @@
-"""Line searches: strong Wolfe conditions, backtracking with a parabola, and Brent's minimum beside scipy's."""
+"""Check line searches: strong Wolfe conditions, backtracking with a parabola, and Brent's minimum as in scipy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LINES: dict[str, Line] = {
 
 
 def along(line: Line, direction: float = 1.0) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """The line as a function of a point in one dimension."""
+    """Return the line as a function of a point in one dimension."""
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = line(float(x[0]) / direction)
@@ -95,7 +95,7 @@ def test_an_unbounded_descent_ends_with_the_farthest_point() -> None:
 
 
 def test_nowhere_lower_gives_nothing() -> None:
-    """The slope claims a descent that the values deny."""
+    """The slope promises a descent, but the values rise."""
     found, step, tries = wolfe_search(
         along(lambda a: (a, -1.0)), Evaluation(np.zeros(1), 0.0, -np.ones(1)), np.ones(1), -1.0
     )
@@ -109,7 +109,7 @@ def test_nothing_but_infinities_gives_nothing() -> None:
 
 
 def bowl(h: float) -> Function:
-    """h (x - 1)^2 / 2: along d = -g = h from 0 the minimum is at step 1/h."""
+    """Return h (x - 1)^2 / 2; along d = -g = h from 0 the minimum is at step 1/h."""
     return lambda x: (h / 2 * float((x[0] - 1) ** 2), h * (x - 1))
 
 
@@ -166,7 +166,7 @@ def test_an_infinite_direction_ends_with_nothing() -> None:
 
 @given(st.floats(0.01, 100), st.floats(0.05, 1.95))
 def test_the_parabola_finds_the_minimum_of_a_bowl(h: float, share: float) -> None:
-    """Any point of a bowl but the minimum itself leads there in one evaluation."""
+    """From every point of a bowl except the minimum itself, one evaluation leads there."""
     function = bowl(h)
     start, step = origin(function), share / h
     found = Evaluation(np.full(1, h * step), *function(np.full(1, h * step)))
@@ -178,7 +178,7 @@ def test_the_parabola_finds_the_minimum_of_a_bowl(h: float, share: float) -> Non
 
 
 def test_no_parabola_without_a_bottom() -> None:
-    """On a straight line and on a cap there is nothing to try."""
+    """A straight line and a cap have no minimum to try."""
     for value in (-1.0, -2.0):
         found = Evaluation(np.ones(1), value, np.full(1, value))
         start = Evaluation(np.zeros(1), 0.0, -np.ones(1))

@@ -1,4 +1,4 @@
-"""L-BFGS and Newton: beside scipy, stops, reports; pairs, refreshes and truncated directions beside dense algebra."""
+"""Compare L-BFGS and Newton steps with scipy and dense algebra; check stops, reports and refreshes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def descend(switch: str, problem: Objective, start: Array, **options: Any) -> tu
 
 
 def products_of(steps: list[Step]) -> list[int]:
-    """Hessian products taken by each report."""
+    """Return the Hessian products counted by each report."""
     return [step.gradient_evaluations - step.evaluations for step in steps]
 
 
@@ -155,7 +155,7 @@ def test_stops_by_gradient_where_the_start_is_the_optimum(switch: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-6])
 def test_stops_by_tolerance_where_iterations_gain_little(switch: str, name: str, tolerance: float) -> None:
-    """The last quasi-Newton iterations together, or the last Newton iterations; not before."""
+    """Either the last quasi-Newton iterations together gain little, or the last Newton iterations; not earlier."""
     function, n = PROBLEMS[name]
     found, steps = descend(switch, objective(function), np.full(n, -0.5), tolerance=tolerance)
     small = [end for end in range(1, len(steps)) if _gains_little(steps[: end + 1], SWITCHES[switch], tolerance)]
@@ -163,7 +163,7 @@ def test_stops_by_tolerance_where_iterations_gain_little(switch: str, name: str,
 
 
 def _gains_little(steps: list[Step], newton_from: float, tolerance: float) -> bool:
-    """Whether the descent ends with the last of these steps; iterations of the two kinds do not count together."""
+    """Return whether the descent ends with the last of these steps; the two kinds do not count together."""
     switch = next((i for i, step in enumerate(steps) if step.evaluations >= newton_from), len(steps))
     is_newton = switch < len(steps) - 1
     start = len(steps) - 1 - (quasi_newton.NEWTON_WINDOW if is_newton else quasi_newton.WINDOW)
@@ -173,7 +173,7 @@ def _gains_little(steps: list[Step], newton_from: float, tolerance: float) -> bo
 
 
 def test_a_small_step_before_the_first_newton_step_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nine tiny steps, which the switch saves from being the last."""
+    """There are nine tiny steps, and the switch to Newton steps prevents a stop after the last one."""
     calls: list[Array] = []
 
     def function(x: Array) -> tuple[float, Array]:
@@ -198,7 +198,7 @@ def test_stops_at_the_cap(switch: str, cap: int) -> None:
 
 
 def test_evaluations_and_products_are_capped_too() -> None:
-    """Twenty curvatures of many magnitudes: an iteration takes many products."""
+    """With twenty curvatures of many magnitudes an iteration takes many products."""
     function, a = quadratic(20, 1, 1e8)
     problem = objective(function, hessian=lambda _: lambda v: a @ v)
     found, steps = descend("newton", problem, np.full(20, -0.5), max_iterations=8)
@@ -216,7 +216,7 @@ def test_stops_by_line_search_where_no_point_is_lower(switch: str) -> None:
 
 
 def test_stops_by_line_search_where_a_newton_step_finds_no_lower_point() -> None:
-    """There is a wall beyond the first step, which the gradient does not tell of."""
+    """Beyond the first step there is a wall, of which the gradient gives no sign."""
 
     def function(x: Array) -> tuple[float, Array]:
         return (1.0 - float(x[0]) if x[0] <= 0 else 3.0), -np.ones(1)
@@ -236,7 +236,7 @@ def test_stops_as_separable_when_the_objective_says_so(switch: str) -> None:
 
 @every_switch
 def test_a_minimum_of_value_zero_is_reached_quietly(switch: str) -> None:
-    """Badly scaled."""
+    """The problem is badly scaled."""
     scales = np.array([0.5, 1.0, 2.0])
     problem = objective(half_square, lambda g: scales * g)
     found, _ = descend(switch, problem, np.array([1.0, 2.0, 3.0]), tolerance=1e-8)
@@ -260,7 +260,7 @@ def test_random_softmax_problems_reach_the_optimum(switch: str, seed: int, penal
 
 @conditioned
 def test_the_preconditioner_made_at_a_point_of_the_way_is_used(switch: str) -> None:
-    """The first is hopeless, the refreshed one exact."""
+    """The first preconditioner is useless, the refreshed one exact."""
     function, a = quadratic(40, 0, 1e8)
     inverse = np.linalg.inv(a)
     made: list[tuple[Array, float]] = []
@@ -290,7 +290,7 @@ Array = NDArray[np.float64]
 
 
 def run(spent: Iterable[int]) -> list[tuple[int, float]]:
-    """(evaluations, cost allowed) of every refresh, asked after so many evaluations; points say how many."""
+    """Return (evaluations, cost allowed) of every refresh; it is called with these totals, and a point is its total."""
     made: list[tuple[int, float]] = []
 
     def refreshed(point: Array, cost: float) -> Any:
@@ -337,7 +337,7 @@ def test_gaps_double_and_costs_stay_in_bounds(tries: list[int]) -> None:
 
 
 def random_pairs(n: int, count: int, seed: int) -> tuple[list[tuple[Array, Array]], Array]:
-    """Steps, and gradients as they change over a bowl; and a positive definite guess."""
+    """Return steps, the changes of the gradient of a bowl along them, and a positive definite matrix."""
     rng = np.random.default_rng(seed)
     root, guess = rng.normal(size=(n, n)), rng.normal(size=(n, n))
     hessian = root @ root.T + 0.1 * np.eye(n)
@@ -346,7 +346,7 @@ def random_pairs(n: int, count: int, seed: int) -> tuple[list[tuple[Array, Array
 
 
 def dense(pairs: list[tuple[Array, Array]], guess: Array) -> Array:
-    """H <- (I - rho s y') H (I - rho y s') + rho s s', pair by pair, the oldest first."""
+    """Return H after H <- (I - rho s y') H (I - rho y s') + rho s s' for every pair, the oldest first."""
     h = guess.copy()
     if pairs:
         s, y = pairs[-1]
@@ -463,7 +463,7 @@ def _relative_residual(h: Array, q: Array, g: Array, d: Array) -> float:
 
 
 def _plain_conjugate_gradients(h: Array, q: Array, g: Array, n_steps: int) -> list[Array]:
-    """The minimisers of the model over growing Krylov spaces, by dense least squares in the metric of H."""
+    """Return the minimisers of the model over growing Krylov spaces, by dense least squares in the metric of H."""
     basis, found, v = np.zeros((len(g), 0)), [], q @ g
     for _ in range(n_steps):
         v -= basis @ (basis.T @ v)
@@ -476,7 +476,7 @@ def _plain_conjugate_gradients(h: Array, q: Array, g: Array, n_steps: int) -> li
 
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 99), st.integers(1, 5))
 def test_it_always_leads_down_and_lowers_the_model(n: int, rank: int, seed: int, most: int) -> None:
-    """Semidefinite Hessians of any rank, however few the products."""
+    """Hessians are semidefinite of any rank, and the number of products may be small."""
     rng = np.random.default_rng(seed)
     root, q = rng.normal(size=(n, rank)), spd(n, seed, 100.0)
     h, g = root @ root.T, rng.normal(size=n)
@@ -499,7 +499,7 @@ def test_without_curvature_it_is_the_preconditioned_gradient() -> None:
 
 
 def test_curvature_that_vanishes_later_ends_the_way() -> None:
-    """The gradient lies half in the range of H and half in its null space."""
+    """Half of the gradient lies in the range of H and half in its null space."""
     h, g = np.diag([1.0, 0.0]), np.array([1.0, 1.0])
     d, used = newton_direction(times(h), identity, g)
     assert used == 2
@@ -560,7 +560,7 @@ def test_the_preconditioner_is_refreshed_while_the_run_lasts() -> None:
 
 
 def test_a_tolerance_is_a_share_of_no_less_than_what_is_negligible() -> None:
-    """(p - 1)^4 falls to 0, of which no share is ever enough."""
+    """(p - 1)^4 falls to 0, so no share of it is ever reached."""
 
     def quartic(p: Array) -> tuple[float, Array]:
         return float(np.sum((p - 1.0) ** 4)), 4.0 * (p - 1.0) ** 3
@@ -578,12 +578,12 @@ TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newton steps from the first on."""
+    """Take Newton steps from the first one on."""
     monkeypatch.setattr(quasi_newton, "NEWTON_FROM", 1)
 
 
 def dense_hessian(function: Any, point: Array) -> Array:
-    """The Hessian there as a matrix."""
+    """Return the Hessian at a point as a matrix."""
     product = differences(function)(point)
     matrix = np.stack([product(unit) for unit in np.eye(len(point))], axis=1)
     return np.asarray((matrix + matrix.T) / 2)
@@ -633,7 +633,7 @@ def test_until_it_takes_over_it_is_lbfgs(name: str) -> None:
 
 
 def nearly_separable(n_labels: int) -> Dataset:
-    """The first attribute is the class but for one row in two hundred; some values are rare."""
+    """Return rows whose first attribute equals the class except for one row in two hundred; some values are rare."""
     rng = np.random.default_rng(0)
     data = random_dataset(600, (4, 2, 5), n_labels, seed=3)
     first = np.where(rng.random(600) < 0.005, rng.integers(0, 4, 600), data.labels)
@@ -707,7 +707,7 @@ def fail_if_called(*_: Any) -> Any:
 def plain(
     function: Any, start: Array, method: Any = minimise_lbfgs, **options: Any
 ) -> tuple[Any, list[Step], list[Array]]:
-    """What is found without a preconditioner, the steps reported, and the points."""
+    """Return the result without a preconditioner, the steps reported, and the points."""
     steps: list[Step] = []
     points: list[Array] = []
 
@@ -750,7 +750,7 @@ def test_newton_begins_with_the_same_iterates(name: str) -> None:
 
 
 def test_directions_are_those_of_the_formula() -> None:
-    """H <- (I - rho s y') H (I - rho y s') + rho s s', over the last pairs, on top of s'y / y'y."""
+    """H <- (I - rho s y') H (I - rho y s') + rho s s' over the last pairs, starting from s'y / y'y."""
     _, steps, x = plain(rosenbrock, np.full(6, -0.5))
     g = [rosenbrock(point)[1] for point in x]
     assert len(x) > quasi_newton.SCIPY_PAIRS + 5
@@ -793,9 +793,9 @@ def test_as_low_as_with_a_preconditioner(name: str, method: Any) -> None:
 
 
 def test_newton_ends_near_the_optimum_where_curvature_is_small() -> None:
-    """The gradient in itself would say too soon that little is left: at 1e-7 or more above the optimum.
+    """By the gradient alone the run would stop too early, at 1e-7 or more above the optimum.
 
-    Those who go on end within 1e-9, with every kernel of the linear algebra.
+    Runs that continue end within 1e-9, with every kernel of the linear algebra.
     """
     function, _ = quadratic(60, 3, 1e6)
 
@@ -814,7 +814,7 @@ def test_a_minimum_reached_exactly_has_no_gradient_left() -> None:
 
 
 def test_values_that_fall_no_further_end_the_search() -> None:
-    """What is below a digit of the value is lost in it, though the gradient knows of it."""
+    """A decrease below the last digit of the value is lost in rounding, though the gradient shows it."""
     scales = np.diag([1.0, 1e-7, 1e-8])
 
     def rounded(x: Array) -> tuple[float, Array]:
@@ -826,7 +826,7 @@ def test_values_that_fall_no_further_end_the_search() -> None:
 
 
 def test_a_wall_of_infinity_is_not_entered_and_what_was_reached_stays() -> None:
-    """scipy gives up before a wall; no likelihood has one."""
+    """scipy gives up in front of a wall; no likelihood has one."""
     found, steps, points = plain(barrier, np.array([30.0]))
     assert found.stopped_by is StoppedBy.LINE_SEARCH
     assert 1.0 < found.point[0] < 30.0

@@ -1,4 +1,4 @@
-"""Parameters in closed form: published figures, slow sums."""
+"""Compare parameters in closed form with published figures and slow sums."""
 
 from __future__ import annotations
 

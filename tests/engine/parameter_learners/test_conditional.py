@@ -1,4 +1,4 @@
-"""Spaces of the conditional likelihood: tables, derivatives and optima of each, and early stopping."""
+"""Check the spaces of the conditional likelihood: tables, derivatives, optima, and early stopping."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_pull_back_is_the_transpose_of_the_derivative(name: str, data: Dataset, 
 def test_push_is_the_derivative_of_the_tables_and_pull_back_its_transpose(
     name: str, data: Dataset, draw: st.DataObject
 ) -> None:
-    """Linear in the direction, so nearly to rounding."""
+    """Both are linear in the direction, so they agree almost to rounding."""
     space = catch(name, data, draw.draw(graphs_for(name, len(data.codes)))).space
     rng = np.random.default_rng(draw.draw(st.integers(0, 999)))
     p, v, w = rng.normal(size=(3, space.n_parameters))
@@ -90,7 +90,7 @@ def test_push_is_the_derivative_of_the_tables_and_pull_back_its_transpose(
 
 @pytest.mark.parametrize(("name", "n_labels", "penalty"), every_pair([*SPACES], [2, 3, 12], [0.0, 0.7]))
 def test_the_hessian_of_the_problem(name: str, n_labels: int, penalty: float) -> None:
-    """J'HJ + lambda I with the explicit H; where tables are linear in parameters, also the slope of the gradient."""
+    """Compare with J'HJ + lambda I with the explicit H; if tables are linear in the parameters, also with slopes."""
     data = random_dataset(60, (3, 2, 4), n_labels, weighted=True)
     caught = catch(name, data, Dag(((), (0,), (0,)), (0, 1, 2)))
     problem = Problem(ParameterSpace(caught.likelihood, caught.space), how(penalty=penalty, penalty_center=0.4))
@@ -122,7 +122,7 @@ def test_the_gradient_of_the_likelihood_is_its_slope(name: str) -> None:
 
 @given(data=datasets(max_rows=20, max_attributes=4), draw=st.data())
 def test_the_jacobian_is_the_derivative_at_the_cells(data: Dataset, draw: st.DataObject) -> None:
-    """Between the cells of one class, up to what is common to all classes: that changes no probability."""
+    """Cells of one class are compared up to a part common to all classes, which changes no probability."""
     space = catch("extended", data, draw.draw(graphs_for("extended", len(data.codes)))).space
     assert isinstance(space, Softmax)
     shape = space.tables(np.zeros(space.n_parameters)).shape
@@ -171,7 +171,7 @@ def test_extended_tables_are_conditional_probabilities() -> None:
 @pytest.mark.parametrize("learn", [nb.learn, tan.learn, lambda c: kdb.learn(c, k=1)], ids=["nb", "tan", "kdb-1"])
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_one_unpenalised_optimum_from_both_starts(learn: Any, n_labels: int) -> None:
-    """Perfect graphs, every cell met by every class: the rich spaces describe the same distributions."""
+    """On perfect graphs with rows of every class in every cell, the rich spaces contain the same distributions."""
     data = dense_dataset((2, 3, 2), n_labels, copies=6)
     dag = learn(Counts(data))
     optima = [fit(name, data, dag, init=init) for name in RICH_SPACES for init in ("generative", "zero")]
@@ -258,7 +258,7 @@ def test_cells_that_no_row_has_keep_what_start_and_penalty_leave() -> None:
 @pytest.mark.parametrize("n_labels", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_separable_classes_without_penalty_end_and_say_so(name: str, n_labels: int, weighted: bool) -> None:
-    """The first attribute is the class."""
+    """The first attribute equals the class."""
     data = random_dataset(60, (n_labels, 2), n_labels, weighted=weighted)
     data = Dataset(data.schema, (data.labels, data.codes[1]), data.labels, data.weights)
     learnt = fit(name, data, Dag(((), ()), (0, 1)), tolerance=1e-8)
@@ -323,7 +323,7 @@ def test_the_penalty_on_regions_may_be_chosen_by_cross_validation() -> None:
 def test_effects_equal_scikit_learn_on_the_explicit_design(
     graph: str, design: tuple[str, bool], classes: tuple[int, float]
 ) -> None:
-    """The penalty is on the effects; turning the steps of an attribute does not change their lengths."""
+    """The penalty is on the effects; rotating the steps of an attribute does not change their lengths."""
     (coding, lower_orders), (n_labels, penalty) = design, classes
     kinds = ("numeric", "numeric", "missing", "categorical")
     data = mixed_dataset(random_dataset(250, (3, 2, 5, 2), n_labels, weighted=n_labels == 3), kinds)
@@ -353,7 +353,7 @@ def _peer_scores(z: np.ndarray, data: Dataset, penalty: float) -> np.ndarray:
 
 
 def test_regions_with_groupings_equal_scikit_learn_too() -> None:
-    """Main effects as cut, a pair in coarser binnings; the main effects within the pair are the finer ones."""
+    """Main effects use all cuts, a pair coarser binnings; the main effects within the pair are the finer ones."""
     kinds = ("numeric", "missing")
     data = mixed_dataset(random_dataset(250, (6, 6), 3), kinds)
     groupings = ((None, None), ((0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 2)))
@@ -383,7 +383,7 @@ def test_regions_with_groupings_have_no_generative_start() -> None:
 
 
 def key_of(level: int, f: int, family: Family, cell: int, y: int) -> tuple[Any, ...]:
-    """Entries with the same key share a weight (Zaidi et al. 2017, table 2)."""
+    """Return the key of an entry; entries with the same key share a weight (Zaidi et al. 2017, table 2)."""
     if family.child is None:
         return (f, y) if level < 4 else (f, cell, y)
     value = cell // (family.n_cells // family.shape[0])
@@ -518,7 +518,7 @@ def test_without_missing_values_it_is_what_it_is_under_the_other_policy(penalty:
 
 
 def test_a_part_of_the_network_that_tells_nothing_stays() -> None:
-    """Attribute 1 lies below attribute 0, which is always known: nothing to be learnt of it for the class."""
+    """Attribute 1 is a child of attribute 0, which is always known, so the class cannot change its table."""
     complete = random_dataset(80, (3, 2), 2)
     data = with_missing(complete, 0.0)
     dag = Dag(((), (0,)), (0,))
@@ -529,7 +529,7 @@ def test_a_part_of_the_network_that_tells_nothing_stays() -> None:
 
 
 def test_a_penalty_can_be_chosen_with_missing_values() -> None:
-    """At the largest penalty, where next to nothing is learnt, the loss told is about ln K."""
+    """At the largest penalty almost nothing is learned, and the loss reported is about ln K."""
     data = with_missing(random_dataset(60, (3, 2, 3), 3), 0.3)
     space_of = partial(build_space_extended, structure=TAN, smoothing="m-estimate:1")
     chosen = choose_penalty(data, space_of, center=0.0, seed=0)
@@ -549,7 +549,7 @@ GRAPHS_LR = {
 
 
 def predictors(data: Dataset, dag: Dag) -> Array:
-    """The rows' explicit indicators of complete sets, the most frequent values as references, the ones first."""
+    """Return indicators of complete sets, the intercept first; references are the most frequent values."""
     weights = oracles.weights_of(data)
     cardinalities = data.schema.cardinalities
     heaviest = [
@@ -657,7 +657,7 @@ def test_regions_are_refused() -> None:
 @pytest.mark.parametrize("graph", GRAPHS_LR)
 @pytest.mark.parametrize("n_labels", [2, 4])
 def test_what_iterations_of_lr_have_cost(graph: str, n_labels: int) -> None:
-    """|Z| are the ones of the explicit matrix; rows count once whatever they weigh."""
+    """|Z| counts the ones of the explicit matrix; a row counts once, whatever its weight."""
     data = random_dataset(60, (3, 2, 4, 2), n_labels, weighted=True)
     z = predictors(data, GRAPHS_LR[graph])
     flops = logistic_flops(z.shape[1] * (n_labels - 1), int(z.sum()), 60, n_labels)
@@ -676,7 +676,7 @@ every_graph = pytest.mark.parametrize("graph", GRAPHS_LR_ROOS)
 
 
 def indicators(data: Dataset, dag: Dag) -> Array:
-    """The rows' cells; the column of ones stands for a table over the class's parents that there is not."""
+    """Return the cells of the rows; the column of ones takes the place of a table over the class's parents."""
     z = oracles.indicators(dag.families(data.schema.cardinalities), data)
     return z[:, 1:] if dag.class_parents else z
 
@@ -763,7 +763,7 @@ def test_regions_that_see_an_attribute_in_two_ways_have_no_start() -> None:
 @every_graph
 @pytest.mark.parametrize("n_labels", [2, 4])
 def test_what_iterations_of_lr_roos_have_cost(graph: str, n_labels: int) -> None:
-    """|Z| are the ones of the explicit matrix; rows count once whatever they weigh."""
+    """|Z| counts the ones of the explicit matrix; a row counts once, whatever its weight."""
     data = random_dataset(60, (3, 2, 4, 2), n_labels, weighted=True)
     z = indicators(data, GRAPHS_LR_ROOS[graph])
     flops = logistic_flops(z.shape[1] * (n_labels - 1), int(z.sum()), 60, n_labels)
@@ -794,7 +794,7 @@ def fit_early(data: Dataset, early_stop: str = "cv", seed: int = 0, watch: Any =
 
 
 def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[float]:
-    """Held-out CLL after 0, 1, ... iterations: every number of iterations fitted for itself, in every fold."""
+    """Return the held-out CLL after 0, 1, ... iterations; every fold is fitted anew for every number of iterations."""
     fold_of = stratified_folds(data.labels, FOLDS, seed)
     scores = []
     for n in range(most + 1):
@@ -837,7 +837,7 @@ def test_complete_rows_of_the_other_policy_too() -> None:
 
 
 def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut off after 1, 2, 4, ... iterations, or never: the same choice where the likelihood held out rises first."""
+    """Runs of 1, 2, 4, ... iterations choose like unlimited runs if the held-out likelihood rises at first."""
     data = random_dataset(4000, (3, 2, 3), 2, seed=2)
     slowly = {"optimizer": "cg", "init": "zero", "max_iterations": 60}
     folds = tuning_folds(data, SPACE, seed=0)
@@ -849,7 +849,7 @@ def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> N
 
 @dataclass
 class MadeUp:
-    """A fold of which the likelihood held out is known after every iteration; how often it is followed how far."""
+    """A fold with invented held-out likelihoods after every iteration; it records how far it is followed."""
 
     held_out: list[float]
     caps: list[int] = field(default_factory=list)
@@ -875,7 +875,7 @@ class MadeUp:
 def test_runs_are_followed_half_as_long_again_as_the_likelihood_rose(
     peak: int, n: int, most: int, caps: list[int], best: int
 ) -> None:
-    """It rises to its peak and falls; after n iterations the optimizer is there."""
+    """The likelihood rises to its peak and falls; the optimizer stops after n iterations."""
     fold = MadeUp([-abs(i - peak) - 1.0 for i in range(n)])
     assert best_iterations([fold], how(max_iterations=most), watch=silent).iterations == best
     assert fold.caps == caps

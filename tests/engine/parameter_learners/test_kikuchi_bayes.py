@@ -1,4 +1,4 @@
-"""Kikuchi-Bayes models: one step and the average of all, against loops."""
+"""Compare Kikuchi-Bayes models, the best step and the average of all, with loops."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_one_pass_is_the_average_of_the_steps_one_by_one(n_labels: int) -> None:
 
 
 def test_probabilities_too_small_for_a_float_are_averaged_in_logs() -> None:
-    """Two steps that both leave a class e^-1000 of a chance."""
+    """Both steps give a class the probability e^-1000."""
     data = random_dataset(30, (2, 2), 2)
     for n_labels in (2, 3):
         data = random_dataset(30, (2, 2), n_labels)
@@ -136,7 +136,7 @@ def test_the_tables_are_those_of_the_best_step() -> None:
 
 
 def test_no_step_has_a_posterior() -> None:
-    """Fewer rows than degrees of freedom: what is left is the class alone."""
+    """There are fewer rows than degrees of freedom, so the model has the class only."""
     learnt = learn_kbma(Counts(random_dataset(1, (2, 2), 2)), Regions(((0,), (1,))), theta=1.0)
     assert [step.weight for step in path_of(learnt).steps] == [1.0, 0.0, 0.0]
     assert compile_scorer(model_of(random_dataset(1, (2, 2), 2), Regions(()), learnt)).used == ()

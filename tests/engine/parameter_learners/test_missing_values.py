@@ -1,4 +1,4 @@
-"""Rows with missing values: the space against enumeration, EM and gradients against slow ones."""
+"""Compare the space of rows with missing values with enumeration, and EM and gradients with slow code."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_products_are_slopes_of_the_gradient(joint: bool) -> None:
 
 
 def test_the_preconditioner_of_complete_rows_is_the_diagonal_of_the_hessian() -> None:
-    """Of the joint likelihood, where counts are counts; the class's own distribution is taken for wide."""
+    """This holds for the joint likelihood; the distribution of the class is taken to be wide."""
     data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     space = incomplete_space(Counts(data), Dag(((), (0,), (1,)), (0, 2)), "mle", joint=True)
     p = space.coordinates.generative
@@ -162,7 +162,7 @@ def test_the_posterior_never_falls_and_both_ends_are_told_truly(case: tuple[Data
 
 @given(case=incomplete_cases(), rule=st.sampled_from(ADDING))
 def test_an_iteration_is_the_closed_form_of_expected_counts(case: tuple[Dataset, Dag], rule: str) -> None:
-    """Straight from the definition, one distribution at a time."""
+    """It follows the definition, one distribution at a time."""
     data, dag = case
     learnt = fit(data, dag, rule, most=1)
     if learnt.iterations == 0:
@@ -184,7 +184,7 @@ def test_an_iteration_is_the_closed_form_of_expected_counts(case: tuple[Dataset,
 
 
 def _smoothed(e: Any, seen: Any, rule: str) -> Any:
-    """theta of one distribution; `seen` are the counts of the start, the child's axis first."""
+    """Return theta of one distribution; `seen` are the counts of the start, the child's axis first."""
     name, *_ = rule.partition(":")
     n = len(e)
     marginal = seen.reshape(n, -1).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Coordinates against their definitions, and each map against the transpose of its derivative."""
+"""Check coordinates against their definitions, and each map against the transpose of its derivative."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Array = NDArray[np.float64]
 
 
 def slow_indicators(families: tuple[Family, ...], references: list[int], data: Dataset) -> Array:
-    """The rows' explicit matrix: an intercept, then every set of attributes with every combination of values."""
+    """Return the explicit matrix of the rows: an intercept, then every set with every combination of values."""
     sets = {s for f in families for n in range(1, 9) for s in itertools.combinations(sorted(f.attributes), n)}
     columns = [np.ones(data.n_rows)]
     for members in sorted(sets):
@@ -66,7 +66,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Family, ...], list[int], Dataset]:
 
 @given(cases(), st.integers(0, 99))
 def test_tables_score_rows_as_the_indicators_do(case: tuple[tuple[Family, ...], list[int], Dataset], seed: int) -> None:
-    """The columns may come in another order: each is found by the scores of one parameter alone."""
+    """The columns may come in another order: each one is identified by the scores of a single parameter."""
     families, references, data = case
     found = predictors_of(families, references)
     unit_tables = found.tables(np.eye(found.n_predictors))
@@ -117,7 +117,7 @@ def test_transposed_is_the_transpose_of_parameters(
 
 
 def test_the_published_example() -> None:
-    """Feelders & Ivanovs 2006, section 3.3: nine parameters where the mapping of Roos et al. has fourteen."""
+    """Feelders & Ivanovs 2006, section 3.3: nine parameters, while the mapping of Roos et al. has fourteen."""
     dag = Dag(((), (), (0,), (2,), ()), (2, 3, 4), (0, 1))
     families = dag.families((2,) * 5)
     assert dag.unmarried is None
@@ -136,7 +136,7 @@ def test_without_attributes_there_is_the_intercept() -> None:
 
 
 def test_a_wide_family_costs_its_cells_times_its_attributes() -> None:
-    """The pairs of cell and active predictor would be 3^12 = 531,441."""
+    """There would be 3^12 = 531,441 pairs of a cell and an active predictor."""
     n_attributes = 12
     family = Family(tuple(range(n_attributes)), (2,) * n_attributes, 0)
     found = predictors_of((family,), [0] * n_attributes)
@@ -148,7 +148,7 @@ def test_a_wide_family_costs_its_cells_times_its_attributes() -> None:
 
 @given(datasets(max_rows=20, max_attributes=4), st.data())
 def test_a_predictor_a_cell(data: Dataset, draw: st.DataObject) -> None:
-    """Sums and transposed are transposes; parameters score rows as the tables do, with a bias and without."""
+    """`sums` and `transposed` are transposes; the parameters score rows like the tables, with a bias and without."""
     dag = draw.draw(dags(len(data.codes)))
     families = dag.families(data.schema.cardinalities)
     n_cells = 1 + sum(family.n_cells for family in families)

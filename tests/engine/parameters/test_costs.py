@@ -1,4 +1,4 @@
-"""Flops against numbers worked out by hand, and memory that is refused before anything is allocated."""
+"""Compare flops with numbers worked out by hand; memory is refused before anything is allocated."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_naive_bayes_by_hand() -> None:
 
 
 def test_the_papers_example_has_14_parameters_as_mapped_by_roos() -> None:
-    """|Z| = 1 + n - |pa(0)| = 4 ones a row; the intercept is in the table over the class's parents.
+    """|Z| = 1 + n - |pa(0)| = 4 ones per row; the intercept is in the table over the class's parents.
 
-    Free tables have twice as many, and a bias, which nothing takes away.
+    Free tables have twice as many, and a bias that remains.
     """
     data = random_dataset(100, BINARY, 2)
     costs = build_space_lr_roos(Counts(data), FIGURE_1, smoothing="laplace:1").flops
@@ -61,7 +61,7 @@ def test_the_papers_example_as_a_network() -> None:
 
 
 def test_the_cll_costs_about_the_same_in_both_spaces() -> None:
-    """As the paper remarks; the gradient costs 2 + 2 times the mean number of values as much in the network."""
+    """The paper remarks on it; in the network the gradient costs 2 + 2 times the mean number of values as much."""
     families = Dag(((),) * 30, tuple(range(30))).families((4,) * 30)
     free, nets = free_table_flops(families, 100_000, 3), network_flops(families, 100_000, 3)
     assert nets.cll == pytest.approx(free.cll, rel=0.1)
@@ -69,7 +69,7 @@ def test_the_cll_costs_about_the_same_in_both_spaces() -> None:
 
 
 def test_iterations_by_hand() -> None:
-    """r = 3, cost_CLL = 100, cost_grad = 1000; two iterations with 4 + 1 evaluations, and the start's."""
+    """r = 3, cost_CLL = 100, cost_grad = 1000; two iterations with 4 + 1 evaluations, and one at the start."""
     costs = Flops(3, 100, 1000)
     assert costs.spent("bfgs", 2, 6) == 2 * (12 * 9 + 8 * 3 + 1000) + 5 * (4 * 3 + 100)
     assert costs.spent("cg", 2, 6) == costs.spent("cgb", 2, 6) == 2 * (30 + 1000) + 5 * 112
@@ -92,7 +92,7 @@ def wide(*cardinalities: int) -> Schema:
 
 
 def chain(n: int, k: int) -> Dag:
-    """Every attribute under the k before it."""
+    """Return a graph in which every attribute has the k attributes before it as parents."""
     return Dag(tuple(tuple(range(max(0, i - k), i))[::-1] for i in range(n)), tuple(range(n)))
 
 

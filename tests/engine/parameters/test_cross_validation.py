@@ -1,4 +1,4 @@
-"""Choices on held-out rows: penalties against slow paths, shrinkage against slow sums, arcs against all paths."""
+"""Compare choices on held-out rows with slow code: penalties, shrinkage and arcs."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def choose(name: str, data: Dataset, center: float = 0.0, seed: int = 0, **more:
 
 
 def log_loss(space: ParameterSpace, p: Array, data: Dataset) -> float:
-    """- sum_t w_t ln P(y_t | x_t), densely."""
+    """Return - sum_t w_t ln P(y_t | x_t) from dense arrays."""
     scores = oracles.indicators(space.likelihood.families, data) @ space.coordinates.tables(p).T
     scores -= np.logaddexp.reduce(scores, axis=1)[:, np.newaxis]
     return -float(oracles.weights_of(data) @ scores[np.arange(data.n_rows), data.labels])
 
 
 def slow_losses(name: str, data: Dataset, penalties: Sequence[float], center: float, seed: int) -> list[float]:
-    """The held-out loss a row at every penalty: every fold from the penalty's centre to the end."""
+    """Return the held-out loss per row at every penalty; every fold goes from the penalty's center to the end."""
     folds = stratified_folds(data.labels, 5, seed)
     totals = np.zeros(len(penalties))
     for fold in range(5):
@@ -92,7 +92,7 @@ def slow_losses(name: str, data: Dataset, penalties: Sequence[float], center: fl
 
 
 def optimum(space: ParameterSpace, penalty: float, center: float) -> Array:
-    """By Newton's method where tables are multiples of parameters, else by L-BFGS."""
+    """Return the optimum by Newton's method if tables are linear in the parameters, otherwise by L-BFGS."""
     data, coordinates = space.likelihood.data, space.coordinates
 
     def objective(p: Array) -> tuple[float, Array]:
@@ -118,7 +118,7 @@ def optimum(space: ParameterSpace, penalty: float, center: float) -> Array:
 
 
 def newton(objective: Any, hessian: Any, p: Array) -> Array:
-    """The minimum of a strictly convex function: full steps, halved while they do not help."""
+    """Return the minimum of a strictly convex function by Newton steps, halved until they lower it."""
     value, gradient = objective(p)
     for _ in range(100):
         step = np.linalg.solve(hessian(p), gradient)
@@ -170,13 +170,13 @@ def test_noise_wants_a_large_penalty_and_ends_the_path_early() -> None:
 
 
 def is_far_above(losses: Sequence[float]) -> bool:
-    """Whether the last is more than 8 % and a thousandth of a nat above the lowest."""
+    """Return whether the last loss is more than 8 % and a thousandth of a nat above the lowest."""
     return losses[-1] > 1.08 * min(losses) + 0.001
 
 
 @pytest.mark.parametrize("n_rows", [60, 120])
 def test_the_path_ends_at_the_first_loss_far_above_the_lowest_of_slow_fits(n_rows: int) -> None:
-    """Every penalty of every fold is fitted to the end; these losses are not so near the bound that 0.5 % matter."""
+    """Every penalty of every fold is fitted; no loss is so near the bound that 0.5 % would matter."""
     data = random_dataset(n_rows, (4, 4, 4), 3, seed=n_rows)
     rng = np.random.default_rng(n_rows)
     noise = replace(data, labels=rng.integers(0, 3, n_rows).astype(data.labels.dtype))
@@ -200,7 +200,7 @@ def test_the_path_ends_at_the_first_loss_far_above_the_lowest_of_slow_fits(n_row
 def test_a_loss_of_eight_percent_and_a_thousandth_more_ends_the_path(
     losses: list[float], n_tried: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Losses that are made up, one a penalty, on one fold."""
+    """The losses are invented, one per penalty, on one fold."""
     said = iter(losses)
     data = random_dataset(50, SHAPE, 3)
     folds = [HeldOutFold(Counts(data), data)]
@@ -352,7 +352,7 @@ def test_the_watch_hears_how_far_the_path_has_come() -> None:
 def test_the_base_is_the_class_frequencies_on_the_same_rows(
     n_rows: int, n_labels: int, seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row by row: each is told the frequencies of the rows outside its fold, with 1 added to every count."""
+    """The loss of each row is that of the class frequencies outside its fold, with 1 added to every count."""
     monkeypatch.setattr(cross_validation, "ALL_ROWS", 200)
     data = random_dataset(n_rows, SHAPE, n_labels, seed=seed, weighted=weighted)
     rows = stratified_sample(data.labels, 200, seed)
@@ -386,7 +386,7 @@ space_of_shrinkage = partial(build_space_discriminative, structure=NB, smoothing
 
 
 def columns_of(attributes: list[Any], labels: Any, n_labels: int) -> Columns:
-    """Categorical columns x0, x1, ... and the class, as they would have been read."""
+    """Return categorical columns x0, x1, ... and the class, in the form in which they are read."""
     inputs = {
         f"x{i}": CategoricalColumn(codes.astype(np.int8), tuple("abcdef"[: codes.max() + 1]))
         for i, codes in enumerate(attributes)
@@ -396,7 +396,7 @@ def columns_of(attributes: list[Any], labels: Any, n_labels: int) -> Columns:
 
 
 def noise(n_rows: int, n_labels: int = 3, seed: int = 0) -> Dataset:
-    """Attributes that say nothing of the class, the first label being the commonest."""
+    """Return attributes that are independent of the class; the first label is the most frequent one."""
     data, rng = random_dataset(n_rows, SHAPE, n_labels, seed=seed), np.random.default_rng(seed)
     shares = np.arange(n_labels, 0, -1.0)
     drawn = rng.choice(n_labels, n_rows, p=shares / shares.sum())
@@ -408,14 +408,14 @@ def path(data: Dataset, *, shrink: bool = True) -> ChosenPenalty:
 
 
 def log_likelihood(families: Any, cells: Array, data: Dataset) -> float:
-    """sum_t w_t ln P(y_t | x_t), densely."""
+    """Return sum_t w_t ln P(y_t | x_t) from dense arrays."""
     scores = oracles.indicators(families, data) @ cells.T
     scores -= np.logaddexp.reduce(scores, axis=1)[:, np.newaxis]
     return float(np.asarray(oracles.weights_of(data)) @ scores[np.arange(data.n_rows), data.labels])
 
 
 def slow_totals(data: Dataset, penalty: float) -> list[float]:
-    """The held-out CLL under each factor: tables of every fold mixed with its frequencies, entry by entry."""
+    """Return the held-out CLL under each factor; tables and frequencies of every fold are mixed entry by entry."""
     totals = np.zeros(len(FACTORS))
     how = OptimizerSettings("zero", penalty, 0.0, "lbfgs", 1e-12, 2000)
     for fold in held_out_folds(data, 0):
@@ -486,7 +486,7 @@ def test_no_factor_costs_more_than_a_quarter_of_the_loss_nor_more_than_the_doubt
 
 @given(st.floats(0.1, 1.0), st.integers(0, 20))
 def test_shrunk_tables_are_between_the_model_and_the_frequencies(factor: float, seed: int) -> None:
-    """Log-odds of any two classes are a times those of the tables and 1 - a times those of the frequencies."""
+    """Log-odds of any two classes are a times those of the tables plus 1 - a times those of the frequencies."""
     rng = np.random.default_rng(seed)
     cells, counts = rng.normal(size=(3, 5)), rng.integers(0, 9, 3).astype(float)
     mixed = shrink_cells(cells, counts, factor)
@@ -541,7 +541,7 @@ LINES = ({}, {"param": "discriminative"}, {"structure": "interactions"}, {"struc
 
 @pytest.mark.parametrize("words", LINES, ids=str)
 def test_a_class_of_one_row_or_none_keeps_some_probability(words: dict[str, str]) -> None:
-    """Seventy rows whose first attribute tells two classes apart; a third has one row, which a fold holds out."""
+    """Attribute 0 separates two classes of seventy rows; the third class has one row, which a fold holds out."""
     rng = np.random.default_rng(2)
     labels = np.array([*[0, 1] * 34, 0, 2])
     x = np.where(labels == 2, rng.integers(0, 2, 70), labels)
@@ -555,7 +555,7 @@ def test_a_class_of_one_row_or_none_keeps_some_probability(words: dict[str, str]
 
 @pytest.mark.parametrize("words", [LINES[0], LINES[2]], ids=str)
 def test_on_noise_the_default_lines_are_no_worse_than_the_class_frequencies(words: dict[str, str]) -> None:
-    """Tables of seventy rows, interactions were 5 % worse; new rows by the thousand."""
+    """With the tables of seventy rows, `interactions` were 5 % worse; the test rows are new and number thousands."""
     ratios = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -585,7 +585,7 @@ def choose_among_arcs(data: Dataset, search: Search = tan.learn, path: PathOf = 
 
 
 def bic(data: Dataset, child: int, parents: tuple[int, ...]) -> float:
-    """Row by row: the log-likelihood of a child given its parents and the class, less half of ln N a parameter."""
+    """Return ln P(child | parents, class) summed row by row, minus (ln N) / 2 per parameter."""
     weights = oracles.weights_of(data)
     families: dict[tuple[int, ...], float] = {}
     contexts: dict[tuple[int, ...], float] = {}
@@ -722,7 +722,7 @@ def test_with_many_rows_two_folds_judge_and_all_choose_the_penalty(monkeypatch: 
 def test_supported_arcs_compete_where_they_are_some_and_at_most_three_quarters(
     n_supported: int, competes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of eight arcs."""
+    """The structure has eight arcs."""
     chain = Dag(((), *((i,) for i in range(8))), tuple(range(9)))
     kept = Dag(tuple(parents if i <= n_supported else () for i, parents in enumerate(chain.parents)), tuple(range(9)))
     assert (chain.n_arcs, kept.n_arcs) == (8, n_supported)
@@ -771,7 +771,7 @@ def test_rows_in_another_order_keep_the_arcs_that_are_plain() -> None:
 
 
 def test_arcs_are_judged_by_the_loss_at_the_penalty_that_won() -> None:
-    """Under directions the other penalties have losses without, which may be lower."""
+    """With directions, the losses at the other penalties are without directions and may be lower."""
 
     def followed(*_: object, **__: object) -> ChosenPenalty:
         return ChosenPenalty(1.0, (TriedPenalty(10.0, 0.3), TriedPenalty(1.0, 0.5)))

@@ -1,4 +1,4 @@
-"""Effects: tables against dense matrices, bases, lower orders; derivatives against differences and the Hessian."""
+"""Compare the tables of effects with dense matrices, and check bases, lower orders and derivatives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @st.composite
 def regrouped_graphs(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
-    """The families of any graph, some with a coarser binning of an attribute; the missing level stays by itself."""
+    """Draw the families of any graph, some with a coarser binning of an attribute; the missing level stays separate."""
     families = []
     for family in draw(dags(len(data.codes))).families(data.schema.cardinalities):
         seen = tuple(draw(groupings(data.schema.attributes[a])) for a in family.attributes)
@@ -53,7 +53,7 @@ every_coding = pytest.mark.parametrize(
 def test_tables_are_the_definition_up_to_a_turn(
     coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
 ) -> None:
-    """T T' says it all: the same functions, and the same penalty for each."""
+    """T T' determines both the functions and the penalty of each."""
     families = draw.draw(regrouped_graphs(data))
     effects = space_of(families, data, coding, lower_orders=lower_orders)
     found = effects.tables(np.eye(effects.n_effects)).T
@@ -97,7 +97,7 @@ def test_turned_steps_are_uncorrelated_on_the_rows() -> None:
 
 
 def test_pairs_of_many_cuts_take_few_multiplications() -> None:
-    """Two attributes one after the other, never the matrix of cells by effects."""
+    """The attributes are multiplied one after the other; the matrix of cells by effects is never built."""
     schema_data = _two_numeric(20)
     family = Family((0, 1), (20, 20), 0)
     weights = np.ones(401)
@@ -110,7 +110,7 @@ def _two_numeric(n_codes: int) -> Dataset:
 
 
 def test_a_set_belongs_to_the_family_with_its_finest_binning() -> None:
-    """The triple has coarser binnings, so the pair and the main effect in it are the finer families' own."""
+    """The triple has coarser binnings, so the pair and the main effect in it belong to the finer families."""
     data = _two_numeric(6)
     fine, coarse = Family((0,), (6,), None), Family((0, 1), (2, 2), None, groupings=((0, 0, 0, 1, 1, 1),) * 2)
     effects = effects_of((coarse, fine), data.schema, np.ones(11), coding="thermometer", lower_orders=True)
@@ -120,7 +120,7 @@ def test_a_set_belongs_to_the_family_with_its_finest_binning() -> None:
 
 @given(data=mixed_datasets(), draw=st.data(), beyond=st.sampled_from([1.0, 4.0, 10.0, 100.0]))
 def test_larger_sets_are_penalised_so_many_times_more(data: Dataset, draw: st.DataObject, beyond: float) -> None:
-    """The same functions; a penalty of p^2 on what is smaller by a root weighs so much more on what it says."""
+    """A column divided by a root needs a larger parameter for the same table, so its penalty is higher."""
     families = draw.draw(regrouped_graphs(data))
     weights = conditional_likelihood(data, families).cell_weights()
     usual, apart = (

@@ -1,4 +1,4 @@
-"""Effects of few rows as one matrix: the optimum of the effects themselves, with more of them than rows, and fewer."""
+"""Check that the matrix of few rows has the optimum of the effects, be there more effects than rows or fewer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ every_class = pytest.mark.parametrize("n_labels", [2, 3])
 
 
 def whole_space(n_rows: int, n_labels: int = 3, *, weighted: bool = False) -> ParameterSpace:
-    """Effects with lower orders, free cells."""
+    """Return a space of effects with lower orders and free cells."""
     data = random_dataset(n_rows, CARDINALITIES, n_labels, weighted=weighted)
     families = REGIONS.families(CARDINALITIES)
     return parameter_space(data, Candidate("by hand", REGIONS, families, coding="cells", lower_orders=True))

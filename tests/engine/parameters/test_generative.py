@@ -1,4 +1,4 @@
-"""Network tables in closed form: entries against loops, scores against joint probabilities, scikit-learn."""
+"""Compare network tables in closed form with loops, joint probabilities and scikit-learn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RULES = st.sampled_from(["mle", "laplace:1", "m-estimate:1", "fgg:5", "bdeu:1"])
 
 
 def log_cpt(data: Dataset, child: int | None, parents: tuple[int, ...], rule: str, row: int, y: int) -> float:
-    """ln P(child = its value in `row` | parents as in `row`, class y); child None is the class, without itself."""
+    """Return ln P(child = its value in `row` | parents as in `row`, class y); for child None, P(y) itself."""
     n = data.schema.cardinalities
     if child is None:
         counts = np.moveaxis(oracles.count(data, parents), -1, 0)
@@ -47,7 +47,7 @@ def log_cpt(data: Dataset, child: int | None, parents: tuple[int, ...], rule: st
 
 @given(datasets(max_rows=15, max_attributes=4), st.data(), RULES)
 def test_scores_are_the_log_joint_of_the_network(data: Dataset, draw: st.DataObject, rule: str) -> None:
-    """With the class in any place: factors without the class cancel in P(y | x), the others add up."""
+    """The class may be at any place: factors without the class cancel in P(y | x), the others add up."""
     dag = draw.draw(dags(len(data.codes)))
     tables = generative_tables(Counts(data), dag, rule)
     for t in range(min(data.n_rows, 5)):
@@ -134,7 +134,7 @@ def test_the_conditional_log_likelihood_of_rows_with_missing_values() -> None:
 
 @pytest.mark.parametrize("n_labels", [2, 5])
 def test_the_log_likelihood_of_a_closed_form_is_that_of_repeated_passes(n_labels: int) -> None:
-    """Rows go by slices in the one, and fused in the other."""
+    """One goes through the rows by slices, the other fuses them."""
     data = random_dataset(2 * ROWS_PER_SLICE + 9, (2, 3, 2), n_labels, weighted=True)
     tables = generative_tables(Counts(data), TAN, "m-estimate:1")
     likelihood = conditional_likelihood(data, tables.families)
@@ -143,7 +143,7 @@ def test_the_log_likelihood_of_a_closed_form_is_that_of_repeated_passes(n_labels
 
 
 def test_a_table_that_all_classes_share_counts_once() -> None:
-    """As learners count the parameters of the same network."""
+    """The learners count the parameters of the same network in this way too."""
     incomplete = with_missing(random_dataset(60, (2, 3, 2), 3), 0.3)
     dag = Dag(((), (0,), (1,)), (0, 1))
     parameters = closed_form(Counts(incomplete), generative_tables(Counts(incomplete), dag, "m-estimate:1"))
@@ -162,7 +162,7 @@ BETA = np.asarray(0.3)
 
 
 def slow_acll(data: Dataset, tables: Tables, beta: float) -> float:
-    """sum over rows of alpha ln U_y - beta sum over c != y of ln U_c, ln U the scores."""
+    """Return sum over rows of alpha ln U_y - beta sum over c != y of ln U_c, with ln U the scores."""
     terms = []
     for t, w in enumerate(oracles.weights_of(data)):
         log_u = [float(b) for b in tables.bias]
@@ -175,7 +175,7 @@ def slow_acll(data: Dataset, tables: Tables, beta: float) -> float:
 
 
 def draw_log_theta(log_theta: Array, bound: Array, axis: int, rng: np.random.Generator) -> Array:
-    """Other probabilities, all at least `bound`."""
+    """Return other probabilities, each at least `bound`."""
     drawn = rng.gamma(0.5, size=log_theta.shape) + 1e-9
     drawn /= drawn.sum(axis=axis, keepdims=True)
     return np.asarray(np.log(bound + (1 - bound * log_theta.shape[axis]) * drawn))
@@ -183,7 +183,7 @@ def draw_log_theta(log_theta: Array, bound: Array, axis: int, rng: np.random.Gen
 
 @given(datasets(max_rows=30, max_attributes=3), st.data(), st.sampled_from([0.5, 5.0]))
 def test_no_other_parameters_are_better(data: Dataset, draw: st.DataObject, least: float) -> None:
-    """Parameters above N' / (sum of N+): that sum is N' / theta of the least cell of a column where one is clipped."""
+    """theta is at least N' / (sum of N+); this sum is N' / theta of the least cell in a column with a clipped cell."""
     dag = draw.draw(dags(len(data.codes)))
     rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
     tables = acll_tables(Counts(data), dag, BETA, least)

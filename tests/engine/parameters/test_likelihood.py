@@ -1,4 +1,4 @@
-"""The pass against a loop over rows, for every kernel, grouping, weighting and number of blocks; its gradient too."""
+"""Compare a pass and its gradient with a loop over rows, for every kernel, grouping, weighting and number of blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KERNELS = (2, 3, 7, 12)
 
 @pytest.fixture(params=[0, 1 << 14], ids=["sparse", "as it is"], autouse=True)
 def few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Sparse products of any number of rows, too."""
+    """Use sparse products for any number of rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(likelihood, "FEW_ROWS", request.param)
         yield
@@ -105,7 +105,7 @@ def test_several_blocks_have_the_same_bits_for_any_threads(n_labels: int, weight
 
 
 def vectorised_cll(like: ConditionalLikelihood, cells: np.ndarray) -> float:
-    """The same by whole columns, without groups or row blocks."""
+    """Return the CLL computed by whole columns, without groups or row blocks."""
     data, scores, offset = like.data, np.repeat(cells[:, :1], like.data.n_rows, axis=1), 1
     for family in like.families:
         number = np.zeros(data.n_rows, np.intp)
@@ -146,7 +146,7 @@ def test_hessian_products_on_any_graph(data: Dataset, draw: st.DataObject, scale
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bool) -> None:
-    """Over several row blocks; one point serves many products, in any order."""
+    """There are several row blocks, and one point serves many products in any order."""
     data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted)
     like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
     cells = random_cells(like)
@@ -257,7 +257,7 @@ MERGED = (
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("largest", [1, 100_000])
 def test_regrouped_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, largest: int) -> None:
-    """Against the loop, the slope and the explicit Hessian; and tables come back for the families asked for."""
+    """Compare with the loop, the slope and the explicit Hessian; the tables are those of the original families."""
     monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
     data = random_dataset(50, (4, 3, 5), n_labels, weighted=True)
     like = conditional_likelihood(data, MERGED)
@@ -277,7 +277,7 @@ def test_regrouped_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, la
 
 @given(st.data(), st.integers(2, 4), st.integers(0, 99))
 def test_regrouped_tables_are_tables_with_equal_cells(draw: st.DataObject, n_labels: int, seed: int) -> None:
-    """The likelihood of a table written out over all codes; its gradient there sums to that of the joined cells."""
+    """Compare with a table written out over all codes, whose gradient sums to that of the joined cells."""
     data = random_dataset(20, (4, 3, 5), n_labels, seed=seed)
     families = draw.draw(regrouped_families(data.schema.attributes))
     like = conditional_likelihood(data, families)

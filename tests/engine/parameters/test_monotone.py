@@ -1,4 +1,4 @@
-"""Monotone parameters: no row's log-odds fall, and no better ones have that: beside scipy, and by KKT."""
+"""Check monotone parameters: no row's log-odds fall, and they are optimal, by scipy and by the KKT conditions."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def model_of(space: ParameterSpace, structure: Structure, point: NDArray[np.floa
 
 
 def matrix_of(space: ParameterSpace) -> NDArray[np.float64]:
-    """W (K n_cells, P) of a space whose tables are linear in its parameters, column by column."""
+    """Return W (K n_cells, P) of a space whose tables are linear in its parameters, column by column."""
     n = space.coordinates.n_parameters
     return np.stack([space.coordinates.tables(one).ravel() for one in np.eye(n)], axis=1)
 
 
 def score_rows(space: ParameterSpace, codes: list[tuple[int | None, ...]]) -> NDArray[np.float64]:
-    """(rows, n_cells): what each row's scores add up from; None: unknown child, whose family is left out."""
+    """Return (rows, n_cells): the cells whose entries each row adds up; the family of an unknown child is left out."""
     out = np.zeros((len(codes), space.likelihood.n_cells))
     for t, row in enumerate(codes):
         out[t, 0] = 1.0
@@ -83,7 +83,7 @@ def score_rows(space: ParameterSpace, codes: list[tuple[int | None, ...]]) -> ND
 
 
 def by_scipy(space: ParameterSpace, penalty: float) -> float:
-    """The penalised log-likelihood of the best parameters under which no row's log-odds fall, objective by hand."""
+    """Return the penalised log-likelihood of the best parameters under which no row's log-odds fall, by scipy."""
     data = space.likelihood.data
     schema = data.schema
     matrices = matrix_of(space).reshape(data.n_labels, space.likelihood.n_cells, -1)
@@ -175,7 +175,7 @@ def test_of_two_labels_towards_the_first_is_the_other_way_towards_the_second() -
 
 @pytest.mark.filterwarnings("ignore:delta_grad == 0.0:UserWarning")  # trust-constr, at steps of 1e-16 near its end
 def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
-    """One attribute in thermometer coding: a direction is a bound on each step, which L-BFGS-B takes as it is."""
+    """With one attribute in thermometer coding a direction is a bound on each step, which L-BFGS-B supports."""
     data = directed_dataset(300, (6,), (1,), seed=2)
     space = space_of("discriminative thermometer", data, Regions(((0,),)))
     found = optimum(space, penalty=0.3)
@@ -203,7 +203,7 @@ def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
 
 @pytest.mark.parametrize(("case", "labels"), every_value(CASES, [3, 2]))
 def test_the_conditions_of_an_optimum(case: tuple[str, Structure], labels: int) -> None:
-    """The gradient is a sum of binding rows with factors of at least 0."""
+    """The gradient is a combination of the binding rows with nonnegative factors."""
     name, structure = case
     data = directed_dataset(200, (4, 3, 3), (1, -1, 0), missing=MISSING, labels=labels, towards=labels - 1, seed=3)
     space = space_of(name, data, structure)
@@ -321,7 +321,7 @@ def test_from_a_point_nearby_it_is_the_same() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_no_row_ever_falls(drawn: st.DataObject) -> None:
-    """Whatever the rows, the network, the directions and the label, missing and unknown values included."""
+    """This holds for all rows, networks, directions and labels, with missing and unknown values."""
     n = drawn.draw(st.integers(1, 3))
     cardinalities = drawn.draw(st.lists(st.integers(2, 4), min_size=n, max_size=n))
     missing = [drawn.draw(st.booleans()) and m > 2 for m in cardinalities]

@@ -1,4 +1,4 @@
-"""Nested samples: chances as the formula has them, parts of one another, sums kept, rare rows kept, threads unseen."""
+"""Check nested samples: their probabilities, nesting, unbiased sums, rare rows, and independence of threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def likelihood(data: Dataset) -> ConditionalLikelihood:
 
 
 def chances(data: Dataset, n: int) -> NDArray[np.float64]:
-    """q of the module, slowly: a dictionary of weights for every family."""
+    """Return q of the module by slow code: a dictionary of weights for every family."""
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     families = [(), *(family.attributes for family in TAN.families(data.schema.cardinalities))]
     leverage, occurring = np.zeros(data.n_rows), 0
@@ -42,7 +42,7 @@ def chances(data: Dataset, n: int) -> NDArray[np.float64]:
 
 
 def numbered(data: Dataset) -> Dataset:
-    """The same rows, told apart by a column that no family has."""
+    """Return the same rows, numbered by a column that no family has."""
     wide = random_dataset(0, (3, 2, 4, data.n_rows), 3).schema
     return replace(data, schema=wide, codes=(*data.codes, np.arange(data.n_rows, dtype=np.uint32)))
 

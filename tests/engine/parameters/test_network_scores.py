@@ -1,4 +1,4 @@
-"""Scores of whole networks: pgmpy's on complete rows, and counting one row at a time."""
+"""Compare scores of whole networks with those of pgmpy on complete rows, and with counting row by row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NETWORKS = {
 
 
 def nodes_of(network: Dag) -> dict[int | str, tuple[int | str, ...]]:
-    """Parents by node, the class as `class`."""
+    """Return the parents of every node; the class is called `class`."""
     found: dict[int | str, tuple[int | str, ...]] = {"class": network.class_parents}
     for i in network.nodes:
         found[i] = (*network.parents[i], *(["class"] if i in network.class_children else []))
@@ -39,7 +39,7 @@ def nodes_of(network: Dag) -> dict[int | str, tuple[int | str, ...]]:
 
 
 def slow_ll(data: Dataset, network: Dag) -> float:
-    """ln P of every row at relative frequencies, one after the other."""
+    """Return the sum of ln P of every row at relative frequencies, row by row."""
     rows = [{"class": int(y), **{i: int(c[t]) for i, c in enumerate(data.codes)}} for t, y in enumerate(data.labels)]
     total = 0.0
     for node, parents in nodes_of(network).items():

@@ -1,4 +1,4 @@
-"""Optimizations: objective and costs reported, starts, optimizers, penalty and its center, threads, separability."""
+"""Check optimizations: reports, starts, optimizers, penalty and center, threads, separable rows."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ HIDDEN = Dag(((), (0,)), (0,))
 
 
 def hidden() -> Dataset:
-    """20 rows a class that attribute 1 tells, 2 that it does not; 8 of next to no weight say that 0 tells nothing."""
+    """Return 20 rows per class that only attribute 1 separates; 8 rows of tiny weight make attribute 0 useless."""
     rows = [(2, int(y if right else 1 - y), y, 1.0) for y in (0, 1) for right in [True] * 20 + [False] * 2]
     rows += [(a, b, y, 1e-9) for a in (0, 1) for b in (0, 1) for y in (0, 1)]
     a, b, y, weights = np.array(rows).T
@@ -277,7 +277,7 @@ def jointly(restarts: int, watch: Any = silent) -> Parameters:
 
 @pytest.mark.parametrize(("learn", "of_class"), [(conditionally, 0.0), (jointly, ROWS * np.log(0.5))])
 def test_of_two_known_ends_the_better_one_is_found(learn: Any, of_class: float) -> None:
-    """`jointly` the labels, both as frequent, and the attribute count together: of_class nats more."""
+    """If `jointly`, the two equally frequent labels and the attribute count together: of_class nats more."""
     usual, tried = learn(0), learn(5)
     assert usual.cll == pytest.approx(TRIVIAL, abs=1e-6)
     assert tried.cll == pytest.approx(BEST, abs=1e-4)
@@ -317,7 +317,7 @@ def test_more_starts_do_not_change_those_before_them_and_seeds_do() -> None:
 
 
 def test_every_distribution_is_drawn_uniformly() -> None:
-    """Of three values the first has the mean 1/3 and the variance 1/18 of Dirichlet(1, 1, 1)."""
+    """The first of three values has the mean 1/3 and the variance 1/18 of Dirichlet(1, 1, 1)."""
     beta = random_point(30_000, seed=4, start=2).reshape(-1, 3)
     first = np.exp(beta[:, 0]) / np.exp(beta).sum(axis=1)
     assert first.mean() == pytest.approx(1 / 3, abs=0.01)

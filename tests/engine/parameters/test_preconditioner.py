@@ -1,4 +1,4 @@
-"""Preconditioners against the explicit Hessian, where the sample is everything; symmetric and positive always."""
+"""Compare preconditioners with the inverse of the explicit Hessian; they are always positive definite."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
 @pytest.fixture
 def generous(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start that may cost what it wants."""
+    """Return the preconditioner of the start without a limit on its cost."""
     monkeypatch.setattr(preconditioner, "START_PASSES", ENOUGH)
 
 
 def least_penalty(name: str) -> float:
-    """One that is known to be handled exactly: of predictors only one that says next to nothing."""
+    """Return a penalty for which the preconditioner is exact: for predictors only a negligible one."""
     return 1e-4 if name == "lr" else 1.0
 
 
 def matrix(function: Callable[[Array], Array], n: int) -> Array:
-    """The matrix of a linear function."""
+    """Return the matrix of a linear function."""
     return np.stack([function(unit) for unit in np.eye(n)], axis=1)
 
 
 def hessian(caught: Caught, data: Dataset, p: Array, penalty: float) -> Array:
-    """J'HJ + lambda I, H the exact Hessian in the tables: exact for linear spaces, Gauss-Newton for `extended`."""
+    """Return J'HJ + lambda I, H the Hessian in the tables: exact for linear spaces, Gauss-Newton for `extended`."""
     j = np.stack([oracles.slope(caught.space.tables, p, unit, 1e-3).ravel() for unit in np.eye(len(p))], axis=1)
     h = oracles.hessian(caught.likelihood.families, data, caught.space.tables(p))
     return np.asarray(j.T @ h @ j + penalty * np.eye(len(p)))
 
 
 def spectrum(inverse: Array, h: Array) -> Array:
-    """Eigenvalues of inverse h; all 1 where `inverse` is the inverse of h."""
+    """Return the eigenvalues of inverse h; all are 1 if `inverse` is the inverse of h."""
     np.testing.assert_allclose(inverse, inverse.T, atol=1e-9 * np.abs(inverse).max())
     factor = np.linalg.cholesky((inverse + inverse.T) / 2)
     return np.linalg.eigvalsh(factor.T @ h @ factor)
@@ -94,9 +94,9 @@ def test_at_the_uniform_distribution_it_is_the_inverse_hessian(
 
 
 def without_intercept(eigenvalues: Array, name: str, graph: str) -> Array:
-    """The largest is left out where a table over the class's parents has to hold the intercept.
+    """Omit the largest eigenvalue if a table over the class's parents has to hold the intercept.
 
-    The penalty on it then counts once a cell of that table, in free tables once.
+    The penalty on it then counts once per cell of that table, in free tables once.
     """
     if name != "lr_roos" or graph != "class below":
         return eigenvalues
@@ -108,7 +108,7 @@ def without_intercept(eigenvalues: Array, name: str, graph: str) -> Array:
 @every_space
 @every_graph
 def test_without_penalty_it_is_the_inverse_where_there_is_curvature(name: str, graph: str) -> None:
-    """Directions that change no probability have curvature 0; elsewhere a gradient step is Newton's."""
+    """Directions that change no probability have curvature 0; in the others a gradient step is a Newton step."""
     data = random_dataset(300, (3, 2, 4), 3, seed=1)
     caught = catch(name, data, GRAPHS[graph])
     p = np.zeros(caught.space.n_parameters)
@@ -150,7 +150,7 @@ def test_refreshed_it_is_within_a_small_factor_for_more_classes(name: str, n_lab
 @every_space
 @given(data=datasets(max_rows=20, max_attributes=3), draw=st.data())
 def test_symmetric_and_positive_definite_always(name: str, data: Dataset, draw: st.DataObject) -> None:
-    """Small subspaces, few rows, the diagonal alone, any penalty, tables far out: a descent direction always."""
+    """Small subspaces, few rows, diagonals, all penalties and distant tables always give a descent direction."""
     dag = draw.draw(graphs_for(name, len(data.codes)))
     caught = catch(name, data, dag, draw.draw(st.sampled_from(["mle", "m-estimate:1"])))
     penalty = draw.draw(st.sampled_from([0.0, 1e-6, 1.0, 1e6]))
@@ -179,7 +179,7 @@ def test_symmetric_and_positive_definite_always(name: str, data: Dataset, draw: 
 @pytest.mark.parametrize("n_labels", [2, 3, 5])
 @pytest.mark.parametrize("spread", [0.0, 5.0, 36.0, 40.0, 300.0, 800.0, 1e5])
 def test_rows_that_are_all_but_certain_do_not_upset_a_refresh(n_labels: int, spread: float) -> None:
-    """Class 0 ahead by `spread`, the others by a little: 1 - P(0 | x) is lost in rounding from 37 on."""
+    """Class 0 leads by `spread`: from 37 on, 1 - P(0 | x) is lost in rounding."""
     data = random_dataset(100, (3, 2, 4), n_labels)
     caught = catch("discriminative", data, GRAPHS["tan"])
     shape = caught.space.tables(np.zeros(caught.space.n_parameters)).shape
@@ -203,7 +203,7 @@ def test_a_preconditioner_leaves_the_gradient_alone() -> None:
 
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_evenly_spaced_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
-    """Every row three times in a row, every third row sampled: the sample is everything, scaled."""
+    """Every row occurs three times in succession and every third row is sampled, so the scaled sample is exact."""
     once = random_dataset(100, (3, 2, 4), n_labels, weighted=True)
     thrice = once.take(np.repeat(np.arange(100), 3))
     monkeypatch.setattr(preconditioner, "LEAST_ROWS", 100)
@@ -218,7 +218,7 @@ def test_evenly_spaced_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch, n_lab
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("size", [4, 64])
 def test_several_blocks_have_the_same_bits_for_any_threads(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """A subspace of some cells or of all."""
+    """The subspace has some cells or all of them."""
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", size)
     monkeypatch.setattr(Whitening, "_size", lambda *_: size)
     outcomes: list[Any] = []
@@ -251,7 +251,7 @@ def test_a_penalty_on_predictors_is_met_within_a_small_factor(graph: str, n_labe
 def test_sums_of_light_cells_improve_on_the_diagonal(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, penalty: float
 ) -> None:
-    """At the same size fewer directions are missed, or by less; what both levels see counts twice at most."""
+    """With the same size, fewer directions are missed, or by less; what both levels cover counts twice at most."""
     data = random_dataset(900, (10, 10), n_labels, seed=5)
     caught = catch("discriminative", data, Dag(((), (0,)), (0, 1)))
     p = np.zeros(caught.space.n_parameters)
@@ -273,13 +273,13 @@ def _hessian_by_products(caught: Caught, p: Array, penalty: float) -> Array:
 
 
 def wide_dataset() -> Dataset:
-    """Two attributes of many values: most pairs have few rows."""
+    """Return two attributes of many values, most pairs of which have few rows."""
     return random_dataset(3000, (20, 20, 3), 3, seed=5)
 
 
 @pytest.mark.parametrize("name", ["discriminative", "weighted 4", "extended", "lr"])
 def test_sizes_follow_the_budget(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """LEAST_SIZE at least, all that is occupied where the budget allows, MAX_ENTRIES in all classes at most."""
+    """At least LEAST_SIZE; all occupied cells if the budget allows; at most MAX_ENTRIES in all classes."""
     caught = catch(name, wide_dataset(), GRAPHS["tan"])
     white = whitening(caught.likelihood, caught.space)
     sizes: list[int] = []
@@ -306,7 +306,7 @@ def test_sizes_follow_the_budget(monkeypatch: pytest.MonkeyPatch, name: str) -> 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_as_many_rows_as_the_budget_allows(monkeypatch: pytest.MonkeyPatch, n_labels: int) -> None:
-    """Few at least, all at most, evenly spaced; what they weigh in all is made up for."""
+    """A few at least, all at most, evenly spaced, and scaled to the weight of all rows."""
     data = random_dataset(50_000, (3, 2, 4), n_labels, weighted=True)
     caught = catch("discriminative", data, GRAPHS["tan"])
     p = np.zeros(caught.space.n_parameters)
@@ -328,7 +328,7 @@ def test_as_many_rows_as_the_budget_allows(monkeypatch: pytest.MonkeyPatch, n_la
 
 
 def test_a_rare_predictor_alone_is_scaled_by_its_own_curvature(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell outside the subspace gets the inverse of its own diagonal, and nothing from others."""
+    """A cell outside the subspace gets the inverse of its own diagonal entry only."""
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", 2)
     monkeypatch.setattr(preconditioner, "STRETCH", 0.0)
     monkeypatch.setattr(preconditioner, "START_PASSES", 0.0)
@@ -348,7 +348,7 @@ def test_a_rare_predictor_alone_is_scaled_by_its_own_curvature(monkeypatch: pyte
 def test_refreshed_a_cell_alone_is_scaled_by_the_curvature_of_its_rows(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool
 ) -> None:
-    """Of C_y; where one class's gradient alone is not 0, and next to nothing curves a shift of all classes."""
+    """Only the gradient of one class is not 0, and a shift of all classes has almost no curvature."""
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", 2)
     monkeypatch.setattr(preconditioner, "STRETCH", 0.0)
     data = random_dataset(400, (4, 3), n_labels, weighted=weighted)
@@ -373,7 +373,7 @@ def test_refreshed_a_cell_alone_is_scaled_by_the_curvature_of_its_rows(
 
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_without_a_penalty_certain_rows_cause_no_endless_step(n_labels: int) -> None:
-    """Cells beyond the dense block whose rows are wrong beyond doubt have a gradient, and next to no curvature."""
+    """Cells outside the dense block whose rows are certainly misclassified have a gradient, but almost no curvature."""
     data = random_dataset(400, (20, 20, 20), n_labels, seed=1)
     caught = catch("discriminative", data, GRAPHS["tan"])
     p = 300.0 * np.random.default_rng(0).normal(size=caught.space.n_parameters)
@@ -390,7 +390,7 @@ GRAPHS_FLAT = {
 
 
 def directions(space: NullSpace) -> Array:
-    """N, (n_cells, columns)."""
+    """Return N, (n_cells, columns)."""
     n_cells = space.sums.columns.shape[1]
     columns = [np.zeros((1, n_cells)) for _ in range(space.sums.n)]
     for j, column in enumerate(columns):
@@ -438,7 +438,7 @@ def test_the_heaviest_are_kept_where_they_are_too_many() -> None:
 def test_along_them_the_preconditioner_is_the_penalty(
     monkeypatch: pytest.MonkeyPatch, name: str, n_labels: int
 ) -> None:
-    """With few dense cells: no eigenvalue of inverse times Hessian is near 0, as there are without."""
+    """With few dense cells, no eigenvalue of inverse times Hessian is near 0, unlike without N."""
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", 4)
     monkeypatch.setattr(preconditioner, "STRETCH", 0.0)
     monkeypatch.setattr(preconditioner, "FLAT_WORK", 1e-3)
@@ -465,7 +465,7 @@ def test_along_them_the_preconditioner_is_the_penalty(
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[tuple[Family, ...], Array, NDArray[np.bool_], int]:
-    """Families of any graph, weights with many ties and zeros, cells of free curvature, and a size."""
+    """Draw the families of any graph, weights with many ties and zeros, the cells with curvature, and a size."""
     cardinalities = tuple(draw(st.lists(st.integers(2, 4), min_size=1, max_size=4)))
     families = draw(dags(len(cardinalities))).families(cardinalities)
     n_cells = 1 + sum(family.n_cells for family in families)
@@ -477,7 +477,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Family, ...], Array, NDArray[np.bool_]
 
 
 def matrix_subspace(found: Subspace) -> Array:
-    """R (n_cells, n)."""
+    """Return R (n_cells, n)."""
     r = np.zeros((found.columns.shape[1], found.n + 1))
     for row in found.columns:
         r[np.arange(len(row)), row] += 1.0
@@ -521,7 +521,7 @@ def test_the_size_is_respected_and_every_column_used(
 def test_sums_are_the_heaviest_values_of_free_cells(
     case: tuple[tuple[Family, ...], Array, NDArray[np.bool_], int],
 ) -> None:
-    """Each has the free cells of one family with one value of one attribute: at least two, and of some weight."""
+    """Each sum has the free cells of a family with one value of an attribute: at least two, with positive weight."""
     families, weights, curved, size = case
     found = subspace(families, weights, curved, size)
     candidates = [
@@ -553,7 +553,7 @@ def _values(
 
 
 def test_two_attributes_by_hand() -> None:
-    """Bias and the two heaviest of six cells at the top; of the rest, the cells with the same value of each."""
+    """The bias and the two heaviest of six cells are at the top; sums are over other cells with equal values."""
     family = Family((0, 1), (3, 2), 0)
     weights = np.array([60.0, 20.0, 1.0, 15.0, 2.0, 3.0, 4.0])
     found = subspace([family], weights, np.ones(7, bool), 6)

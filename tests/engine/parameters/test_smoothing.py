@@ -1,4 +1,4 @@
-"""Smoothing rules by plain loops; hierarchical Dirichlet back-off beside exact posteriors and a Gibbs sampler."""
+"""Compare smoothing rules with loops, and Dirichlet back-off with exact posteriors and a Gibbs sampler."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_no_counts_at_all_are_uniform_under_every_rule() -> None:
 
 
 def test_hdp_takes_the_class_for_the_first_parent() -> None:
-    """Tables have it last: the attribute parents that are listed later are forgotten sooner."""
+    """Tables have the class last. The estimate gives up attribute parents that are listed later first."""
     counts = np.random.default_rng(0).integers(0, 9, (3, 2, 4, 2)).astype(float)
     theta = np.exp(log_conditional(counts, "hdp", 0))
     for y in range(2):
@@ -106,7 +106,7 @@ Node = tuple[int, ...]
 
 
 def by_loops(counts: np.ndarray, sweeps: int) -> np.ndarray:
-    """The equations of the module, repeated plainly for every node of the tree in turn."""
+    """Solve the equations of the module by plain repetition for every node of the tree in turn."""
     values, cards = range(len(counts)), counts.shape[1:]
     nodes = [list(itertools.product(*map(range, cards[:depth]))) for depth in range(len(cards) + 1)]
     n: dict[Node, list[float]] = {node: [float(counts[k, *node]) for k in values] for node in nodes[-1]}
@@ -154,8 +154,11 @@ def test_solves_its_equations(shape: tuple[int, ...], monkeypatch: pytest.Monkey
     [([[1, 0], [0, 0]], 0.1), ([[3, 0], [1, 2]], 0.07), ([[20, 4], [5, 9]], 0.03), ([[9, 0], [0, 9]], 0.03)],
 )
 def test_close_to_the_exact_posterior_mean(counts: list[list[int]], at_most: float) -> None:
-    """Two values, one binary parent: the marginal and both concentrations summed out. With hardly any rows an estimate
-    of a concentration is no stand-in for all that it may be; the estimate stays nearer to the back-off."""
+    """With two values and a binary parent the exact mean sums over the marginal and both concentrations.
+
+    With hardly any rows, one estimate of a concentration does not represent its whole distribution; theta then stays
+    nearer to the back-off.
+    """
     exact, estimate = (f(np.array(counts, float)) for f in (_integrated, back_off))
     np.testing.assert_allclose(estimate, exact, atol=at_most)
     if at_most > 0.05:
@@ -180,7 +183,7 @@ def _integrated(counts: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_close_to_a_gibbs_sampler(seed: int) -> None:
-    """On three levels: distributions drawn from the model itself, 15 rows a node."""
+    """There are three levels, with distributions drawn from the model itself and 15 rows per node."""
     rng = np.random.default_rng(seed)
     marginal = rng.dirichlet(np.full(3, 2.0))
     by_class = rng.dirichlet(5 * marginal, 2)
@@ -194,7 +197,7 @@ def test_close_to_a_gibbs_sampler(seed: int) -> None:
 
 
 def gibbs(counts: np.ndarray, rng: np.random.Generator, sweeps: int) -> np.ndarray:
-    """Posterior means of theta: back-offs, new draws and concentrations are sampled in turn."""
+    """Return posterior means of theta; back-offs, new draws and concentrations are sampled in turn."""
     depth = counts.ndim - 1
     n = [counts.sum(axis=tuple(range(level + 1, counts.ndim))) for level in range(depth + 1)]
     a = [np.ones(()) if level == 0 else np.ones((*counts.shape[1:level], 1)) for level in range(depth + 1)]
@@ -220,7 +223,7 @@ def gibbs(counts: np.ndarray, rng: np.random.Generator, sweeps: int) -> np.ndarr
 
 
 def _sampled_draws(b: np.ndarray, n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How many of n draws were new: the i-th is with probability b / (b + i)."""
+    """Return how many of n draws were new: the i-th is new with probability b / (b + i)."""
     i = np.arange(max(1, int(n.max()))).reshape(-1, *(1,) * n.ndim)
     return ((rng.random((len(i), *n.shape)) * (b + i) < b) & (i < n)).sum(axis=0).astype(float)
 
@@ -241,7 +244,7 @@ def test_permuted_values_give_permuted_probabilities(counts: np.ndarray, random:
 
 
 def test_rounding_does_not_decide_where_the_likelihood_is_flat() -> None:
-    """Twelve rows of one class, three of its nodes met: the concentrations of two levels make up for each other."""
+    """Twelve rows of one class occur at three of its nodes: the concentrations of two levels compensate each other."""
     counts = np.zeros((4, 4, 2))
     counts[[2, 3, 3], [1, 2, 3], 1] = [1, 9, 2]
     for seed in range(10):
@@ -271,7 +274,7 @@ def test_many_rows_are_left_as_they_are() -> None:
 
 
 def test_parents_that_say_nothing_are_forgotten() -> None:
-    """Forty nodes of 10 rows whose values do not depend on the parent: closer to the truth than with any one m."""
+    """With forty nodes of 10 rows that do not depend on the parent, the estimate beats every single m."""
     rng = np.random.default_rng(1)
     truth = np.array([0.1, 0.3, 0.6])
     counts = rng.multinomial(10, truth, (2, 20)).transpose(2, 0, 1).astype(float)
@@ -332,7 +335,7 @@ def test_limits() -> None:
 
 
 def test_the_expected_number_of_new_draws_by_enumeration() -> None:
-    """Every way in which five draws may each be new or a repetition."""
+    """Enumerate every way in which each of five draws is new or a repetition."""
     x, n = 0.7, 5
     expected = 0.0
     for pattern in range(2**n):
@@ -363,7 +366,7 @@ def test_many_unknowns_each_have_their_own_secant() -> None:
 
 
 def test_a_curve_on_which_repetition_creeps() -> None:
-    """g(x) = x - x^3 / 10, whose slope tends to 1: repetition needs some 500 steps to 0.1."""
+    """For g(x) = x - x^3 / 10, whose slope tends to 1, plain repetition needs some 500 steps to 0.1."""
     search, steps = FixedPoint(np.ones(1)), 0
     while abs(search.x[0]) > 0.1:
         search = search.stepped(search.x - search.x**3 / 10)
