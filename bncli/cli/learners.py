@@ -102,7 +102,8 @@ _ZAIDI = [
     )
 ]
 
-_OFE = "--smoothing laplace:1 --missing-policy marginalize"
+_OFE = "--smoothing m-estimate:1 --missing-policy marginalize"
+_ITERATIONS = "--tolerance 1e-6 --max-iterations 60"
 _GREINER = [
     learner
     for name, complete, incomplete in (("nb", "5.1.1", "5.1.3"), ("tan", "5.1.2", "5.1.3"), ("gbn", "5.2.1", "5.2.4"))
@@ -110,11 +111,14 @@ _GREINER = [
         PublishedLearner(f"greiner {name} ofe", f"--structure {name} --param map {_OFE}", complete),
         PublishedLearner(
             f"greiner {name} elr",
-            f"--structure {name} --param extended {_OFE} --init generative --penalty 0 --optimizer cg --early-stop cv",
+            f"--structure {name} --param extended {_OFE} --init generative --penalty 0 --optimizer cg --early-stop cv "
+            f"{_ITERATIONS}",
             f"4, {complete}, {incomplete}",
         ),
-        PublishedLearner(f"greiner {name} em", f"--structure {name} --param em {_OFE}", incomplete),
-        PublishedLearner(f"greiner {name} apn", f"--structure {name} --param apn {_OFE} --optimizer cg", incomplete),
+        PublishedLearner(f"greiner {name} em", f"--structure {name} --param em {_OFE} {_ITERATIONS}", incomplete),
+        PublishedLearner(
+            f"greiner {name} apn", f"--structure {name} --param apn {_OFE} --optimizer cg {_ITERATIONS}", incomplete
+        ),
     )
 ]
 
@@ -137,7 +141,7 @@ _FEELDERS = [
     PublishedLearner(
         f"feelders {name} {optimizer}",
         f"{_PERFECT} --param {param} --smoothing laplace:1 --init generative --penalty 0 --optimizer {optimizer} "
-        "--max-iterations 200",
+        "--tolerance 1e-8 --max-iterations 200",
         f"{section}, 4, 5.3, 6",
     )
     for name, param, section in (("lr", "lr", "3.2"), ("roos", "lr-roos", "3.1"), ("bn", "extended", "5.2"))
@@ -145,6 +149,9 @@ _FEELDERS = [
 ]
 
 _JAKULIN = [
+    PublishedLearner("jakulin nb", "--structure nb --param map --smoothing bdeu:1", "7"),
+    PublishedLearner("jakulin lr", "--structure nb --param lr --penalty 0.01", "7"),
+    PublishedLearner("jakulin tan", "--structure tan --param map --smoothing bdeu:1", "7"),
     PublishedLearner("jakulin kmap", "--structure kikuchi --param kmap --theta 1", "5, 6, 7"),
     PublishedLearner("jakulin kbma", "--structure kikuchi --param kbma --theta 1", "5, 6, 7"),
 ]

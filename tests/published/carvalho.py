@@ -20,15 +20,13 @@ from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict_and_measure
-from bncli.engine.model import Model, Parameters, Tables
-from bncli.engine.parameter_learners.closed_form import learn_acll, learn_acll_uniform, learn_map
-from bncli.engine.structure_learners import tan
+from bncli.engine.learn import learn_parameters, learn_structure
+from bncli.engine.model import Model, Tables
 from bncli.engine.structures.acll_approximation import dirichlet_approximation
-from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
+from tests.published.presets import preset
 
-PSEUDO_COUNTS = 5.0
 FOLDS = 5
 SEED = 0
 MOST_ROWS = 20_000
@@ -72,26 +70,19 @@ TERNARY = (
 """All sets at hand with two and with three classes, each source of rows once."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """A tree by a score, and the tables put on it."""
-
-    score: str
-    tables: str
-
-
 WAYS = {
-    "acll": Way("acll", "acll"),
-    "uniform": Way("acll-uniform", "acll-uniform"),
-    "ll": Way("ll", "fgg"),
-    "uniform/acll": Way("acll-uniform", "acll"),
-    "ll/acll": Way("ll", "acll"),
-    "acll/fgg": Way("acll", "fgg"),
-    "uniform/fgg": Way("acll-uniform", "fgg"),
+    "acll": ("acll", "acll"),
+    "uniform": ("uniform", "uniform"),
+    "ll": ("ll", "ll"),
+    "uniform/acll": ("uniform", "acll"),
+    "ll/acll": ("ll", "acll"),
+    "acll/fgg": ("acll", "ll"),
+    "uniform/fgg": ("uniform", "ll"),
 }
-"""The three that the paper compares; then other tables on the same trees, named TREE/TABLES."""
+"""The learners of the preset that tree and tables are of: the paper's three, then other tables on their trees."""
 
-RULES = {"acll": f"acll:{PSEUDO_COUNTS:g}", "acll-uniform": f"acll-uniform:{PSEUDO_COUNTS:g}", "ll": "ll"}
+B = 1000.0
+"""The paper's b of the Dirichlet assumption."""
 FIGURES = ("training", "held out", "approximation")
 """The conditional log-likelihood of the rows learnt from and of rows held out; of the former also aCLL (Dirichlet)."""
 
@@ -171,11 +162,12 @@ def _totals(training: Columns, test: Columns | None = None) -> dict[tuple[str, s
     """Sums over rows of the figures that these rows give, by figure and way; counted once for all ways."""
     counts = Counts(learn_dataset(training))
     schema = counts.data.schema
-    trees = {score: tan.learn(counts, structure_score=rule, forest=False) for score, rule in RULES.items()}
+    recipes = {name.removeprefix("tan "): recipe for name, recipe in preset("carvalho").items()}
+    trees = {name: learn_structure(counts, recipe) for name, recipe in recipes.items()}
     totals = {}
-    for name, way in WAYS.items():
-        tree = trees[way.score]
-        parameters = _parameters(counts, tree, way.tables)
+    for name, (of_tree, of_tables) in WAYS.items():
+        tree = trees[of_tree]
+        parameters = learn_parameters(counts, tree, recipes[of_tables])
         totals["training", name] = parameters.cll
         totals["approximation", name] = _approximation(counts, parameters.tables)
         if test is not None:
@@ -184,16 +176,10 @@ def _totals(training: Columns, test: Columns | None = None) -> dict[tuple[str, s
     return totals
 
 
-def _parameters(counts: Counts, tree: Dag, tables: str) -> Parameters:
-    if tables == "fgg":
-        return learn_map(counts, tree, smoothing=f"fgg:{PSEUDO_COUNTS:g}")
-    return (learn_acll if tables == "acll" else learn_acll_uniform)(counts, tree, pseudo_counts=PSEUDO_COUNTS)
-
-
 def _approximation(counts: Counts, tables: Tables) -> float:
     """aCLL under the Dirichlet assumption: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma."""
     n_rows = counts.data.n_rows
-    line = dirichlet_approximation(counts.data.n_labels, n_rows)
+    line = dirichlet_approximation(counts.data.n_labels, B)
     found = counts.tables([family.attributes for family in tables.families])
     terms = [(counts.class_counts(), tables.bias)]
     terms += [(n.reshape(weights.shape), weights) for n, weights in zip(found, tables.weights, strict=True)]

@@ -18,9 +18,7 @@ from scipy.integrate import quad
 from scipy.special import polygamma, psi
 
 from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
-
-REST = 1000.0
-"""The paper's b."""
+from tests.published.carvalho import B
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,8 @@ def read(written: list[list[str]]) -> list[LineError]:
 
 
 def _dirichlet(n_labels: int) -> LineError:
-    variance = float(polygamma(1, n_labels) - polygamma(1, n_labels + REST))
-    beta = float(dirichlet_approximation(n_labels, REST).beta)
+    variance = float(polygamma(1, n_labels) - polygamma(1, n_labels + B))
+    beta = float(dirichlet_approximation(n_labels, B).beta)
     mean = float(psi(1.0) - psi(n_labels))
     return LineError("Dirichlet", n_labels, variance * (1 - n_labels * beta), mean)
 

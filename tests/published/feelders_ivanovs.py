@@ -14,6 +14,7 @@ other, and writes the page.
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.learn import learn_structure
 from bncli.engine.networks.simulation import random_network, sample
 from bncli.engine.parameter_learners.conditional import (
     build_space_discriminative,
@@ -36,12 +38,13 @@ from bncli.engine.parameter_learners.conditional import (
     build_space_lr_roos,
 )
 from bncli.engine.parameters.costs import Flops
-from bncli.engine.structure_learners import hill_climb, nb
+from bncli.engine.structure_learners import nb
 from bncli.engine.structures.structure import Dag
 from tests.performance.results import machine
 from tests.performance.workloads import real_columns
 from tests.published.climbs import Climb, Moment, climb, one_thread
 from tests.published.pages import read_csv, write_csv
+from tests.published.presets import preset
 
 Array = NDArray[np.float64]
 
@@ -56,8 +59,9 @@ MDL = PAGE.with_name("feelders_ivanovs_mdl.csv")
 MACHINE = PAGE.with_name("feelders_ivanovs_machine.txt")
 """What the seconds were taken on."""
 TABLE_2 = PAGE.with_name("feelders_ivanovs_table2.csv")
-SMOOTHING = "laplace:1"
-SPACES = ("LR", "LR_Roos", "BN")
+LEARNERS = {"LR": "lr", "LR_Roos": "roos", "BN": "bn"}
+"""The spaces, and the words of the preset's learners."""
+SPACES = tuple(LEARNERS)
 OPTIMIZERS = ("cg", "cgb", "bfgs")
 WAYS = tuple(f"{space} {optimizer.upper()}" for space in SPACES for optimizer in OPTIMIZERS)
 OWN = "ours"
@@ -175,8 +179,10 @@ def _searched(file: str) -> tuple[Counts, Dag]:
 
 
 def found_structure(counts: Counts, *, perfect: bool) -> Dag:
-    """Greedy changes of naive Bayes by a penalised generative likelihood."""
-    return hill_climb.learn(counts, structure_score="bic", max_parents=2, perfect=perfect)
+    """Return what greedy changes of naive Bayes by a penalised generative likelihood find: the preset's structure."""
+    found = learn_structure(counts, preset("feelders")["lr cg"].replaced(perfect=perfect))
+    assert isinstance(found, Dag)
+    return found
 
 
 def _satimage(two_values: bool) -> tuple[Counts, Dag]:
@@ -214,15 +220,21 @@ def _artificial(name: str, seed: int) -> tuple[Counts, Dag]:
 
 
 def _climbs(counts: Counts, structure: Dag) -> Climbs:
-    free = build_space_discriminative(counts, structure, smoothing=SMOOTHING)
+    recipes = preset("feelders")
+    smoothing = recipes["lr cg"].smoothing
     spaces = {
-        "LR": build_space_lr(counts, structure, smoothing=SMOOTHING),
-        "LR_Roos": build_space_lr_roos(counts, structure, smoothing=SMOOTHING),
-        "BN": build_space_extended(counts, structure, smoothing=SMOOTHING),
+        "LR": build_space_lr(counts, structure, smoothing=smoothing),
+        "LR_Roos": build_space_lr_roos(counts, structure, smoothing=smoothing),
+        "BN": build_space_extended(counts, structure, smoothing=smoothing),
     }
-    found = {f"{space} {o.upper()}": climb(spaces[space], o) for space in SPACES for o in OPTIMIZERS}
+    found = {}
+    for space, optimizer in itertools.product(SPACES, OPTIMIZERS):
+        recipe = recipes[f"{LEARNERS[space]} {optimizer}"]
+        limits = {"tolerance": recipe.tolerance, "max_iterations": recipe.max_iterations}
+        found[f"{space} {optimizer.upper()}"] = climb(spaces[space], optimizer, init=recipe.init, **limits)
     # the same tables in the same passes, priced with class 0 fixed as the paper prices them
     costs = {way: spaces[way.split()[0]].flops for way in WAYS} | {OWN: spaces["LR_Roos"].flops}
+    free = build_space_discriminative(counts, structure, smoothing=smoothing)
     found[OWN] = climb(free, "newton", tolerance=1e-10)
     return Climbs(found, {way: c for way, c in costs.items() if c is not None})
 

@@ -194,9 +194,10 @@ program count (`tests/engine/parameters`).
 A. Feelders & J. Ivanovs, "Discriminative scoring of Bayesian network classifiers: a comparative study", Third European
 Workshop on Probabilistic Graphical Models, 2006. Three parameter spaces (LR: `--param lr`; BN: `--param extended`;
 LR_Roos: `--param lr-roos`) by three optimisers (`--optimizer cg`, `cgb`, `bfgs`), no penalty, from the generative model
-with Laplace's rule. Counted is what it takes until the conditional log-likelihood (CLL) is within 5 % of its whole
-rise, from the start to the highest value that any of the nine finds in 200 iterations. Every line is divided by its
-smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/parameters/costs.py`).
+with Laplace's rule: the learners of `bncli compare --preset feelders`. Counted is what it takes until the conditional
+log-likelihood (CLL) is within 5 % of its whole rise, from the start to the highest value that any of the nine finds in
+200 iterations. Every line is divided by its smallest number among the nine. Flops follow the paper's cost model
+(`bncli/engine/parameters/costs.py`).
 
 What differs from the paper:
 

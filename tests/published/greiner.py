@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bncli.engine.networks.simulation import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv
+from tests.published.presets import preset
 from tests.published.targets import SEED, Split, rows_of, splits
 
 FIGURES = Path(__file__).with_name("greiner.csv")
@@ -32,30 +33,15 @@ SHARE = 0.25
 SHARES = (0.05, 0.1, 0.5, 0.75)
 """Of the values of SHARES_TABLE; without any and with SHARE it is one of the tables."""
 SHARES_TABLE = "letter"
-ITERATIONS = 60
-"""At most, of every climb."""
 MOST_PROBABILITIES = 20_000
 """Of a general network."""
 BAD = ("satimage", "segment", "soybean-large", "vehicle", "waveform-21")
 """The tables on which the paper's general networks are poor."""
 
-STRUCTURES: Mapping[str, Mapping[str, Any]] = {
-    "NB": {"structure": "nb"},
-    "TAN": {"structure": "tan"},
-    "GBN": {"structure": "gbn", "epsilon": 0.01},
-}
-
-
-_CLIMB = {"tolerance": 1e-6, "max_iterations": ITERATIONS}
-PARAMETERS: Mapping[str, Mapping[str, Any]] = {
-    "OFE": {"param": "map"},
-    "ELR": {"param": "extended", "optimizer": "cg", "penalty": 0.0, "early_stop": "cv", "seed": SEED, **_CLIMB},
-    "APN": {"param": "apn", "optimizer": "cg", **_CLIMB},
-    "EM": {"param": "em", **_CLIMB},
-}
-"""ELR and APN climb by conjugate gradients from the relative frequencies."""
+STRUCTURES = ("NB", "TAN", "GBN")
+PARAMETERS = ("OFE", "ELR", "APN", "EM")
 COMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("OFE", "ELR"))
-INCOMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("OFE", "ELR", "APN", "EM"))
+INCOMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in PARAMETERS)
 WAYS = {"complete": COMPLETE, "holes": INCOMPLETE, "everywhere": INCOMPLETE}
 """By what has holes: nothing, the rows that are learnt from, or those that are predicted too."""
 
@@ -75,9 +61,8 @@ class Case(NamedTuple):
 
 
 def recipe_of(way: str) -> Recipe:
-    """The recipe of STRUCTURE+PARAMETERS."""
-    structure, parameters = way.split("+")
-    return Recipe.of(missing_policy="marginalize", **STRUCTURES[structure], **PARAMETERS[parameters])
+    """Return the recipe of STRUCTURE+PARAMETERS: that of the learner of the preset."""
+    return preset("greiner", SEED)[way.replace("+", " ").lower()]
 
 
 def cases(name: str) -> Iterator[Case]:

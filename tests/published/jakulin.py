@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_path
 from tests.published.pages import read_csv
+from tests.published.presets import preset
 
 PAGE = Path(__file__).with_name("jakulin.md")
 FIGURES = PAGE.with_suffix(".csv")
@@ -107,30 +108,27 @@ THETA_SETS = (
 )
 THETAS = (10.0, 1.0, 0.1, 1e-3, 1e-6)
 
-LIKE_THETA = "bdeu:1"
-"""One row spread evenly over every table: what theta = 1 is for regions."""
-NB = Recipe.of(structure="nb", smoothing=LIKE_THETA, param="map")
-TAN = Recipe.of(smoothing=LIKE_THETA, param="map")
-KIKUCHI: Mapping[str, Any] = {"structure": "kikuchi", "max_order": 4, "theta": 1.0, "max_candidates": 100_000}
 PENALTIES = (0.0, 0.01, 0.1, 1.0, 10.0)
 RANKED = ("NB", "LR", "TAN", "kMAP", "kBMA")
 """The columns of the paper."""
 LR = "LR 0.01"
-"""What stands for LR: of the penalties the one whose log-losses are nearest to the paper's."""
+"""What stands for LR, in the preset too: of the penalties the one whose log-losses are nearest to the paper's."""
 FITTED = "regions cv"
 """The regions of kMAP with tables fitted discriminatively."""
 
 
 def recipes() -> dict[str, Recipe]:
-    """The classifiers by name."""
+    """Return the classifiers by name: those of the preset, LR with other penalties too, and the fitted regions."""
+    own = preset("jakulin")
     return {
-        "NB": NB,
+        "NB": own["nb"],
         **{f"LR {penalty:g}": Recipe.of(structure="nb", param="lr", penalty=penalty) for penalty in PENALTIES},
+        LR: own["lr"],
         "LR cv": Recipe.of(structure="nb", param="lr"),
-        "TAN": TAN,
-        "kMAP": Recipe.of(param="kmap", **KIKUCHI),
-        "kBMA": Recipe.of(param="kbma", **KIKUCHI),
-        FITTED: Recipe.of(param="discriminative", **KIKUCHI),
+        "TAN": own["tan"],
+        "kMAP": own["kmap"],
+        "kBMA": own["kbma"],
+        FITTED: Recipe.of(structure="kikuchi", theta=1.0, param="discriminative"),
     }
 
 

@@ -74,7 +74,7 @@ def _path(name: str, data: Dataset, regions: tuple[tuple[int, ...], ...], kind: 
     zeros = follow(Counts(data), regions, 1.0, degrees_of_freedom="structural-zeros")
     draws = Resampling(resamples)
     other = bootstrap_log_losses(data, regions, 1.0, draws)
-    own = -np.mean([follow(Counts(drawn), regions, NO_THETA).log_likelihood for drawn in draws.of(data)], axis=0)
+    own = -np.mean([follow(Counts(drawn), regions, NO_THETA).log_likelihood for drawn in draws.draw(data)], axis=0)
     for s in range(len(regions) + 1):
         label = f"{kind} {s if kind == 'step' else data.schema.attributes[regions[0][0]].name}"
         likelihood = (plain.log_likelihood[s], other[s], bare.log_likelihood[s], float(own[s]))

@@ -10,7 +10,7 @@ import pytest
 
 from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
 from tests.published import carvalho_errors
-from tests.published.carvalho import BINARY, DRAWS, FIGURES, TERNARY, WAYS, Case, artificial_case, real_case
+from tests.published.carvalho import BINARY, DRAWS, FIGURES, TERNARY, WAYS, B, Case, artificial_case, real_case
 from tests.published.carvalho_page import HEADER, compared, lines, page, read, relative_error
 from tests.published.pages import UPDATING, read_csv, write_csv
 
@@ -55,8 +55,8 @@ def test_errors_of_the_line_by_simulation(distribution: str, n_labels: int) -> N
     if distribution == "uniform":
         u, line = rng.random((200_000, n_labels)), uniform_approximation(n_labels)
     else:
-        u = rng.dirichlet([1.0] * n_labels + [carvalho_errors.REST], 200_000)[:, :n_labels]
-        line = dirichlet_approximation(n_labels, carvalho_errors.REST)
+        u = rng.dirichlet([1.0] * n_labels + [B], 200_000)[:, :n_labels]
+        line = dirichlet_approximation(n_labels, B)
     exact = np.log(u[:, 0]) - np.log(u.sum(axis=1))
     approximate = np.log(u[:, 0]) - line.beta * np.log(u).sum(axis=1) - line.gamma
     found = next(e for e in carvalho_errors.line_errors() if (e.distribution, e.n_labels) == (distribution, n_labels))
@@ -66,7 +66,7 @@ def test_errors_of_the_line_by_simulation(distribution: str, n_labels: int) -> N
 
 def test_on_data_the_relative_error_is_far_above_the_papers(cases: list[Case]) -> None:
     real = [case for case in cases if not case.artificial]
-    assert f"{min(relative_error(case, 'acll') for case in real):.2f}" == "0.21"
+    assert f"{min(relative_error(case, 'acll') for case in real):.2f}" == "0.35"
     assert median(relative_error(case, "acll") for case in real) > 2
 
 
@@ -99,7 +99,7 @@ def test_with_the_same_tables_trees_by_acll_help_only_held_out_artificial_rows(c
 def test_the_approximation_prefers_its_own_tables_and_exceeds_what_a_likelihood_can_be(cases: list[Case]) -> None:
     real = [case.nats for case in cases if not case.artificial]
     assert sum(nats["approximation", "acll"] > nats["approximation", "ll"] for nats in real) == 24
-    assert sum(nats["approximation", "acll"] > 0 for nats in real) == 20
+    assert sum(nats["approximation", "acll"] > 0 for nats in real) == 22
 
 
 @pytest.mark.slow

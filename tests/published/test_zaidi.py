@@ -164,14 +164,14 @@ def test_the_figures_are_those_of_this_program(name: str) -> None:
 @pytest.mark.slow
 def test_without_its_preconditioner_the_product_climbs_as_published() -> None:
     """The first iterations, in which five pairs and ten are the same."""
-    from tests.published.zaidi import LEARNERS, rows_of, spaces_of
+    from tests.published.zaidi import rows_of, spaces_of, structure_of
 
     real_path("car")
     counts = Counts(rows_of("car"))
     for run in recorded("small"):
         space, start, optimizer = run.way
         if run.set == "car" and optimizer == "plain" and space in SPACES:
-            found = spaces_of(counts, LEARNERS[run.structure](counts))[space]
+            found = spaces_of(counts, structure_of(counts, run.structure))[space]
             again = climb(found, "lbfgs", init=start, max_iterations=6, preconditioner="off")
             told = [moment.cll for moment in run.climb.moments[:6]]
             assert [moment.cll for moment in again.moments[:6]] == pytest.approx(told, rel=1e-6)

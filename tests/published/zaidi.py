@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.learn import learn_structure
 from bncli.engine.networks.simulation import conditioning_network, sample
 from bncli.engine.parameter_learners.conditional import (
     build_space_discriminative,
@@ -30,15 +31,14 @@ from bncli.engine.parameter_learners.conditional import (
 )
 from bncli.engine.parameters.coordinates import EntryCoordinates
 from bncli.engine.parameters.optimization import ParameterSpace
-from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
 from tests.performance.workloads import real
 from tests.published.climbs import Climb, climb, one_thread, published_lbfgs
+from tests.published.presets import preset
 from tests.published.zaidi_runs import COARSE, GRID, IN_UNITS, SPACES, STARTS, Run, Way, recorded, thinned, write
 
 Array = NDArray[np.float64]
 
-SMOOTHING = "m-estimate:1"
 LARGE = {
     "covertype": 50_000,
     "connect_4": None,
@@ -59,11 +59,9 @@ EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DRAWS = 10
 MOST_PASSES = 40
 """Of the preconditioned runs in all spaces, which are there for their beginning."""
-LEARNERS: dict[str, Callable[[Counts], Dag]] = {
-    "NB": nb.learn,
-    "TAN": tan.learn,
-    "KDB-1": lambda counts: kdb.learn(counts, k=1),
-}
+WORDS = {"NB": "nb", "TAN": "tan", "KDB-1": "kdb1"}
+"""The structures, and the words of the preset's learners."""
+PRESET = preset("zaidi")
 
 
 class Study(NamedTuple):
@@ -134,7 +132,7 @@ def _missing() -> Iterator[tuple[str, str, str]]:
 
 def _pairs(name: str, study: Study) -> list[tuple[str, str]]:
     """In the order of the file."""
-    parts = map(str, range(DRAWS)) if name == "conditioning" else LEARNERS
+    parts = map(str, range(DRAWS)) if name == "conditioning" else WORDS
     return list(itertools.product(study.sets, parts))
 
 
@@ -148,9 +146,16 @@ def _measure(name: str, study: Study, table: str, part: str) -> None:
 def climbed(name: str, structure: str, study: Study) -> Iterator[Run]:
     """The set with this structure, climbed in every way of the study; thinned."""
     counts = Counts(rows_of(name))
-    spaces = spaces_of(counts, LEARNERS[structure](counts))
+    spaces = spaces_of(counts, structure_of(counts, structure))
     climbs = {way: _climb(spaces[way.space], way, study) for way in study.ways}
     yield from (Run(name, structure, way, run) for way, run in thinned(climbs, study.grid).items())
+
+
+def structure_of(counts: Counts, structure: str) -> Dag:
+    """Return the structure that the preset's learners have."""
+    found = learn_structure(counts, PRESET[WORDS[structure]])
+    assert isinstance(found, Dag)
+    return found
 
 
 def rows_of(name: str) -> Dataset:
@@ -171,14 +176,16 @@ def _climb(space: ParameterSpace, way: Way, study: Study) -> Climb:
 
 
 def spaces_of(counts: Counts, structure: Dag) -> Mapping[str, ParameterSpace]:
-    free = build_space_discriminative(counts, structure, smoothing=SMOOTHING)
+    """Return the spaces of the preset's learners, and d in another unit."""
+    smoothing = PRESET["nb w"].smoothing
+    free = build_space_discriminative(counts, structure, smoothing=smoothing)
     log_theta = free.coordinates.tables(free.coordinates.generative)
     # W = unit * p, the same unit for all: d, but a step of length 1 goes as far as in w on average
     unit = float(np.sqrt(np.mean(log_theta**2)))
     return {
-        "w": build_space_weighted(counts, structure, smoothing=SMOOTHING, level=4),
+        "w": build_space_weighted(counts, structure, smoothing=smoothing, level=PRESET["nb w"].level),
         "d": free,
-        "e": build_space_extended(counts, structure, smoothing=SMOOTHING),
+        "e": build_space_extended(counts, structure, smoothing=smoothing),
         IN_UNITS: replace(free, coordinates=EntryCoordinates(log_theta / unit, np.full((1, log_theta.shape[1]), unit))),
     }
 
@@ -190,7 +197,7 @@ def conditioning(exponent: float, draw: int) -> Iterator[Run]:
     """
     columns = sample(conditioning_network(exponent), 10_000, np.random.default_rng(draw))
     counts = Counts(learn_dataset(columns))
-    spaces = spaces_of(counts, nb.learn(counts))
+    spaces = spaces_of(counts, structure_of(counts, "NB"))
     climbs = {way: published_lbfgs(spaces[way.space], way.start, 100) for way in _ways("plain", ("w", "d"), ("zero",))}
     yield from (Run(f"{exponent:g}", str(draw), way, run) for way, run in thinned(climbs, GRID).items())
 
