@@ -18,6 +18,7 @@ from bncli.cli.settings import refuse_cluster, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from bncli.engine.parameters.network_scores import Strengths
     from bncli.files.reading.source import Source
     from bncli.recipe import Recipe
     from bncli.steps.evaluate.report import EvaluateReport
@@ -107,7 +108,8 @@ FIGURES = (
 def command(**typed: Any) -> None:
     """Cross-validate, test on another table, or test a model; print the figures."""
     _refuse_options_without_effect(typed)
-    resolved = learning.resolve_learning_options(typed | dict.fromkeys(DECISION_KEYS) if typed["model"] else typed)
+    learnt = typed | dict.fromkeys(DECISION_KEYS) if typed["model"] else typed
+    resolved, strengths = learning.resolve_with_scores(learnt)
     if typed["model"]:
         # Of these options only settings can be left here, and they are for learning.
         typed |= {**dict.fromkeys(("categorical", "numeric", "ignore", "use"), ()), "drop_incomplete": False}
@@ -116,7 +118,7 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(resolved.notes)
         options.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
-        report = _evaluate(typed, resolved, source, test, console)
+        report = _evaluate(typed, resolved, strengths, source, test, console)
         if typed["report"]:
             _write_page(typed, report, resolved.recipe, test or source, console)
         if console.as_json:
@@ -176,6 +178,7 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
 def _evaluate(
     typed: Mapping[str, Any],
     resolved: learning.LearningOptions,
+    strengths: Strengths | None,
     source: Source,
     test: Source | None,
     console: Console,
@@ -208,7 +211,7 @@ def _evaluate(
     }
     if test is not None:
         return evaluate_on(source, test, resolved.recipe, **arguments)
-    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], typed["scores"])
+    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], strengths)
     return evaluate(source, resolved.recipe, protocol, **arguments)
 
 

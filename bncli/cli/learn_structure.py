@@ -46,7 +46,7 @@ def command(**typed: Any) -> None:
         what = f"--structure {structure} is a file: there is nothing to learn"
         raise UsageError(what, hint="choose " + ", ".join(catalogue.STRUCTURES.words))
     counts = learning.counts_file(typed)
-    resolved = learning.resolve_learning_options(typed)
+    resolved, strengths = learning.resolve_with_scores(typed)
     recipe = resolved.recipe
     if recipe.structure == "auto":
         raise UsageError("--structure auto learns an ensemble of models, no structure file", hint="use bncli fit")
@@ -74,7 +74,7 @@ def command(**typed: Any) -> None:
                 output=output,
                 supplied=resolved.supplied,
                 check=None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"]),
-                scores=typed["scores"],
+                scores=strengths,
                 run=run,
             )
         console.finish(report, _summary(report))

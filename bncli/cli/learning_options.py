@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
-from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
-from bncli.catalogue.choices import Choice, Option, key_of
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, SCORES, STRUCTURES
+from bncli.catalogue.choices import Choice, Option, flag_of, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Label, Switch
 from bncli.cli.options import Decorator, Flag, KindType, flag, kind_metavar
 from bncli.errors import UsageError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import click
 
     from bncli.cli.settings import Setting
+    from bncli.engine.parameters.network_scores import Strengths
     from bncli.recipe import Recipe
     from bncli.steps.supplied_files import SuppliedFiles
 
@@ -131,6 +132,33 @@ def resolve_learning_options(
         except UsageError:
             raise refusal from None
         return rest._replace(notes=(_note_left_aside(structure, refusal), *rest.notes))
+
+
+def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
+    """Return the learning options of a command with --scores, and the parameters of these scores; None without it.
+
+    --scores computes acll of every network. So where learning itself takes no option of acll, it holds for the scores.
+    """
+    if not typed["scores"]:
+        return resolve_learning_options(typed), None
+    from bncli.cli.settings import settings_of_run
+    from bncli.engine.parameters.network_scores import Strengths
+    from bncli.recipe import Recipe
+
+    settings = settings_of_run()
+    keys = [key for key in map(key_of, SCORES.options_of("acll")) if typed[key] is not None and key not in settings]
+    recipe = resolve_learning_options({**typed, **dict.fromkeys(keys)}).recipe
+    score = (recipe.structure_score or "").partition(":")[0]
+    taken = {*SCORES.options_of(score), *PARAMETERS.options_of(recipe.param)}
+    idle = {key: typed[key] for key in keys if flag_of(key) not in taken}
+    resolved = resolve_learning_options({**typed, **dict.fromkeys(idle)})
+    strengths = Strengths.of(resolved.supplied.update_recipe(resolved.recipe))
+    scoring = Strengths.of(Recipe.of(structure="tan", structure_score="acll", seed=typed["seed"], **idle))
+    if "pseudo_counts" in idle:
+        strengths = strengths._replace(pseudo_counts=scoring.pseudo_counts)
+    if "class_pair_prior" in idle:
+        strengths = strengths._replace(prior=scoring.prior)
+    return resolved, strengths
 
 
 def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> LearningOptions:

@@ -69,17 +69,17 @@ def learn_structure(
     output: str | None = None,
     supplied: SuppliedFiles = SuppliedFiles(),
     check: Resampling | None = None,
-    scores: bool = False,
+    scores: Strengths | None = None,
     run: Run = Run(),
 ) -> StructureReport:
     """Learn the recipe's structure from `source`, with supplied or learnt cuts, and write it to `output`.
 
-    `check` sets the number of resamples with which the steps of a search for regions are checked. `scores` computes
-    every score of the network.
+    `check` sets the number of resamples with which the steps of a search for regions are checked. `scores` are the
+    parameters of the scores of the network; None computes none.
     """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.update_recipe(recipe)
-    if scores:
+    if scores is not None:
         refuse_scores(recipe, supplied)
     recorder = Recorder(run.watch)
     run = run._replace(watch=recorder)
@@ -103,7 +103,7 @@ def learn_structure(
         recorder(Stage("bootstrap"))
         rows = counts.with_missing_levels(recipe.structure, silent).data
         structure = with_log_losses(rows, structure, float(recipe.theta), check, recorder)
-    scored = score_network(counts, only_network(structure), Strengths.of(recipe)) if scores else None
+    scored = None if scores is None else score_network(counts, only_network(structure), scores)
     moves = recorder.named_moves(counts.schema)
     return _write_and_report(structure, counts, recipe, output, moves, scored, recorder)
 

@@ -254,6 +254,24 @@ def test_scores_of_the_structure_learnt(bncli: Bncli) -> None:
     assert f"{100 * report['acll_relative_error']:.4g} % off the CLL of the same parameters" in told
 
 
+def test_options_of_acll_hold_for_its_score_whatever_learns(bncli: Bncli) -> None:
+    """Rows of one attribute: the tree is the same by every score, so acll is that of `--structure-score acll`."""
+    Path("one.csv").write_text("a,class\n" + "x,yes\ny,no\ny,yes\nz,no\n" * 20)
+    options = ("--class-pair-prior", "1,1000", "--pseudo-counts", "3", "--scores", "--json")
+    learn = ("learn-structure", "one.csv", "--structure", "tan", "--structure-score")
+    by = {score: json.loads(bncli(*learn, score, *options).out)["scores"] for score in ("acll", "ll", "cmi")}
+    assert by["ll"] == by["cmi"] == by["acll"]
+    plain = json.loads(bncli(*learn, "ll", "--scores", "--json").out)["scores"]
+    assert plain["acll"] != by["ll"]["acll"]
+    assert {**plain, "acll": None} == {**by["ll"], "acll": None}
+    drawn = ("--class-pair-prior", "1,1000:5000", "--seed", "3", *options[2:])
+    drawn_by = [json.loads(bncli(*learn, score, *drawn).out)["scores"]["acll"] for score in ("acll", "ll")]
+    assert drawn_by[0] == drawn_by[1] != by["ll"]["acll"]
+    evaluate = ("evaluate", "one.csv", "--structure", "nb", *options)
+    folds = [json.loads(bncli(*evaluate, "--param", param).out)["scores"] for param in ("map", "acll")]
+    assert folds[0] == folds[1]
+
+
 def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) -> None:
     one = json.loads(bncli("learn-structure", "monks1.csv", "--structure", "nb", "--scores", "--json").out)
     evaluate = ("evaluate", "monks1.csv", "--structure", "nb", "--param", "map", "--scores")
@@ -270,6 +288,9 @@ def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) ->
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ("learn-structure monks1.csv --class-pair-prior 1,1000", "--class-pair-prior has no effect with --structure-s"),
+        ("learn-structure monks1.csv --scores --pseudo-counts -1", "'-1' is not a finite number above 0"),
+        ("learn-structure monks1.csv --scores --class-pair-prior 1", "'1' is not A,B"),
         ("evaluate monks1.csv --scores --structure kikuchi", "--scores has no meaning with --structure kikuchi"),
         ("evaluate monks1.csv --scores --structure auto", "--scores has no meaning with --structure auto"),
         ("evaluate monks1.csv --scores --structure interactions", "--scores has no meaning with --structure inter"),

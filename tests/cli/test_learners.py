@@ -171,7 +171,7 @@ def test_what_all_papers_have() -> None:
     for text in PRESETS["papers"][1]:
         recipe = learner(text, 0).recipe
         assert (recipe.discretize, recipe.group_levels) == ("mdl", "off")
-        assert recipe.penalty in (0.0, None)
+        assert recipe.penalty in ((0.01,) if text.startswith("jakulin lr=") else (0.0, None))
         assert recipe.arcs is None, "all arcs are kept where no penalty is chosen"
         assert text.endswith(CUTS)
 
@@ -204,18 +204,27 @@ def test_zaidi() -> None:
 
 
 def test_greiner() -> None:
-    """Sections 4 and 5: frequencies with Laplace's correction; ELR by conjugate gradients from them, cross-tuned."""
+    """Sections 4 and 5: smoothed frequencies; ELR by conjugate gradients from them, cross-tuned; limits of our page."""
     found = of("greiner")
+    limits = {"tolerance": 1e-6, "max_iterations": 60}
     params: dict[str, dict[str, Any]] = {
         "ofe": {"param": "map"},
-        "elr": {"param": "extended", "init": "generative", "penalty": 0.0, "optimizer": "cg", "early_stop": "cv"},
-        "em": {"param": "em"},
-        "apn": {"param": "apn", "optimizer": "cg"},
+        "elr": {
+            **{"param": "extended", "init": "generative", "penalty": 0.0, "optimizer": "cg", "early_stop": "cv"},
+            **limits,
+        },
+        "em": {"param": "em", **limits},
+        "apn": {"param": "apn", "optimizer": "cg", **limits},
     }
     assert set(found) == {f"{structure} {name}" for structure in ("nb", "tan", "gbn") for name in params}
     for name, recipe in found.items():
         structure, param = name.split()
-        expected = {"structure": structure, "smoothing": "laplace:1", "missing_policy": "marginalize", **params[param]}
+        expected = {
+            "structure": structure,
+            "smoothing": "m-estimate:1",
+            "missing_policy": "marginalize",
+            **params[param],
+        }
         assert settings(recipe, **expected) == expected, name
 
 
@@ -248,7 +257,15 @@ def test_feelders() -> None:
 
 
 def test_jakulin() -> None:
-    """Sections 6 and 7: one theta for all regions, of up to four variables, missing as a value."""
-    for name, recipe in of("jakulin").items():
-        expected = {"structure": "kikuchi", "param": name, "theta": 1.0, "max_order": 4, "missing_policy": "level"}
-        assert settings(recipe, **expected) == expected
+    """Sections 6 and 7: one theta for all regions, of up to four variables; NB, LR and TAN; missing as a value."""
+    regions = {"structure": "kikuchi", "theta": 1.0, "max_order": 4}
+    expected: dict[str, dict[str, Any]] = {
+        "nb": {"structure": "nb", "param": "map", "smoothing": "bdeu:1"},
+        "lr": {"structure": "nb", "param": "lr", "penalty": 0.01},
+        "tan": {"structure": "tan", "param": "map", "smoothing": "bdeu:1"},
+        "kmap": {**regions, "param": "kmap"},
+        "kbma": {**regions, "param": "kbma"},
+    }
+    found = of("jakulin")
+    assert {name: settings(recipe, **expected[name]) for name, recipe in found.items()} == expected
+    assert {recipe.missing_policy for recipe in found.values()} == {"level"}

@@ -51,13 +51,13 @@ CANDIDATES_SHARE = 0.9
 class Protocol:
     """Stratified folds, repeated with new random folds, and the seed of all of them.
 
-    `scores`: whether the learned networks are also scored on the rows that they were learned from.
+    `scores`: parameters by which the learned networks are also scored on the rows they were learned from, or None.
     """
 
     folds: int = 5
     repeats: int = 1
     seed: int = 0
-    scores: bool = False
+    scores: Strengths | None = None
 
     def __str__(self) -> str:
         times = f"{self.repeats} x " if self.repeats > 1 else ""
@@ -238,11 +238,11 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
     )
     frequencies = class_frequencies(codes[split.others], len(columns.label.levels), other_weights)
     scored = None
-    if plan.protocol.scores and split.size is None:
+    if plan.protocol.scores is not None and split.size is None:
         rows, schema = columns.take(split.others), model.schema
         attributes = encode_attributes(rows, schema, range(len(schema.attributes))).codes
         data = Dataset(schema, attributes, encode_labels(rows, schema), rows.weights, run.threads)
-        scored = score_network(Counts(data), only_network(model.structure), Strengths.of(model.recipe))
+        scored = score_network(Counts(data), only_network(model.structure), plan.protocol.scores)
     is_iterative = parameters.stopped_by is not StoppedBy.CLOSED_FORM
     return Fold(
         repeat=split.repeat,

@@ -138,7 +138,7 @@ def evaluate(
     """Cross-validate `recipe` on `source`; supplied files replace its methods in every fold."""
     _check_files(outputs, source, *supplied.paths)
     recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
-    if protocol.scores:
+    if protocol.scores is not None:
         refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
