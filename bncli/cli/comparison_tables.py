@@ -180,6 +180,8 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
             f"Friedman: chi² {chi_squared}, p {_p_value(test.p)}; Iman-Davenport: F {f}, p {_p_value(test.f_p)}",
             f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
         ]
+    if summary.caution:
+        lines.append(summary.caution)
     if summary.left_out:
         lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:

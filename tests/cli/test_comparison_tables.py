@@ -42,6 +42,13 @@ def test_one_learner_is_compared_with_nothing() -> None:
     assert not any(word in line for line in lines for word in ("Friedman", "best", "W-D-L"))
 
 
+def test_few_data_sets_say_what_they_cannot_show() -> None:
+    text = " ".join(printed(analyse(random_trial(3, 3, seed=1), metrics=["error"])))
+    assert "With 3 data sets the p-value of the sign test is at least 0.25" in text
+    assert "With" not in " ".join(printed(analyse(random_trial(3, 6, seed=1), metrics=["error"])))
+    assert "With" not in " ".join(printed(analyse(random_trial(3, 3, seed=1), metrics=["fit_seconds"])))
+
+
 def test_several_data_sets() -> None:
     report = analyse(random_trial(3, 6, seed=1), metrics=["error"], baseline="learner 1")
     lines = printed(report)

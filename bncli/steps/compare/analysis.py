@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +36,7 @@ from bncli.engine.evaluation.significance import (
     holm,
     paired_differences,
     paired_t,
+    sign_test,
     signed_ranks,
     win_draw_loss,
 )
@@ -114,6 +115,23 @@ class Summary:
     left_out: tuple[str, ...]
     without_figures: tuple[str, ...]
 
+    @property
+    def least_p(self) -> float | None:
+        """The p-value of the sign test for a learner that wins on every data set; None where nothing is tested."""
+        return None if self.friedman is None else sign_test(len(self.sets), 0)
+
+    @property
+    def caution(self) -> str:
+        """What so few data sets cannot show, as a sentence; "" if there are enough of them."""
+        if self.least_p is None or self.least_p <= LEVEL:
+            return ""
+        enough = next(n for n in count(1) if sign_test(n, 0) <= LEVEL)
+        return (
+            f"With {len(self.sets)} data sets the p-value of the sign test is at least {self.least_p:g}, as is "
+            f"Wilcoxon's without ties: neither test can show at 5 % that a learner is better, which takes {enough} "
+            "data sets. What can be shown is a difference within one data set, by its folds."
+        )
+
     def against(self, learner: str, baseline: str) -> LearnerPair | None:
         """Return the pair of a learner and the baseline."""
         return next((pair for pair in self.pairs if (pair.first, pair.second) == (learner, baseline)), None)
@@ -128,6 +146,7 @@ class Summary:
             "geometric_means": self.geometric_means,
             "friedman": test and {"chi_squared": test.chi_squared, "p": test.p, "f": test.f, "f_p": test.f_p},
             "critical_difference": self.critical_difference,
+            "least_p": self.least_p,
             "groups": [list(group) for group in self.groups],
             "pairs": [asdict(pair) for pair in self.pairs],
         }

@@ -150,7 +150,7 @@ def _data_set_table(report: CompareReport, metric: str) -> LatexTable:
         caption += (
             rf" Friedman: $\chi^2_{{{k - 1}}} = {chi_squared}$, ${p}$; Iman--Davenport: "
             rf"$F_{{{k - 1},{(k - 1) * (n - 1)}}} = {f}$, ${f_p}$; Nemenyi's critical "
-            rf"difference at 5\,\%: {overall.critical_difference:.3f}."
+            rf"difference at 5\,\%: {overall.critical_difference:.3f}. {escape(overall.caution)}".rstrip()
         )
     return LatexTable(caption, ["", *map(escape, learners)], [rows, below])
 

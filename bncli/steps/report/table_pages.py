@@ -93,6 +93,8 @@ def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
     summary = report.summaries.get(metric)
     if summary is not None and summary.average_ranks:
         yield _ranks(report, metric, summary)
+        if summary.caution:
+            yield Paragraph(summary.caution, "warning")
     yield from _against_baseline(report, metric)
     rows = [(data, *(_cell(report, data, name, metric) for name in trial.learners)) for data in trial.data]
     numbers = tuple(range(1, len(trial.learners) + 1))

@@ -255,6 +255,22 @@ def test_sets_with_a_gap_and_learners_without_figures_are_left_out() -> None:
     assert list(summary.average_ranks) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("n_sets", range(2, 9))
+def test_what_so_few_data_sets_cannot_show(n_sets: int) -> None:
+    """A learner that wins everywhere, by different margins: no p-value of these tests can be smaller."""
+    worse = {"a": 0.0, "b": 0.01}
+    losses = {(f"s{i}", name): [0.1 * i + worse[name] * i] * 2 for i in range(1, n_sets + 1) for name in worse}
+    found = summary_of(analyse(trial_of(losses), metrics=["error"]))
+    (pair,) = found.pairs
+    assert {pair.wins, pair.losses} == {n_sets, 0}
+    assert found.least_p == pair.sign_p == pair.wilcoxon_p == 2.0 ** (1 - n_sets)
+    assert bool(found.caution) == (n_sets < 6) == (found.least_p > 0.05)
+    if found.caution:
+        assert f"With {n_sets} data sets the p-value of the sign test is at least {found.least_p:g}" in found.caution
+        assert "takes 6 data sets" in found.caution
+    assert found.as_json()["least_p"] == found.least_p
+
+
 @pytest.mark.parametrize(("n_learners", "n_sets"), [(1, 5), (3, 1), (1, 1)])
 def test_no_summary_of_one_learner_or_one_set(n_learners: int, n_sets: int) -> None:
     assert analyse(random_trial(n_learners, n_sets), metrics=["error"]).summaries == {}
