@@ -210,7 +210,11 @@ def test_greiner() -> None:
     params: dict[str, dict[str, Any]] = {
         "ofe": {"param": "map"},
         "elr": {
-            **{"param": "extended", "init": "generative", "penalty": 0.0, "optimizer": "cg", "early_stop": "cv"},
+            "param": "extended",
+            "init": "generative",
+            "penalty": 0.0,
+            "optimizer": "cg",
+            "early_stop": "cv",
             **limits,
         },
         "em": {"param": "em", **limits},
