@@ -187,7 +187,7 @@ class Trials:
         for fold, path in zip(self._folds, paths, strict=True):
             fold.finder.fits[name] = path.fit
             fold.finder.penalties[name] = evaluation.penalty
-        if name == "all pairs" and is_better(name, "pairs", self._evaluations):
+        if name == "all pairs" and improves_on_pairs(self._evaluations):
             for fold in self._folds:
                 fold.finder.builds_on["triples"] = name
 
@@ -294,7 +294,7 @@ def has_lost_its_base(
     return builds_on.get(name) in skipped and may_improve(name, {}, evaluations, prunes)
 
 
-def is_better(name: str, other: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
-    """Return whether one candidate lost less than the other, or the other was not tried."""
+def improves_on_pairs(evaluations: Sequence[HeldOutEvaluation]) -> bool:
+    """Return whether "all pairs" has a lower log-loss than "pairs", or "pairs" was not tried."""
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
-    return losses[name] < losses.get(other, math.inf)
+    return losses["all pairs"] < losses.get("pairs", math.inf)

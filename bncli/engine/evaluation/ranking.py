@@ -102,11 +102,11 @@ def friedman(losses: ArrayLike) -> Friedman:
     return Friedman(chi_squared, p, f, f_p, averages)
 
 
-def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
-    """Return the difference in average ranks at which two of k >= 2 methods over n >= 1 data sets differ at alpha."""
-    if k < 2 or n < 1 or not 0 < alpha < 1:
-        raise BncliError(f"no critical difference of {k} methods over {n} data sets at level {alpha}")
-    return range_quantile(alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
+def critical_difference(k: int, n: int) -> float:
+    """Return the difference in average ranks at which two of k >= 2 methods over n >= 1 data sets differ at 5 %."""
+    if k < 2 or n < 1:
+        raise BncliError(f"no critical difference of {k} methods over {n} data sets")
+    return range_quantile(0.05, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
 
 
 def range_quantile(alpha: float, k: int) -> float:

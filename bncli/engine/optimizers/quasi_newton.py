@@ -355,13 +355,13 @@ class Pairs:
 
 
 def newton_direction(
-    product: Callable[[Array], Array], precondition: Precondition, gradient: Array, truncation: float = TRUNCATION
+    product: Callable[[Array], Array], precondition: Precondition, gradient: Array
 ) -> tuple[Array, int]:
     """Return a direction of descent and the products taken; `product` multiplies by H, positive semidefinite.
 
     Conjugate gradients on Hd = -g that end early (Dembo & Steihaug 1983, Mathematical Programming 26). They lower the
     quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, an approximation of the inverse Hessian,
-    and end when the residual r = -g - Hd is small beside the gradient, r'Qr <= truncation^2 g'Qg: a rough direction is
+    and end when the residual r = -g - Hd is small beside the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is
     enough, since the next point has another Hessian. (The test of Nash & Sofer, by the progress of the model, ends too
     soon where Q is poor: on the hardest problems it took two to three times as many products.)
 
@@ -388,7 +388,7 @@ def newton_direction(
         residual -= alpha * image
         z = precondition(residual)
         last, fit = fit, float(residual @ z)
-        if fit <= truncation**2 * first:
+        if fit <= TRUNCATION**2 * first:
             break
         beta = fit / last
         direction = z + beta * direction

@@ -230,7 +230,7 @@ def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide:
         drawing.path(shade, "".join(cells))
 
 
-def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
+def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
     """Return rows of a true label by the predicted label: shares of the row, blue if right and vermilion if wrong.
 
     The darkest vermilion is the largest wrong share of any row.
@@ -239,7 +239,7 @@ def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequenc
     wrong = [count / (sum(row) or 1.0) for i, row in enumerate(confusion) for j, count in enumerate(row) if i != j]
     most = max(wrong, default=0.0) or 1.0
     side, left, top = min(26.0, max(10.0, 620.0 / n)), 100.0, 20.0
-    drawing = Drawing(left + n * side + 30, top + n * side + _upright_height(labels), title)
+    drawing = Drawing(left + n * side + 30, top + n * side + _upright_height(labels), "Confusion")
     for i, (label, row) in enumerate(zip(labels, confusion, strict=True)):
         total, y = sum(row) or 1.0, top + i * side
         drawing.text(left - 5, y + side / 2 + 3, shortened(label, left - 10, 10), anchor="end", size=10, tip=label)
@@ -275,10 +275,10 @@ def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
     return NomogramPoints(in_points, unit * sum(ranges), sums)
 
 
-def nomogram(title: str, points: NomogramPoints, label: str) -> Drawing:
+def nomogram(points: NomogramPoints, label: str) -> Drawing:
     """Return one line per attribute below a line of points, then the sum and the probability of the label."""
     n, room = len(points.scales), _NOMOGRAM_WIDTH - _NOMOGRAM_NAMES - _NOMOGRAM_RIGHT
-    drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, title)
+    drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, "Nomogram")
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
     for row, scale in enumerate(points.scales, 1):
         _draw_scale(drawing, row, scale.name, [(name, room * value / 100) for name, value in scale.values])

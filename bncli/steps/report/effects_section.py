@@ -359,7 +359,7 @@ def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture 
     single = nomogram_scales(report)
     if not single:
         return None
-    drawing = nomogram("Nomogram", nomogram_points(report, single), labels[1])
+    drawing = nomogram(nomogram_points(report, single), labels[1])
     share = sum(one.share for one in single)
     widest = max(single, key=lambda one: float(np.ptp(one.values[:, 1]))).attributes[0]
     sentence = f"Add up the points of a row and read P({labels[1]}) under the sum; {widest} can move it most."

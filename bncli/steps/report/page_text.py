@@ -41,7 +41,7 @@ def count(number: float, what: str) -> str:
     return f"{number:,.10g} {what}{'' if number == 1 else 's'}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first few, and how many more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def listed(names: Sequence[str]) -> str:
+    """Return the first five names, and the number of the others."""
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

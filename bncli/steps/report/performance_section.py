@@ -205,7 +205,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     else:
         cells = report.confusion if own is None else own.confusion.tolist()
         confusion = [[cells[a][b] for b in shown] for a in shown]
-        drawing = confusion_map("Confusion", names, confusion)
+        drawing = confusion_map(names, confusion)
         yield Picture("confusion", "Confusion.", _confused(names, confusion), drawing, wide=True)
         if own is None and len(names) <= MOST_CELLS:
             yield confusion_grid("Confusion where the likeliest class is decided", names, confusion)
@@ -349,7 +349,7 @@ def _reliable(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
         told.append(
             f"Its probabilities of {label} may be taken at their word on the dashed line; farthest off: {worst}."
         )
-    drawing = reliability_dots("Reliability", dots)
+    drawing = reliability_dots(dots)
     return Picture("reliability", "Reliability.", told[0], drawing, sentences=_many(told))
 
 

@@ -125,7 +125,7 @@ def _graph(model: Model, told: _Information) -> Iterator[Block]:
     of_class = {(0, number[i]): bits[i] for i in shown if i in children} if has_class else {}
     most = max((*strengths.values(), *of_class.values()), default=0.0) or 1.0
     worded = {arc: (value / most, f"{value:.3f} bits") for arc, value in (strengths | of_class).items()}
-    drawing = network_drawing("The network", nodes, _layout(parents), worded)
+    drawing = network_drawing(nodes, _layout(parents), worded)
     sentence = _graph_sentence(model, dag, has_class, strengths, [*nodes])
     yield Picture("network", "The network.", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
@@ -182,7 +182,7 @@ def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Info
         f"{count(len(shown), 'column')} in {count(len(sets), 'set')} looked up together with the class: a line "
         f"joins two of them{f', an area three or more ({larger:,})' if larger else ''}."
     )
-    drawing = region_drawing("Regions", nodes, edges)
+    drawing = region_drawing(nodes, edges)
     yield Picture("regions", "What is looked up together.", sentence, drawing, wide=True, links=True)
     if len(chosen) < len(sets):
         yield Paragraph(f"Drawn are {len(chosen)} of {count(len(sets), 'set')}, those that tell most.", "gap")

@@ -11,7 +11,7 @@ from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.ensembles.budget import EFFORTS
 from bncli.engine.ensembles.candidates import BUILDS_ON
 from bncli.engine.ensembles.penalty_path import HeldOutEvaluation, Losses
-from bncli.engine.ensembles.trials import has_lost_its_base, is_better, is_outdone, may_improve
+from bncli.engine.ensembles.trials import has_lost_its_base, improves_on_pairs, is_outdone, may_improve
 from bncli.engine.learn import learn
 from tests.engine.ensembles.rows import ensemble_of, recipe
 
@@ -100,12 +100,11 @@ def test_no_base_is_missed_if_nothing_is_left_to_gain(prunes: bool) -> None:
     assert not has_lost_its_base("triples", BUILDS_ON, evaluations(singles=0.5, tree=0.9 * NO_LOSS), prunes, ["pairs"])
 
 
-def test_better_is_a_lower_loss_or_no_rival() -> None:
-    tried = evaluations(pairs=0.5, all_pairs=0.5, tree=0.4)
-    assert is_better("tree", "pairs", tried)
-    assert not is_better("all pairs", "pairs", tried)
-    assert not is_better("pairs", "tree", tried)
-    assert is_better("pairs", "triples", tried)
+def test_all_pairs_must_be_strictly_better_than_pairs_if_both_were_tried() -> None:
+    assert improves_on_pairs(evaluations(pairs=0.5, all_pairs=0.4))
+    assert not improves_on_pairs(evaluations(pairs=0.5, all_pairs=0.5))
+    assert not improves_on_pairs(evaluations(pairs=0.4, all_pairs=0.5))
+    assert improves_on_pairs(evaluations(all_pairs=0.5))
 
 
 @pytest.mark.parametrize("share", [0.1, 4.0])

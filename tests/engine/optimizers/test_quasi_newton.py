@@ -432,7 +432,9 @@ def times(matrix: Array) -> Any:
 def test_with_enough_steps_it_is_newtons_direction(n: int, seed: int, condition: float) -> None:
     h, q = spd(n, seed, condition), spd(n, seed + 1, 10.0)
     g = np.random.default_rng(seed).normal(size=n)
-    d, used = newton_direction(times(h), times(q), g, truncation=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quasi_newton, "TRUNCATION", 1e-9)
+        d, used = newton_direction(times(h), times(q), g)
     np.testing.assert_allclose(d, np.linalg.solve(h, -g), rtol=1e-5, atol=1e-6 * np.linalg.norm(g))
     assert 1 <= used <= quasi_newton.MAX_PRODUCTS
 

@@ -27,7 +27,7 @@ def ticks(drawing: Drawing) -> dict[int, list[tuple[str, float]]]:
 @given(SCALES, st.floats(-4, 4))
 def test_the_probability_under_a_sum_of_points_is_that_of_the_log_odds(values: list[list[float]], base: float) -> None:
     scales = [Scale(f"a{i}", [(f"v{j}", v) for j, v in enumerate(one)]) for i, one in enumerate(values)]
-    found = ticks(nomogram("t", nomogram_points(scales, base), "yes"))
+    found = ticks(nomogram(nomogram_points(scales, base), "yes"))
     unit = 100 / max(max(one) - min(one) for one in values)
     sums = [(float(word), x) for word, x in found[len(values) + 1]]
     if len(sums) < 2:
@@ -41,12 +41,12 @@ def test_the_probability_under_a_sum_of_points_is_that_of_the_log_odds(values: l
 
 def test_sums_are_drawn_as_far_as_they_move_the_probability() -> None:
     scales = [Scale(name, [("no", -30.0), ("yes", 30.0)]) for name in ("a", "b", "c")]
-    found = ticks(nomogram("t", nomogram_points(scales, 0.0), "yes"))
+    found = ticks(nomogram(nomogram_points(scales, 0.0), "yes"))
     sums = [float(word) for word, _ in found[4]]
     assert 130 < min(sums) < 150 < max(sums) < 170
     assert {"0.01", "0.5", "0.99"} <= {word for word, _ in found[5]}
 
 
 def test_where_the_probability_hardly_moves_all_sums_are_drawn() -> None:
-    found = ticks(nomogram("t", nomogram_points([Scale("a", [("no", 0.0), ("yes", 1.0)])], 20.0), "yes"))
+    found = ticks(nomogram(nomogram_points([Scale("a", [("no", 0.0), ("yes", 1.0)])], 20.0), "yes"))
     assert ([float(word) for word, _ in found[2]][-1], 3 in found) == (100, False)
