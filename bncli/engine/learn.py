@@ -39,6 +39,7 @@ from bncli.engine.parameters.optimization import OptimizerSettings, Starts
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule
+from bncli.engine.structure_learners.wide_tables import narrow, widen
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training_data import encode_training_rows
@@ -228,12 +229,13 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
     """Learn the structure by the recipe's method; raise BncliError if the search would exceed `run.memory`."""
-    refuse_wide(counts.schema, recipe, run.memory)
+    searched, attributes = narrow(counts, recipe.structure, run.watch)
+    refuse_wide(searched.schema, recipe, run.memory)
     options = recipe.options(STRUCTURES.method(recipe.structure))
     if options.get("max_seconds") is not None:
         options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
-    structure: Structure = STRUCTURES.load(recipe.structure, "learn")(counts, watch=run.watch, **options)
-    return structure
+    structure: Structure = STRUCTURES.load(recipe.structure, "learn")(searched, watch=run.watch, **options)
+    return widen(structure, attributes, counts)
 
 
 def _choose_penalty_and_arcs(

@@ -7,6 +7,7 @@ every tie goes to the attribute that comes first in the schema.
 nb, tan, kdb, skdb, hill_climb, gbn     directed acyclic graphs
 interactions, kikuchi                   regions
 dependence                              mutual informations and gains of arcs
+wide_tables                             which attributes of a table with very many columns are searched
 interaction_gains, region_growth,
 additive_fit                            gains of sets of attributes, and their cuts, on residuals of a quick fit
 """

@@ -409,9 +409,14 @@ def _recognize_numbers_with_words(
     Conventions: at most three distinct words, in at most 10 % of the rows with a value; more than two distinct numbers,
     which are not codes with leading zeros. A number or a date in another form than the rest is not a word.
     """
+    if len(column.texts()) <= 3:
+        return None  # three distinct numbers and a word are four texts
     sample = distinct_levels(column.texts().slice(0, _N_SAMPLED), tokens.number)
+    has_digit = pc.match_substring_regex(sample, "[0-9]").to_numpy(zero_copy_only=False)
+    if (~has_digit).sum() > MOST_WORDS:
+        return None  # most columns of text end here, or with the next test
     if not any(int((~fits).sum()) <= MOST_WORDS for fits in _masks_of_numbers(sample, source)):
-        return None  # most columns of text end here
+        return None
     texts, counts = column.count(tokens.number)
     for fits in _masks_of_numbers(texts, source):
         n_words = int((~fits).sum())

@@ -1,0 +1,78 @@
+"""Structure search on wide tables: memory and time follow the attributes that a search uses, not all columns.
+
+Searches that compare attributes two by two hold matrices of their number squared. A table of many columns is therefore
+narrowed before the search: to its informative attributes and, if those are more than the method can compare, to the
+ones with the largest I(X_i; Y), the first in the schema of equal ones. What the search finds is then extended to the
+schema. On few rows fewer attributes are searched, because the best of many thousand arcs would be noise.
+
+Conventions: up to WIDE attributes nothing is narrowed, so that the search shares its tables with what follows. In tan,
+kdb and hill-climb an attribute outside the search has the class as its only parent; in gbn and skdb it is not part of
+the network, as if it had been tested last. kikuchi and interactions limit their candidates themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import ColumnsJoinedOnDemand
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structure_learners.dependence import relevance
+from bncli.engine.structures.structure import Dag, Structure
+from bncli.watch import Note, Watch
+
+WIDE = 1_000
+"""Tables of more attributes are narrowed."""
+MOST_SEARCHED = {"tan": 1_000, "kdb": 1_000, "skdb": 1_000, "hill-climb": 500, "gbn": 100}
+"""The most attributes among which a method searches for arcs in a table of more than WIDE."""
+FEW_SEARCHED = 250
+"""With fewer rows than attributes as many attributes as there are rows are searched, but at least this many."""
+OUTSIDE = ("gbn", "skdb")
+"""Methods that leave an attribute outside the search out of the network."""
+
+
+def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int, ...]]:
+    """Return the counts of the attributes that the method searches, and their indices, ascending.
+
+    Counts of at most WIDE attributes, and those without rows, are returned as they are, with all indices.
+    """
+    everything = tuple(range(len(counts.schema.attributes)))
+    if len(everything) <= WIDE or not counts.has_rows:
+        return counts, everything
+    searched = informative = counts.schema.informative
+    most = min(MOST_SEARCHED.get(method, len(informative)), max(counts.data.n_rows, FEW_SEARCHED))
+    if len(informative) > most:
+        scores = relevance(counts)
+        searched = tuple(sorted(sorted(informative, key=lambda i: (-scores[i], i))[:most]))
+        others = "are left out" if method in OUTSIDE else "depend on the class alone"
+        what = f"{method} searches for arcs among the {most:,} attributes with the most information about the class"
+        watch(Note(f"{what}; the other {len(informative) - most:,} {others}"))
+    data = counts.data
+    codes = data.codes
+    if isinstance(codes, ColumnsJoinedOnDemand):
+        codes = ColumnsJoinedOnDemand([codes.columns[i] for i in searched])
+    else:
+        codes = tuple(codes[i] for i in searched)
+    schema = replace(data.schema, attributes=tuple(data.schema.attributes[i] for i in searched))
+    return Counts(Dataset(schema, codes, data.labels, data.weights, data.threads)), searched
+
+
+def widen(structure: Structure, searched: tuple[int, ...], counts: Counts) -> Structure:
+    """Return the structure found among the attributes `searched` of `counts`, by their indices in its schema."""
+    n = len(counts.schema.attributes)
+    if len(searched) == n:
+        return structure
+    if not isinstance(structure, Dag):
+        return replace(structure, regions=tuple(tuple(searched[i] for i in region) for region in structure.regions))
+    parents: list[tuple[int, ...]] = [()] * n
+    for i, listed in zip(searched, structure.parents, strict=True):
+        parents[i] = tuple(searched[j] for j in listed)
+    children = {searched[i] for i in structure.class_children}
+    if structure.method not in OUTSIDE:
+        children.update(set(counts.schema.informative).difference(searched))
+    return replace(
+        structure,
+        parents=tuple(parents),
+        class_children=tuple(sorted(children)),
+        class_parents=tuple(searched[i] for i in structure.class_parents),
+    )
