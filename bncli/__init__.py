@@ -8,9 +8,10 @@ Python has the options of the command line, spelled with `_` instead of `-`, and
 the same bytes. Modules are loaded when they are first used.
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it for typing.TYPE_CHECKING, which would have to be loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from bncli.api.estimator import Classifier as Classifier
     from bncli.api.learning import compare, evaluate, fit, simulate
     from bncli.api.models import Model, load
@@ -21,7 +22,7 @@ __all__ = ["Model", "compare", "evaluate", "fit", "load", "simulate"]
 _MODULES = {"Classifier": "estimator", "Model": "models", "load": "models"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in (*__all__, "Classifier"):
         raise AttributeError(f"module 'bncli' has no attribute {name!r}")
     from importlib import import_module

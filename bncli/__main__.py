@@ -1,9 +1,19 @@
 """The entry point of `bncli` and of `python -m bncli`."""
 
+from __future__ import annotations
+
 import os
-import signal
-import sys
-from types import FrameType
+
+try:
+    import signal
+    import sys
+except KeyboardInterrupt:  # ^C so early that there is no handler yet
+    os._exit(130)
+
+TYPE_CHECKING = False  # as in __init__: nothing that takes time is loaded before the handlers stand
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 _THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
@@ -17,6 +27,8 @@ _THREAD_VARIABLES = (
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Until a command begins there is nothing to clean up, and nothing to say about an interrupt.
+    _handle_signals(_exit_quietly)
     # bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change
     # the last bits of sums, so it gets one. Numpy reads these variables when it is imported.
     for variable in _THREAD_VARIABLES:
@@ -24,20 +36,10 @@ def main() -> None:
     # Pyarrow imports pandas, where it is installed, with its first array. Nothing here needs it, and the import would
     # be a third of the time of a small fit.
     sys.meta_path.insert(0, _PandasBlocker())
-    try:
-        # Treat a request to terminate, or a closed terminal, like ^C, so that unfinished files are removed.
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            # A signal that is ignored already (as by nohup) stays ignored.
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, _interrupt)
-        from bncli.cli.memory_limit import run_within_memory_limit
+    sys.unraisablehook = _report_ignored
+    from bncli.cli.memory_limit import run_within_memory_limit
 
-        code = run_within_memory_limit(_run)
-    except KeyboardInterrupt as stop:
-        # The interrupt came before or after `run`, which handles its own. Shells expect 128 plus the number of the
-        # signal; an interrupt that Python itself raised has no number and stands for SIGINT.
-        code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
+    code = run_within_memory_limit(_run)
     # CPython remembers an interrupt inside a text run by `exec` (as dataclasses do), and would exit because of it
     # although it was caught. Running another text clears that state.
     exec("")
@@ -46,12 +48,41 @@ def main() -> None:
 
 def _run() -> int:
     from bncli.cli.main import run
+    from bncli.files.atomic import name_standard_output
 
-    return run(sys.argv[1:])
+    name_standard_output()
+    try:
+        _handle_signals(_interrupt)
+        try:
+            return run(sys.argv[1:])
+        finally:
+            _handle_signals(_exit_quietly)
+    except KeyboardInterrupt as stop:  # just before or after `run`, which handles its own
+        return 128 + int(stop.args[0])
+
+
+def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Handle a request to terminate, or a closed terminal, like ^C; a signal that is ignored, as by nohup, stays so."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _exit_quietly(number: int, _frame: FrameType | None) -> None:
+    os._exit(128 + number)  # as shells report a process that a signal has ended
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """Interrupt the command, so that it removes unfinished files."""
     raise KeyboardInterrupt(number)
+
+
+def _report_ignored(ignored: sys.UnraisableHookArgs) -> None:
+    """End the process if an interrupt came within a callback or a destructor, where Python ignores exceptions."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        os._exit(128 + int(ignored.exc_value.args[0]))
+    sys.__unraisablehook__(ignored)
 
 
 class _PandasBlocker:

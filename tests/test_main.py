@@ -57,3 +57,47 @@ bncli.cli.memory_limit.run_within_memory_limit = interrupted
 bncli.__main__.main()
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 130
+
+
+INTERRUPTED = """
+import os, sys
+sys.modules.pop("signal", None)
+class Interrupting:
+    def __del__(self):
+        os.kill(os.getpid(), 2)
+        for _ in range(1000): pass
+class Hook:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            if {in_destructor!r}:
+                Interrupting()
+            else:
+                os.kill(os.getpid(), 2)
+sys.meta_path.insert(0, Hook())
+sys.argv = ["bncli", "describe", {data!r}]
+from bncli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "in_destructor"),
+    [
+        ("signal", False),
+        ("bncli.cli.memory_limit", False),
+        ("bncli.cli.main", False),
+        ("bncli.cli.describe", False),
+        ("bncli.cli.describe", True),  # where Python ignores exceptions
+    ],
+)
+def test_an_interrupt_while_modules_are_loaded_ends_quietly(module: str, in_destructor: bool) -> None:
+    program = INTERRUPTED.format(module=module, in_destructor=in_destructor, data=str(SAMPLE_DATA / "tumours.csv"))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_package_loads_nothing_before_interrupts_are_handled() -> None:
+    program = f"import sys; sys.path.insert(0, {str(SAMPLE_DATA.parent)!r}); seen = set(sys.modules); import bncli; "
+    program += "print(sorted(set(sys.modules) - seen))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['bncli']\n"

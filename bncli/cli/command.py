@@ -59,7 +59,10 @@ class HelpfulCommand(click.Command):
         except BncliError as error:
             from bncli.cli.settings import with_place_of_setting
 
-            raise with_place_of_setting(error) from error
+            placed = with_place_of_setting(error)
+            if placed is error:
+                raise
+            raise placed from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.write_help(ctx, formatter, show_all=False)

@@ -45,19 +45,32 @@ def run(arguments: Sequence[str]) -> int:
         return stop.exit_code
     except BrokenPipeError:
         _discard_stdout()
-    except KeyboardInterrupt as stop:
-        # The argument is the number of the signal unless Python itself raised the interrupt, for ^C.
-        return 128 + int(stop.args[0] if stop.args else signal.SIGINT)
     except BaseException as error:
+        if (interrupt := _find_interrupt(error)) is not None:
+            # The argument is the number of the signal unless Python itself raised the interrupt, for ^C.
+            return 128 + int(interrupt.args[0] if interrupt.args else signal.SIGINT)
         if "--debug" in arguments or isinstance(error, SystemExit):
             raise
-        return _report(error)
+        code = _report(error)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, BncliError):
+            _discard_stdout()
+        return code
     return 0
 
 
 def _discard_stdout() -> None:
-    """Send buffered output nowhere, because the reader is gone and the interpreter flushes when it exits."""
+    """Send buffered output nowhere: its reader is gone or the disk is full, and the interpreter flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interrupt if it is the error or its cause, as where ^C meets the making of a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error
 
 
 def _report(error: BaseException) -> int:

@@ -57,7 +57,7 @@ def run_within_memory_limit(work: Callable[[], int]) -> int:
             _, status = os.waitpid(child, 0)
         os.close(receive)
         code = os.waitstatus_to_exitcode(status)
-        if is_announced and code >= 0:
+        if code >= 0 and (is_announced or code in _ended_by_request()):
             library_messages.seek(0)
             if sys.stderr is not None:
                 shutil.copyfileobj(library_messages, sys.stderr.buffer)
@@ -94,6 +94,11 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
     os.write(send, _ANNOUNCED)
     # Exit at once: threads of a library that wait for memory could keep the process alive.
     os._exit(code)
+
+
+def _ended_by_request() -> list[int]:
+    """Return the exit codes of a child that a signal asked to end before its work began."""
+    return [128 + getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
 
 
 @contextmanager

@@ -40,16 +40,14 @@ def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
 
 
-@contextmanager
-def report_write_errors() -> Iterator[None]:
-    """Turn an OSError inside the block into a BncliError about the standard output."""
-    try:
-        yield
-    except BrokenPipeError:  # not a failure: the reader of the pipe, such as `head`, has read enough
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise BncliError(f"cannot write: {reason}", where="standard output") from error
+def name_standard_output() -> None:
+    """Replace `sys.stdout` by one whose write errors are a BncliError that names it; a terminal stays as it is."""
+    stdout = sys.stdout
+    if stdout is None or stdout.isatty():
+        return
+    file = io.BufferedWriter(_OutputFile(stdout.fileno(), "wb", "standard output", closefd=False))
+    newline = None if os.name == "nt" else "\n"  # as Python opens it
+    sys.stdout = io.TextIOWrapper(file, stdout.encoding, stdout.errors, newline)
 
 
 class AbandonableStream(io.RawIOBase):
@@ -106,8 +104,8 @@ class _OutputFile(io.FileIO):
     `mode` is "xb" for a temporary file with a name; `unnamed` marks a temporary file without one.
     """
 
-    def __init__(self, file: str | int, mode: str, path: str, *, unnamed: bool = False) -> None:
-        super().__init__(file, mode)
+    def __init__(self, file: str | int, mode: str, path: str, *, unnamed: bool = False, closefd: bool = True) -> None:
+        super().__init__(file, mode, closefd)
         self._path = path
         self._temporary = file if mode == "xb" and isinstance(file, str) else None
         # A duplicate: the caller may close the file, and a file without a name would be lost with its descriptor.

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.number_formats import NumberForm
 from bncli.errors import UsageError
-from bncli.files.atomic import AbandonableStream, open_output, report_write_errors
+from bncli.files.atomic import AbandonableStream, open_output
 from bncli.files.exports.csv import LINES
 from bncli.files.reading.column_builder import more_than_two
 from bncli.files.reading.numbers import to_numbers
@@ -47,14 +47,12 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[_CsvRow
     with open_output(path) as file:
         if chosen == "csv":
             yield _CsvRows(file)
-            with report_write_errors():
-                file.flush()
+            file.flush()
             return
         rows = _ParquetRows(file)
         try:
             yield rows
-            with report_write_errors():
-                rows.finish()
+            rows.finish()
         except BaseException:
             rows.abandon()
             raise
@@ -85,12 +83,11 @@ class _CsvRows:
                 if isinstance(column.form, NumberForm) and column.form.decimal == ",":
                     texts = LINES.escape(pc.replace_substring(texts, ".", ","))
             fields.append(texts)
-        with report_write_errors():
-            if is_first:
-                self._file.write(LINES.header(list(by_name)))
-            self._file.write(LINES.join(list(by_name), fields))
-            # A reader of a pipe gets every block at once, and a closed pipe is noticed at once.
-            self._file.flush()
+        if is_first:
+            self._file.write(LINES.header(list(by_name)))
+        self._file.write(LINES.join(list(by_name), fields))
+        # A reader of a pipe gets every block at once, and a closed pipe is noticed at once.
+        self._file.flush()
 
 
 class _ParquetRows:
@@ -130,10 +127,9 @@ class _ParquetRows:
 
         if not self._waiting:
             return
-        with report_write_errors():
-            if self._writer is None:
-                self._writer = parquet.ParquetWriter(self._stream, self._waiting[0].schema)
-            self._writer.write_table(pa.Table.from_batches(self._waiting))
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._stream, self._waiting[0].schema)
+        self._writer.write_table(pa.Table.from_batches(self._waiting))
         self._waiting.clear()
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.files import atomic
-from bncli.files.atomic import AbandonableStream, atomic_writer, open_output, report_write_errors, write_bytes
+from bncli.files.atomic import AbandonableStream, atomic_writer, name_standard_output, open_output, write_bytes
 
 
 def test_the_bytes_arrive_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -290,14 +290,29 @@ def test_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
         open_output(None)
 
 
-def test_faults_in_one_line() -> None:
-    with (
-        pytest.raises(BncliError, match="cannot write: no space left on device, standard output"),
-        report_write_errors(),
-    ):
-        raise OSError(28, "No space left on device")
-    with pytest.raises(BrokenPipeError), report_write_errors():
-        raise BrokenPipeError(32, "Broken pipe")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_what_cannot_be_written_to_the_standard_output_is_an_error_that_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        name_standard_output()
+        print("a line")
+        with pytest.raises(BncliError, match=r"^cannot write: no space left on device, standard output; make room"):
+            sys.stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # the bytes that still wait have to go somewhere
+
+
+def test_a_closed_pipe_of_the_standard_output_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        name_standard_output()
+        print("a line")
+        with pytest.raises(BrokenPipeError):
+            sys.stdout.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), pipe.fileno())
 
 
 def test_an_abandoned_stream() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.contributions import Explanation
-from bncli.files.atomic import open_output, report_write_errors
+from bncli.files.atomic import open_output
 from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, find_format, score_format, score_formats
 from bncli.files.exports.score_layout import Predictions, ScoreLayout
 
@@ -42,15 +42,13 @@ class ScoreFile:
     ) -> None:
         """Write the next rows: copied columns, ln P(y | x_t) of shape (K, N), and the other columns of the layout."""
         predictions = Predictions.of(self._layout, keep, log_probabilities, explanation, extra)
-        with report_write_errors():
-            self._writer.write(self._writer.piece(predictions))
+        self._writer.write(self._writer.piece(predictions))
 
     def write_piece(self, piece: bytes) -> None:
         """Write rows that a PieceMaker has formatted, perhaps in another process."""
-        with report_write_errors():
-            self._writer.write(
-                pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow_schema)
-            )
+        self._writer.write(
+            pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow_schema)
+        )
 
 
 @contextmanager
@@ -62,12 +60,10 @@ def open_scores(output: str | None, output_format: str | None, layout: ScoreLayo
     path = None if output == "-" else output
     form = _choose_format(path, output_format)
     with open_output(path) as file:
-        with report_write_errors():
-            writer = form.open_writer(file, layout, path is None)
+        writer = form.open_writer(file, layout, path is None)
         try:
             yield ScoreFile(writer, layout, form.is_text)
-            with report_write_errors():
-                writer.finish()
+            writer.finish()
         except BaseException:
             writer.abandon()
             raise
