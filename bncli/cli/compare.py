@@ -148,8 +148,8 @@ def command(**typed: Any) -> None:
             run=Run(options.threads({"threads": typed["jobs"]}), watch=console.watch, cluster=typed["cluster"]),
         )
     if typed["report"]:
+        from bncli.steps.report.command_pages import comparison_page
         from bncli.steps.report.report import write_page
-        from bncli.steps.report.table_pages import comparison_page
 
         write_page(typed["report"], comparison_page(report))
     if report.gaps:

@@ -46,8 +46,8 @@ def command(**typed: Any) -> None:
         run = Run(options.threads(typed), watch=console.watch)
         report = describe(source, schema_out=options.output_path(typed["schema_out"]), run=run)
         if typed["report"]:
+            from bncli.steps.report.command_pages import description_page
             from bncli.steps.report.report import write_page
-            from bncli.steps.report.table_pages import description_page
 
             write_page(typed["report"], description_page(report, typed["data"]))
         if console.as_json:

@@ -152,9 +152,9 @@ def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -
 
 def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
     """Return the points of each value, and the probability of the label by the sum of the points."""
-    from bncli.steps.report.effects_section import nomogram_points, nomogram_scales
+    from bncli.steps.report.effects_section import nomogram_effects, nomogram_points
 
-    scales = nomogram_scales(report)
+    scales = nomogram_effects(report)
     if not scales:
         return []
     points = nomogram_points(report, scales)

@@ -155,7 +155,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
         raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
     if typed["beside"]:
-        from bncli.steps.report.other_models import check_other_models
+        from bncli.steps.report.performance_section import check_other_models
 
         check_other_models(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
     if typed["csv"] and not typed["train_rows"] and not idle:
@@ -219,7 +219,7 @@ def _write_page(
     typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console
 ) -> None:
     """Write the page of --report, with the figures of the models of --beside on the same rows."""
-    from bncli.steps.report.other_models import score_other_models
+    from bncli.steps.report.performance_section import score_other_models
     from bncli.steps.report.report import evaluation_page, write_page
     from bncli.watch import Run
 

@@ -86,7 +86,7 @@ def command(**typed: Any) -> None:
         else:
             report = monitor(typed["files"], typed["svg"])
         if typed["report"]:
-            from bncli.steps.report.monitor_page import monitoring_page
+            from bncli.steps.report.command_pages import monitoring_page
             from bncli.steps.report.report import write_page
 
             write_page(typed["report"], monitoring_page(report))

@@ -1,8 +1,7 @@
-"""The report page of a model.
+"""Report pages.
 
-report                  the page as a whole, and the command
-performance_section, effects_section, what_if_section, structure_section, reliability_section
-other_models            further models scored on the same rows
-table_pages, monitor_page    pages of `describe`, `compare` and `monitor`
-page_text               words and numbers that all sections share
+report                  the page of a model (the command, and `fit --report`) and of an evaluation
+performance_section, effects_section, what_if_section, structure_section, reliability_section: sections of these pages
+command_pages           pages of `describe`, `compare` and `monitor`
+page_text               numbers and lists as text
 """

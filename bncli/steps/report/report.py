@@ -1,7 +1,4 @@
-"""Gathers what there is to say of a model, and of its predictions for a table, and writes it as one page to look at.
-
-Whole pages: of a model, of what came of learning one, of an evaluation.
-"""
+"""Report pages of a model and of an evaluation: the report command, and the pages of fit and evaluate."""
 
 from __future__ import annotations
 
@@ -28,9 +25,13 @@ from bncli.steps.evaluate.plots import draw_learning_curve
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.report.effects_section import effects_section
-from bncli.steps.report.other_models import ComparedModel, check_other_models, score_other_models
 from bncli.steps.report.page_text import count, figure
-from bncli.steps.report.performance_section import held_out_section
+from bncli.steps.report.performance_section import (
+    ComparedModel,
+    check_other_models,
+    held_out_section,
+    score_other_models,
+)
 from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section, seems_trained_on
 from bncli.steps.report.structure_section import construction_section, evaluation_provenance, provenance_section
 from bncli.steps.report.what_if_section import MOST_BYTES, what_if_sections
@@ -42,7 +43,10 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What is known about a model: scored rows and their files, the report of its fit, other models on these rows."""
+    """What the page of a model is made from, besides the model: scored rows and their files, other models, warnings.
+
+    `held_out` are log-losses measured while the model was fitted.
+    """
 
     scored: ScoredTable | None = None
     data: Sequence[str] = ()
@@ -53,7 +57,7 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class ReportReport:
-    """What was written: the page, its bytes and sections, pictures in a folder; `rows` of the data, None without."""
+    """What was written: the page, its size and sections, and pictures in a folder; `rows` is None without data."""
 
     model: str
     output: str
@@ -71,7 +75,7 @@ class ReportReport:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Columns whose values make groups of rows with figures of their own; files of models that stand beside."""
+    """Columns whose values define groups of rows (`by`), and files of other models to compare with (`beside`)."""
 
     by: Sequence[str] = ()
     beside: Sequence[str] = ()
@@ -88,129 +92,114 @@ def report(
     others: Comparisons = Comparisons(),
     run: Run = Run(),
 ) -> ReportReport:
-    """Return the page on the model at `path`.
+    """Write the report page of the model at `path`.
 
-    Without a `source` it tells what needs no data. `svg`: a folder of pictures. `positive`: the label that is the
-    event, None: as the model says.
-
-    `others`: what is measured on the same rows beside the model as a whole.
+    - source: rows to score; without them the page has only the parts that need no data.
+    - svg: a folder for the pictures as separate files.
+    - unseen: how values not seen in training are treated, or None for the model's own setting.
+    - positive: the positive label, or None for the model's own.
     """
-    refuse_ending(output, (), "the page is written as plain text")
-    inputs = () if source is None else (*source.paths, source.schema_file, *others.beside)
-    check_outputs((output,), (path, *inputs))
+    check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *others.beside))))
     check_other_models(others.beside, () if source is None else source.paths)
     if svg is not None:
-        check_folder(svg)
+        _check_folder(svg)
     watch = Stopwatch(run.watch)
+    run = run._replace(watch=watch)
     model = with_positive_label(read_model(path), positive)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    told = ReportInputs() if source is None else _collect_inputs(model, source, others, run._replace(watch=watch))
+    inputs = ReportInputs()
+    if source is not None:
+        with_by = carry_group_columns(source, others.by)
+        rows = read_test_rows([model], with_by, run)
+        evaluated = report_on_rows(model, rows, with_by, "not seen in training, as far as is known here", run)
+        evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch))
+        scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
+        beside = score_other_models(others.beside, model.schema.class_name, model.schema.labels, source, run)
+        inputs = ReportInputs(scored, source.paths, beside=beside)
     watch(Stage("report"))
-    page = model_page(model, path, told)
+    page = model_page(model, path, inputs)
     watch(Stage("write"))
-    pictures = () if svg is None else write_pictures(page.sections, svg)
+    pictures = () if svg is None else _write_pictures(page.sections, svg)
     text = html_page(page).encode()
     write_bytes(output, text)
-    words = tuple(one.word for one in page.sections)
-    rows = None if told.scored is None else told.scored.report.rows
-    return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
-
-
-def _collect_inputs(model: Model, source: Source, others: Comparisons, run: Run) -> ReportInputs:
-    schema = model.schema
-    scored = _scored(model, carry_group_columns(source, others.by), run)
-    beside = score_other_models(others.beside, schema.class_name, schema.labels, source, run)
-    return ReportInputs(scored, source.paths, beside=beside)
-
-
-def _scored(model: Model, source: Source, run: Run) -> ScoredTable:
-    rows = read_test_rows([model], source, run)
-    told = report_on_rows(model, rows, source, "not seen in training, as far as is known here", run)
-    told = with_groups(told, group_columns(rows, source, model.schema.attributes, run.watch))
-    return ScoredTable.of(model, rows, told, allow_missing=source.allow_missing_columns)
+    sections = tuple(section.word for section in page.sections)
+    n_rows = None if inputs.scored is None else inputs.scored.report.rows
+    return ReportReport(path, output, len(text), sections, pictures, n_rows, watch.seconds())
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
-    """Before any work: an error where no page can be written there."""
+    """Raise UsageError if no page can be written at `path`, before any work is done."""
     if path is not None:
         refuse_ending(path, (), "the page is written as plain text")
         check_outputs((path,), inputs)
 
 
 def write_page(path: str, page: Page) -> None:
-    """Write the file."""
+    """Write a page as HTML."""
     write_bytes(path, html_page(page).encode())
 
 
 def fit_page(report: FitReport) -> Page:
-    """Of a model that was just written, with what learning warned of."""
-    return model_page(
-        read_model(report.model), report.model, ReportInputs(warnings=report.warnings, held_out=report.held_out)
-    )
+    """Return the page of a model that was just written, with the warnings of the fit."""
+    inputs = ReportInputs(warnings=report.warnings, held_out=report.held_out)
+    return model_page(read_model(report.model), report.model, inputs)
 
 
-def model_page(model: Model, path: str, told: ReportInputs) -> Page:
-    """Return all sections, in the order of a reader's questions."""
+def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
+    """Return the page of the model at `path` with all its sections."""
     schema = model.schema
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
-    again = shlex.join(
-        ["bncli", "report", path, *(word for one in told.data for word in ("--data", one)), "-o", "report.html"]
-    )
-    files = [("model", path), *(("data", one) for one in told.data)]
+    with_data = (word for file in inputs.data for word in ("--data", file))
+    command = shlex.join(["bncli", "report", path, *with_data, "-o", "report.html"])
+    files = [("model", path), *(("data", file) for file in inputs.data)]
+    scored = inputs.scored
+    performance = held_out_section(None if scored is None else scored.report, inputs.held_out, inputs.beside)
+    if scored is not None and seems_trained_on(model, scored):
+        same = "These rows have every value as often as the training rows, and are as many: they look like these"
+        what = f"{same} themselves, on which a model looks better than it is. Give rows that it has not seen."
+        performance = replace(performance, blocks=(Paragraph(what, "warning"), *performance.blocks))
     before = (
-        _good(model, told),
+        performance,
         effects_section(effects, schema.labels, weight),
-        construction_section(model, told.scored),
+        construction_section(model, scored),
     )
-    after = (reliance_section(model, told.scored, told.warnings), provenance_section(model, files, [again]))
+    after = (reliance_section(model, scored, inputs.warnings), provenance_section(model, files, [command]))
     title = f"{os.path.basename(path)}: {schema.class_name}"
     labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
     learnt = f"learnt from {count(model.n_rows, 'row')} ({model.structure_learned}; {model.recipe.param})"
     summary = (
         f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
     )
-    pages = (
-        Page(title, summary, (*before, trying.section, *after), trying.program)
-        for trying in what_if_sections(model, path, effects)
-    )
-    # The first that is small enough, else the last.
-    for page in pages:
+    # the first page that is small enough, else the last
+    for what_if in what_if_sections(model, path, effects):
+        page = Page(title, summary, (*before, what_if.section, *after), what_if.program)
         if len(html_page(page).encode()) <= MOST_BYTES:
             break
     return page
 
 
-def _good(model: Model, told: ReportInputs) -> Section:
-    """With a warning where the rows look like those of training."""
-    if told.scored is None:
-        return held_out_section(None, told.held_out)
-    section = held_out_section(told.scored.report, told.held_out, told.beside)
-    if not seems_trained_on(model, told.scored):
-        return section
-    same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"
-    warning = Paragraph(f"{same}, on which a model looks better than it is. Give rows that it has not seen.", "warning")
-    return replace(section, blocks=(warning, *section.blocks))
-
-
 def evaluation_page(
     report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[ComparedModel] = ()
 ) -> Page:
-    """Of an evaluation; `recipe` None: of a model, which was not learnt here; other models `beside` on its rows."""
+    """Return the page of an evaluation, with other models on the same rows.
+
+    `recipe` is that of the fitted models, or None if a model file was evaluated.
+    """
     sections = [held_out_section(report, beside=beside)]
     if report.folds is not None or report.learning_curve:
-        sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
+        sections.append(Section("sure", "How sure is that?", tuple(_spread_blocks(report))))
     if report.groups is not None:
         sections.append(Section("groups", "For whom is it good?", tuple(group_blocks(report))))
     sections.append(evaluation_provenance(data, recipe))
-    names = ", ".join(os.path.basename(one) for one in data)
+    names = ", ".join(os.path.basename(path) for path in data)
     summary = f"How well {count(report.rows, 'row')} are told, {len(report.labels):,} labels: {report.protocol}."
     return Page(f"Evaluation on {names}", summary, sections)
 
 
-def _spread(report: EvaluateReport) -> Iterator[Block]:
-    """Yield the folds, and the learning curve."""
+def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
+    """Yield the metrics of each fold, and the learning curve."""
     folds = report.folds or ()
     losses = [fold.metrics["log_loss"] for fold in folds]
     known = [loss for loss in losses if loss is not None]
@@ -233,8 +222,8 @@ def _spread(report: EvaluateReport) -> Iterator[Block]:
         yield Picture("learning-curve", "Learning curve.", sentence, drawing, wide=True)
 
 
-def check_folder(folder: str) -> None:
-    """Raise UsageError where pictures cannot be put."""
+def _check_folder(folder: str) -> None:
+    """Raise UsageError if pictures cannot be written to the folder."""
     if folder == "-":
         raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
     if os.path.lexists(folder) and not os.path.isdir(folder):
@@ -243,8 +232,8 @@ def check_folder(folder: str) -> None:
         check_target(folder.rstrip("/"))
 
 
-def write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
-    """Return every picture as a file of its own; their names."""
+def _write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
+    """Write every picture as a file of its own, and return the names of the files."""
     os.makedirs(folder, exist_ok=True)
     names = []
     for section in sections:

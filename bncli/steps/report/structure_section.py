@@ -1,9 +1,7 @@
-"""How is it built? The graph or the regions drawn, arcs by what they tell in bits, and the tables behind them.
+"""The sections on how a model is built (drawing and tables) and on how it was made (recipe, versions, file hashes).
 
-Information is counted from the data of the report: of an arc between attributes I(child; parent | class), of a column
-I(column; class), of a region I(its columns together; class). Counts of few rows make it look larger than it is.
-
-How was it made? The recipe, fingerprints of the files, versions, and the command lines that make it again.
+Mutual information is estimated from the data of the report, in bits: I(child; parent | class) for an arc between
+attributes, I(column; class) for a column, I(its columns; class) for a region. Estimates from few rows are too high.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError
 from bncli.files.pictures.network_drawings import (
-    NetworkLayout,
     Node,
     Region,
     layered_layout,
@@ -43,18 +40,21 @@ from bncli.steps.report.page_text import count, listed
 from bncli.steps.report.reliability_section import ScoredTable
 
 QUESTION = "How is it built?"
+MAKING_QUESTION = "How was it made?"
 MOST_NODES = 60
 MOST_REGIONS = 80
 MOST_CELLS = 4000
-"""Of all tables that are shown."""
+"""Cells of all tables in a page."""
 _ROWS = 24
 _LABELS = 8
 _MOST_COUNTED = 1 << 20
-"""Cells of a table that is counted."""
+"""Cells of a contingency table."""
+_BLOCK = 1 << 20
+"""Bytes that are read at a time."""
 
 
 class _Information:
-    """In bits, counted from data; 0 without."""
+    """Mutual information in bits, estimated from the scored rows; 0 without rows or for very large tables."""
 
     def __init__(self, model: Model, scored: ScoredTable | None) -> None:
         self._cardinalities = [n + 1 for n in model.schema.cardinalities]
@@ -63,7 +63,7 @@ class _Information:
         self._codes = {} if scored is None else dict(zip(scored.used, scored.encoded.codes, strict=True))
 
     def of(self, attributes: Sequence[int], *, given_class: bool = False) -> float:
-        """Return I(attributes together; class), or of two, given the class, I(first; second | class)."""
+        """Return I(attributes together; class), or for two attributes I(first; second | class)."""
         shape = [*(self._cardinalities[a] for a in attributes), self._k]
         if self._scored is None or math.prod(shape) > _MOST_COUNTED or not all(a in self._codes for a in attributes):
             return 0.0
@@ -77,40 +77,38 @@ class _Information:
         return float(mutual_information(counts.reshape(-1, self._k))) / math.log(2)
 
 
-MAKING_QUESTION = "How was it made?"
-_BLOCK = 1 << 20
-
-
 def construction_section(model: Model, scored: ScoredTable | None) -> Section:
-    """Return the section on a model, with information in bits where there are data."""
-    found = model.predictor
-    tables = found.combined if isinstance(found, Ensemble) and found.pool is Pool.LOGARITHMIC else model.tables
+    """Return the section on the structure of a model; with scored rows it also shows mutual information."""
+    predictor = model.predictor
+    is_linear = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
+    tables = predictor.combined if isinstance(predictor, Ensemble) and is_linear else model.tables
     families = [
         (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
     ]
     if not families:
         return Section("built", QUESTION, (Paragraph("It looks at no column: there is nothing to draw."),))
-    told = _Information(model, scored)
+    information = _Information(model, scored)
     is_graph = isinstance(model.structure, Dag) and not isinstance(model.predictor, Ensemble)
-    blocks = list(_graph(model, told) if is_graph else _regions(model, families, told))
+    blocks = list(_graph_blocks(model, information) if is_graph else _region_blocks(model, families, information))
     if scored is None:
         blocks.append(Paragraph("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
-    blocks += _shown_tables(model, families)
+    blocks += _table_blocks(model, families)
     return Section("built", QUESTION, tuple(blocks))
 
 
-def _graph(model: Model, told: _Information) -> Iterator[Block]:
-    """Yield the graph of a network; of very many nodes those that tell most."""
-    dag, attributes = model.structure, model.schema.attributes
+def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
+    """Yield the drawing of a network; of very many nodes, those with the most information about the class."""
+    dag, attributes, class_name = model.structure, model.schema.attributes, model.schema.class_name
     assert isinstance(dag, Dag)
-    bits = {i: told.of((i,)) for i in dag.nodes}
+    bits = {i: information.of((i,)) for i in dag.nodes}
     shown = sorted(sorted(dag.nodes, key=lambda i: -bits[i])[:MOST_NODES])
-    number = {i: n for n, i in enumerate(shown, 1)}
+    number = {i: n for n, i in enumerate(shown, 1)}  # 0 is the class
     children = set(dag.class_children)
     parents = {number[i]: [number[j] for j in dag.parents[i] if j in number] for i in shown}
+    # a class that is a parent of every attribute is drawn only if nothing else is
     is_star = not any(parents.values())
     has_class = is_star or bool(dag.class_parents) or not children.issuperset(dag.nodes)
-    nodes = [Node(model.schema.class_name, f"{model.schema.class_name}, the class", "", True)]
+    nodes = [Node(class_name, f"{class_name}, the class", "", True)]
     nodes += [
         Node(attributes[i].name, f"{attributes[i].name}: {bits[i]:.3f} bits about the class", f"table-{i}")
         for i in shown
@@ -120,13 +118,27 @@ def _graph(model: Model, told: _Information) -> Iterator[Block]:
             number[i]: [*([0] if i in children else []), *parents[number[i]]] for i in shown
         }
     strengths = {
-        (number[j], number[i]): told.of((i, j), given_class=True) for i in shown for j in dag.parents[i] if j in number
+        (number[j], number[i]): information.of((i, j), given_class=True)
+        for i in shown
+        for j in dag.parents[i]
+        if j in number
     }
     of_class = {(0, number[i]): bits[i] for i in shown if i in children} if has_class else {}
     most = max((*strengths.values(), *of_class.values()), default=0.0) or 1.0
-    worded = {arc: (value / most, f"{value:.3f} bits") for arc, value in (strengths | of_class).items()}
-    drawing = network_drawing(nodes, _layout(parents), worded)
-    sentence = _graph_sentence(model, dag, has_class, strengths, [*nodes])
+    with_tips = {arc: (value / most, f"{value:.3f} bits") for arc, value in (strengths | of_class).items()}
+    if all(len(own) <= 1 for own in parents.values()):
+        layout = tree_layout({node: own[0] if own else None for node, own in parents.items()})
+    else:
+        layout = layered_layout(parents)
+    between = count(dag.n_arcs, "arc") if dag.n_arcs else "no arc"
+    sentence = f"{count(len(dag.nodes), 'column')} with {between} between them."
+    if not has_class:
+        sentence += f" {class_name}, the class, is a parent of every one, which is not drawn."
+    if strengths and max(strengths.values()) > 0:
+        (parent, child), strongest = max(strengths.items(), key=lambda item: item[1])
+        ends = f"from {nodes[parent].name} to {nodes[child].name}"
+        sentence += f" The strongest arc is {ends}: {strongest:.3f} bits, given the class."
+    drawing = network_drawing(nodes, layout, with_tips)
     yield Picture("network", "The network.", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
         yield Paragraph(
@@ -134,105 +146,89 @@ def _graph(model: Model, told: _Information) -> Iterator[Block]:
         )
 
 
-def _layout(parents: dict[int, list[int]]) -> NetworkLayout:
-    if all(len(listed) <= 1 for listed in parents.values()):
-        return tree_layout({node: listed[0] if listed else None for node, listed in parents.items()})
-    return layered_layout(parents)
-
-
-def _graph_sentence(
-    model: Model, dag: Dag, has_class: bool, strengths: dict[tuple[int, int], float], nodes: Sequence[Node]
-) -> str:
-    n = dag.n_arcs
-    between = count(n, "arc") if n else "no arc"
-    arcs = f"{count(len(dag.nodes), 'column')} with {between} between them."
-    if not has_class:
-        arcs += f" {model.schema.class_name}, the class, is a parent of every one, which is not drawn."
-    if strengths and max(strengths.values()) > 0:
-        (parent, child), bits = max(strengths.items(), key=lambda one: one[1])
-        arcs += (
-            f" The strongest arc is from {nodes[parent].name} to {nodes[child].name}: {bits:.3f} bits, given the class."
-        )
-    return arcs
-
-
-def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Information) -> Iterator[Block]:
-    """Yield the sets of attributes that are looked up together."""
+def _region_blocks(
+    model: Model, families: Sequence[tuple[Family, Array]], information: _Information
+) -> Iterator[Block]:
+    """Yield the drawing of the regions, the sets of attributes that share a table."""
     sets = list(dict.fromkeys(tuple(sorted(family.attributes)) for family, _ in families))
-    bits = {one: told.of(one) for one in sets}
-    chosen = sorted(sets, key=lambda one: -bits[one])[:MOST_REGIONS]
-    used = sorted({a for one in chosen for a in one}, key=lambda a: -told.of((a,)))[:MOST_NODES]
+    bits = {own: information.of(own) for own in sets}
+    drawn = sorted(sets, key=lambda own: -bits[own])[:MOST_REGIONS]
+    used = sorted({a for own in drawn for a in own}, key=lambda a: -information.of((a,)))[:MOST_NODES]
     shown = sorted(used)
     number = {a: n for n, a in enumerate(shown)}
-    chosen = [one for one in chosen if all(a in number for a in one)]
-    most = max((bits[one] for one in chosen), default=0.0) or 1.0
+    drawn = [own for own in drawn if all(a in number for a in own)]
+    most = max((bits[own] for own in drawn), default=0.0) or 1.0
     attributes = model.schema.attributes
-    place = {one: f"table-{'-'.join(map(str, one))}" for one in chosen}
-    nodes = [
-        Node(attributes[a].name, f"{attributes[a].name}: {told.of((a,)):.3f} bits about the class", place.get((a,), ""))
-        for a in shown
-    ]
-    edges = []
-    for one in chosen:
-        names = " & ".join(attributes[a].name for a in one)
-        tip = f"{names}: {bits[one]:.3f} bits"
-        edges.append(Region(tuple(number[a] for a in one), bits[one] / most, tip, place[one]))
-    larger = sum(len(one) > 2 for one in sets)
+    links = {own: f"table-{'-'.join(map(str, own))}" for own in drawn}
+    nodes = []
+    for a in shown:
+        tip = f"{attributes[a].name}: {information.of((a,)):.3f} bits about the class"
+        nodes.append(Node(attributes[a].name, tip, links.get((a,), "")))
+    regions = []
+    for own in drawn:
+        names = " & ".join(attributes[a].name for a in own)
+        tip = f"{names}: {bits[own]:.3f} bits"
+        regions.append(Region(tuple(number[a] for a in own), bits[own] / most, tip, links[own]))
+    larger = sum(len(own) > 2 for own in sets)
     sentence = (
         f"{count(len(shown), 'column')} in {count(len(sets), 'set')} looked up together with the class: a line "
         f"joins two of them{f', an area three or more ({larger:,})' if larger else ''}."
     )
-    drawing = region_drawing(nodes, edges)
+    drawing = region_drawing(nodes, regions)
     yield Picture("regions", "What is looked up together.", sentence, drawing, wide=True, links=True)
-    if len(chosen) < len(sets):
-        yield Paragraph(f"Drawn are {len(chosen)} of {count(len(sets), 'set')}, those that tell most.", "gap")
+    if len(drawn) < len(sets):
+        yield Paragraph(f"Drawn are {len(drawn)} of {count(len(sets), 'set')}, those that tell most.", "gap")
 
 
-def _shown_tables(model: Model, families: Sequence[tuple[Family, Array]]) -> Iterator[Block]:
-    """Folded tables, as many as there is room for."""
-    cells, hidden, folded = 0, list[str](), list[Block]()
+def _table_blocks(model: Model, families: Sequence[tuple[Family, Array]]) -> Iterator[Block]:
+    """Yield the tables, folded, up to MOST_CELLS cells, and the names of those left out."""
+    n_cells, left_out, folded = 0, list[str](), list[Block]()
     for family, table in families[: MOST_NODES + MOST_REGIONS]:
-        grid = _table(model, family, table)
-        cells += len(grid.rows) * len(grid.headings)
+        grid = _table_grid(model, family, table)
+        n_cells += len(grid.rows) * len(grid.headings)
         names = " & ".join(model.schema.attributes[a].name for a in family.attributes)
-        if cells > MOST_CELLS:
-            hidden.append(names)
+        if n_cells > MOST_CELLS:
+            left_out.append(names)
             continue
-        is_child = family.child is not None
-        key = (family.child,) if is_child else tuple(sorted(family.attributes))
+        key = tuple(sorted(family.attributes)) if family.child is None else (family.child,)
         folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
     yield FoldedBlocks("tables", f"The tables behind it: {len(folded):,}", folded)
-    if hidden:
-        yield Paragraph(f"Tables left out here, inspect --tables has them: {listed(hidden)}.", "gap")
+    if left_out:
+        yield Paragraph(f"Tables left out here, inspect --tables has them: {listed(left_out)}.", "gap")
 
 
-def _table(model: Model, family: Family, table: Array) -> Grid:
-    """Return the first entries of a table, a column per class: probabilities of a network, or natural logs."""
+def _table_grid(model: Model, family: Family, table: Array) -> Grid:
+    """Return the first rows of a table, with a column per class: probabilities in a network, else log-weights."""
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
-    seen = [attributes[a] if g is None else regroup_attribute(attributes[a], g) for a, g in family.binned_attributes]
-    names = [value_names(one)[:-1] for one in seen]
+    has_probabilities = is_network and family.child is not None
+    binned = [attributes[a] if g is None else regroup_attribute(attributes[a], g) for a, g in family.binned_attributes]
+    names = [value_names(attribute)[:-1] for attribute in binned]
     labels = model.schema.labels[:_LABELS]
-    numbers = np.exp(table) if is_network and family.child is not None else table
+    numbers = np.exp(table) if has_probabilities else table
     rows = []
     for cell in range(min(_ROWS, len(table))):
         digits = np.unravel_index(cell, family.shape)
-        values = [named[int(digit)] for named, digit in zip(names, digits, strict=True)]
+        values = [own[int(digit)] for own, digit in zip(names, digits, strict=True)]
         rows.append((*values, *(f"{number:.4g}" for number in numbers[cell, :_LABELS])))
     first, *others = (attributes[a].name for a in family.attributes)
-    kind = (
-        f"P({first} | {', '.join((*others, model.schema.class_name))})"
-        if is_network and family.child is not None
-        else f"What {' & '.join((first, *others))} adds to the score of each class"
-    )
-    more = "" if len(rows) == len(table) else f", the first {len(rows)} of {len(table):,} rows"
-    more += "" if len(labels) == len(model.schema.labels) else f", the first {len(labels)} labels"
+    if has_probabilities:
+        caption = f"P({first} | {', '.join((*others, model.schema.class_name))})"
+    else:
+        caption = f"What {' & '.join((first, *others))} adds to the score of each class"
+    if len(rows) < len(table):
+        caption += f", the first {len(rows)} of {len(table):,} rows"
+    if len(labels) < len(model.schema.labels):
+        caption += f", the first {len(labels)} labels"
     headings = (*(attributes[a].name for a in family.attributes), *labels)
-    return Grid(kind + more, headings, rows, tuple(range(len(names), len(headings))))
+    return Grid(caption, headings, rows, tuple(range(len(names), len(headings))))
 
 
-def provenance_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequence[str]) -> Section:
-    """Of a model, of files (what it is, its path), and the command lines besides the one that learnt it."""
+def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands: Sequence[str]) -> Section:
+    """Return the section on the origin of a model.
+
+    files: (kind, path) per file. commands: command lines that follow the one that fits the model.
+    """
     schema = model.schema
     facts = [
         ("class", schema.class_name),
@@ -240,13 +236,9 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], lines: Se
         ("columns", f"{len(schema.attributes):,}, of which the model looks at {len(model.attributes):,}"),
         ("missing values", "count as a value of their own" if not schema.marginalizes else "are marginalized"),
         ("learnt by", f"bncli {model.version}"),
-        ("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"),
+        _versions(),
     ]
-    blocks: list[Block] = [Grid("The model", ("what", "value"), facts)]
-    marks = [(what, path, print_) for what, path in files if (print_ := fingerprint(path)) is not None]
-    if marks:
-        blocks.append(Grid("Fingerprints", ("file", "path", "SHA-256"), marks))
-    blocks.append(_recipe(model.recipe))
+    blocks: list[Block] = [Grid("The model", ("what", "value"), facts), *_hash_grids(files), _recipe_grid(model.recipe)]
     command = fit_command(model)
     if command is None:
         blocks.append(
@@ -254,27 +246,31 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], lines: Se
         )
     else:
         blocks.append(Paragraph("The command lines that make it again, with the training table in place of TRAIN:"))
-    blocks.append(Listing([*([] if command is None else [command]), *lines]))
+    blocks.append(Listing([*([] if command is None else [command]), *commands]))
     return Section("made", MAKING_QUESTION, tuple(blocks))
 
 
-def _recipe(recipe: Recipe) -> Grid:
-    set_ = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
-    return Grid(f"The recipe: {count(len(set_), 'option')} that had a part", ("option", "value"), set_)
+def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str = "data") -> Section:
+    """Return the section on the origin of an evaluation: versions, file hashes, and the recipe of the fitted models."""
+    blocks: list[Block] = [Grid("Versions", ("what", "value"), [_versions()])]
+    blocks += _hash_grids([(kind, path) for path in files])
+    if recipe is not None:
+        blocks.append(_recipe_grid(recipe))
+    return Section("made", MAKING_QUESTION, tuple(blocks))
 
 
-def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, what: str = "data") -> Section:
-    """Of an evaluation: files and what they are, and the recipe of what was learnt in it."""
-    facts = [("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")]
-    blocks: list[Block] = [Grid("Versions", ("what", "value"), facts)]
-    marks = [(what, path, print_) for path in files if (print_ := fingerprint(path)) is not None]
-    if marks:
-        blocks.append(Grid("Fingerprints", ("file", "path", "SHA-256"), marks))
-    return Section("made", MAKING_QUESTION, (*blocks, *([] if recipe is None else [_recipe(recipe)])))
+def _versions() -> tuple[str, str]:
+    return ("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
 
 
-def fingerprint(path: str) -> str | None:
-    """Return the SHA-256 of a file; None of what is no file that can be read twice."""
+def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Block]:
+    """Return a table of the SHA-256 of the files that can be read again; no table if there are none."""
+    hashes = [(kind, path, digest) for kind, path in files if (digest := file_hash(path)) is not None]
+    return [Grid("Fingerprints", ("file", "path", "SHA-256"), hashes)] if hashes else []
+
+
+def file_hash(path: str) -> str | None:
+    """Return the SHA-256 of a file, or None if it cannot be read a second time."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -287,32 +283,39 @@ def fingerprint(path: str) -> str | None:
     return digest.hexdigest()
 
 
+def _recipe_grid(recipe: Recipe) -> Grid:
+    options = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
+    return Grid(f"The recipe: {count(len(options), 'option')} that had a part", ("option", "value"), options)
+
+
 def fit_command(model: Model) -> str | None:
-    """Return the shortest `bncli fit` that means the recipe of a model; None where none does."""
-    # a model in which no levels are pooled does not say whether they might have been: without the rule they are not
-    has_names = any(isinstance(one, CategoricalAttribute) for one in model.schema.attributes)
+    """Return the shortest `bncli fit` command with the recipe of a model, or None if no command line has it."""
+    # A model without pooled levels does not record whether pooling was allowed; the command line then forbids it.
+    has_names = any(isinstance(attribute, CategoricalAttribute) for attribute in model.schema.attributes)
     recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))
-    words = {
+    options = {
         key: value
         for key, value in recipe.as_dict().items()
         if value is not None and ((key, value) != ("discretize", "auto"))
     }
-    if not _means(words, recipe):
-        words.pop("smoothing", None)  # it is recorded of a start that is not made, too, where it cannot be typed
-    if not _means(words, recipe):
+    if not _is_recipe_of(options, recipe):
+        # smoothing is also recorded for a starting point that is not computed, where the option is refused
+        options.pop("smoothing", None)
+    if not _is_recipe_of(options, recipe):
         return None
-    for key in reversed(list(words)):
-        fewer = {other: value for other, value in words.items() if other != key}
-        if _means(fewer, recipe):
-            words = fewer
-    typed: list[str] = []
-    for key, value in words.items():
-        typed += [flag_of(key)] if value is True else [flag_of(key), str(value)]
-    return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *typed, "-o", "MODEL.bnc"])
+    for key in reversed(list(options)):
+        fewer = {other: value for other, value in options.items() if other != key}
+        if _is_recipe_of(fewer, recipe):
+            options = fewer
+    words: list[str] = []
+    for key, value in options.items():
+        words += [flag_of(key)] if value is True else [flag_of(key), str(value)]
+    return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *words, "-o", "MODEL.bnc"])
 
 
-def _means(words: dict[str, Any], recipe: Recipe) -> bool:
+def _is_recipe_of(options: dict[str, Any], recipe: Recipe) -> bool:
+    """Return whether the options are accepted and resolve to the recipe."""
     try:
-        return Recipe.of(**words) == recipe
+        return Recipe.of(**options) == recipe
     except BncliError:
         return False

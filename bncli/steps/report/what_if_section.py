@@ -1,7 +1,8 @@
-"""Why this row? A panel in which a row is made by hand: probability and contributions follow in the page itself.
+"""The section on a single row: a panel in which the reader chooses values and sees the probability and its explanation.
 
-What scores there is the JavaScript of `export`, over the purified effects of the model, so that the same tables give
-the probability and what it is made of; where a model is no sum of tables (an average of several), over its own tables.
+The page scores the row with the JavaScript of `export`. Its tables are the effects of the model, so that one sum gives
+both the probability and the contributions. If the model is no sum of effects (an average of models), the program has
+the model's own tables, and the page shows the probability only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
-from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.portable import (
     PortableScorer,
@@ -35,86 +35,106 @@ from bncli.steps.report.page_text import count
 
 QUESTION = "Why this row?"
 MOST_BYTES = 990_000
-"""Of a page with the program in it."""
-_LETTERS_AN_ENTRY = 6
-"""At least."""
+"""Bytes of a page with its program."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
+_CHARACTERS_PER_ENTRY = 6
+"""A lower bound on the characters of the program per table entry."""
 _ZERO = 1e-13
-"""Log-odds that come of rounding alone."""
+"""Log-odds below this are rounding errors."""
 
 
 class WhatIfSection(NamedTuple):
-    """The section, and the program that its panel needs."""
+    """The section, and the JavaScript program that its panel uses."""
 
     section: Section
     program: str
 
 
 def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
-    """Yield the sections on the model at `path`, from the most detailed to the smallest.
+    """Yield versions of the section on the model at `path`, the largest first.
 
-    The last says why there is none; that a program is too large is known when the page is there.
+    The caller takes the first with which the whole page is small enough. The last one has no panel and says why.
     """
-    entries = 0
+    n_entries = 0
     try:
-        plain = make_portable(model)
-        if len(plain.labels) < 2 or not plain.inputs:
+        scorer = make_portable(model)
+        if len(scorer.labels) < 2 or not scorer.inputs:
             raise ModelError("every row gets the same probabilities")
-        if plain.calibration is not None:
+        if scorer.calibration is not None:
             raise ModelError("the model is calibrated by a map of its probabilities, and values do not add up to them")
-        entries = sum(table.entries.size for table in plain.tables)
-        for scorer, has_effects in _scorers(model, plain):
-            if sum(table.entries.size for table in scorer.tables) * _LETTERS_AN_ENTRY <= MOST_BYTES:
-                section = Section("row", QUESTION, _blocks(model, scorer, effects, has_effects))
-                yield WhatIfSection(section, _program(model, path, scorer))
-        why = f"a model of {entries:,} table entries makes the page larger than 1 MB"
+        n_entries = sum(table.entries.size for table in scorer.tables)
+        versions = [(scorer, False)]
+        # without contributions, the panel still shows the probability
+        with suppress(ModelError):
+            versions.insert(0, (_scorer_of_effects(model, scorer), True))
+        for version, has_effects in versions:
+            if sum(table.entries.size for table in version.tables) * _CHARACTERS_PER_ENTRY <= MOST_BYTES:
+                section = Section("row", QUESTION, _panel_blocks(model, version, effects, has_effects))
+                tokens = MissingTokens.of(model.schema.missing_tokens)
+                target = ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
+                yield WhatIfSection(section, packed_javascript(version, target))
+        why = f"a model of {n_entries:,} table entries makes the page larger than 1 MB"
         hint = "export --to javascript writes the program as a file of its own; score --explain does it for tables."
     except ModelError as error:
         why, hint = error.what, "score --explain does it for rows in a table."
     yield WhatIfSection(Section("row", QUESTION, (Paragraph(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
 
 
-def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScorer, bool]]:
-    """Yield those that may do, and whether their tables are the effects of the model."""
-    with suppress(ModelError):
-        yield _over_effects(model, plain), True
-    yield plain, False
+def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
+    """Return the scorer whose tables are the effects; raise ModelError if the model is no sum of effects.
 
-
-def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
-    """Return the scorer whose tables are the effects: contrasts V of K classes are (K - 1) / K of them as scores."""
-    effects = make_portable_effects(model, plain.inputs)
-    k = len(plain.labels)
-
-    def scores(contrasts: Array) -> Array:
-        return contrasts[1:2] if k == 2 else contrasts * ((k - 1) / k)
-
-    told = (PortableTable(t.inputs, t.digits, t.shape, scores(t.entries)) for t in effects.tables)
-    tables = tuple(_without_unobserved(table) for table in told if table.entries.any())
-    stage = PortableStage(1.0, True, scores(effects.constant[:, None])[:, 0], tables)
-    return replace(plain, stages=(stage,))
+    The log-odds V of K classes become scores (K - 1) / K V, and those of two classes the score of the second.
+    """
+    effects = make_portable_effects(model, scorer.inputs)
+    k = len(scorer.labels)
+    tables = []
+    for table in effects.tables:
+        if table.entries.any():
+            scores = table.entries[1:2] if k == 2 else table.entries * ((k - 1) / k)
+            tables.append(_without_unobserved(PortableTable(table.inputs, table.digits, table.shape, scores)))
+    constant = effects.constant[1:2] if k == 2 else effects.constant * ((k - 1) / k)
+    return replace(scorer, stages=(PortableStage(1.0, True, constant, tuple(tables)),))
 
 
 def _without_unobserved(table: PortableTable) -> PortableTable:
-    """Without the entries for "unobserved" where these are 0: the mean along the axis, unless they are a network's."""
+    """Return the table without its entries for "unobserved" if all of these are 0, the average along the axis.
+
+    In a network they are not 0, and the table is returned unchanged.
+    """
     entries = table.entries.reshape(-1, *table.shape)
-    kept = entries[(slice(None), *(slice(0, n - 1) for n in table.shape))]
-    hidden = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
-    if not all(np.allclose(one, 0.0, rtol=0.0, atol=_ZERO) for one in hidden):
+    observed = entries[(slice(None), *(slice(0, n - 1) for n in table.shape))]
+    unobserved = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
+    if not all(np.allclose(values, 0.0, rtol=0.0, atol=_ZERO) for values in unobserved):
         return table
     shape = tuple(n - 1 for n in table.shape)
     averages = (None,) * len(shape)
-    return PortableTable(table.inputs, table.digits, shape, kept.reshape(len(entries), -1), averages)
+    return PortableTable(table.inputs, table.digits, shape, observed.reshape(len(entries), -1), averages)
 
 
-def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:
+def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:
+    """Return the panel, with the most important columns first, and a note on columns and values that it leaves out."""
     by_name = {attribute.name: attribute for attribute in model.schema.attributes}
-    importance = _importance(effects)
-    names = sorted((one.name for one in scorer.inputs), key=lambda name: -importance.get(name, 0.0))
+    # a column is as important as all effects that it is part of
+    importance: dict[str, float] = {}
+    for effect in effects.effects:
+        for name in effect.attributes:
+            importance[name] = importance.get(name, 0.0) + effect.share
+    names = sorted((column.name for column in scorer.inputs), key=lambda name: -importance.get(name, 0.0))
     shown = names[:MOST_INPUTS]
+    inputs: list[Mapping[str, Any]] = []
+    for name in shown:
+        attribute, value = by_name[name], typical_value(by_name[name])
+        if isinstance(attribute, NumericAttribute):
+            inputs.append({"name": name, "options": None, "value": value})
+            continue
+        # the value of a categorical column is its position among the options
+        weights = np.array(attribute.frequencies[: attribute.n_values])
+        order = np.sort(np.argsort(-weights, kind="stable")[:MOST_OPTIONS])
+        options = [attribute.levels[i] for i in order]
+        inputs.append({"name": name, "options": options, "value": options.index(str(value))})
     data = {
-        "inputs": [_field(by_name[name]) for name in shown],
+        "inputs": inputs,
         "others": {name: typical_value(by_name[name]) for name in names[MOST_INPUTS:]},
         "effects": has_effects,
     }
@@ -144,34 +164,8 @@ def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_ef
     return (*blocks, InteractivePanel("what-if", "A row by hand", data, fallback))
 
 
-def _importance(effects: EffectsReport) -> dict[str, float]:
-    """Return the shares of the effects that an attribute has part in."""
-    shares: dict[str, float] = {}
-    for one in effects.effects:
-        for name in one.attributes:
-            shares[name] = shares.get(name, 0.0) + one.share
-    return shares
-
-
-def _field(attribute: Attribute) -> Mapping[str, Any]:
-    """Return a select of levels, its value a place among them, or a number to be typed."""
-    if isinstance(attribute, NumericAttribute):
-        return {"name": attribute.name, "options": None, "value": typical_value(attribute)}
-    weights = np.array(attribute.frequencies[: attribute.n_values])
-    order = np.sort(np.argsort(-weights, kind="stable")[:MOST_OPTIONS])
-    options = [attribute.levels[i] for i in order]
-    return {"name": attribute.name, "options": options, "value": options.index(str(typical_value(attribute)))}
-
-
-def _program(model: Model, path: str, scorer: PortableScorer) -> str:
-    tokens = MissingTokens.of(model.schema.missing_tokens)
-    return packed_javascript(
-        scorer, ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
-    )
-
-
 def typical_value(attribute: Attribute) -> float | str:
-    """Return the commonest level, or a number in the interval that holds the median of the training rows."""
+    """Return the most frequent level, or a number in the interval that contains the median of the training rows."""
     weights = np.array(attribute.frequencies[: attribute.n_values], np.float64)
     if isinstance(attribute, CategoricalAttribute):
         return attribute.levels[int(weights.argmax())]
@@ -181,7 +175,7 @@ def typical_value(attribute: Attribute) -> float | str:
     code = int(np.searchsorted(np.cumsum(weights), weights.sum() / 2))
     if code == 0:
         return float(cuts[0])
-    # nothing is known of how far an open interval goes: no farther than its neighbour, or a tenth of the one cut
+    # an open interval is taken to be as wide as its neighbour, or a fifth of the only cut
     beyond = (cuts[-1] - cuts[-2]) / 2 if len(cuts) > 1 else abs(cuts[-1]) / 10
     middle = (cuts[code - 1] + cuts[code]) / 2 if code < len(cuts) else cuts[-1] + (beyond or 1.0)
     short = float(f"{middle:.4g}")

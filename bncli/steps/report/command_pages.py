@@ -1,0 +1,333 @@
+"""Report pages of three commands: describe (a table), compare (learners) and monitor (drift from file to file)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+
+from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts
+from bncli.files.pictures.curve_plots import Series, series_plot
+from bncli.files.pictures.effect_plots import share_bars
+from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
+from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, metric_text
+from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
+from bncli.steps.describe import DescribeReport
+from bncli.steps.monitor import MonitorReport
+from bncli.steps.report.page_text import count, figure, listed, percent
+from bncli.steps.report.structure_section import evaluation_provenance
+
+MOST_COLUMNS = 1000
+"""Rows of a table with one row per column."""
+MOST_PICTURES = 24
+_MOST_BARS = 30
+_MOST_LABELS = 40
+_MONITORED_MEANS = (
+    ("log_loss", "Log-loss.", "log-loss, nats a row", "higher is worse"),
+    ("confidence", "Confidence.", "mean probability of the decision", "lower is less sure"),
+    ("log_p", "How usual the rows are.", "mean ln P(x), nats", "lower is more unusual"),
+)
+
+
+def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
+    """Return the page about a table: its class, its columns, and the recommended command line."""
+    names = ", ".join(os.path.basename(path) for path in data)
+    size = f"{count(report.rows, 'row')}, {count(len(report.columns), 'column')}"
+    recommended = [Listing([report.recommended])] if report.recommended else []
+    sections = (
+        Section("class", "What is to be told?", tuple(_class_blocks(report))),
+        Section("columns", "What tells it?", tuple(_column_blocks(report))),
+        Section("begin", "How do I begin?", (*map(Paragraph, report.notes), *recommended)),
+        evaluation_provenance(data, None),
+    )
+    return Page(f"A first look at {names}", size, sections)
+
+
+def _class_blocks(report: DescribeReport) -> Iterator[Block]:
+    """Yield the entropy of the class and the frequencies of its labels."""
+    column = report.of_class
+    if column is None or not column.labels:
+        yield Paragraph("There is no column that can be the class as it is.")
+        return
+    total = max(sum(column.rows), 1)
+    order = sorted(range(len(column.rows)), key=lambda i: -column.rows[i])
+    share = percent(column.rows[order[0]] / total)
+    yield Paragraph(f"{column.name}: {share} are {column.labels[order[0]]}; {column.bits:.3f} bits are to be known.")
+    rows = [(column.labels[i], f"{column.rows[i]:,}", percent(column.rows[i] / total)) for i in order[:_MOST_LABELS]]
+    yield Grid("Labels", ("label", "rows", "share"), rows, (1, 2))
+    if len(order) > _MOST_LABELS:
+        yield Paragraph(f"{count(len(order) - _MOST_LABELS, 'label')} more have fewer rows.", "gap")
+
+
+def _column_blocks(report: DescribeReport) -> Iterator[Block]:
+    """Yield the columns in the order of their mutual information with the class."""
+    others = [column for column in report.columns if column.name != report.class_name]
+    order = sorted(others, key=lambda column: -(column.bits or 0.0))
+    informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
+    if informative:
+        drawing = share_bars("Bits about the class", informative, [f"{bits:.3f}" for _, bits in informative])
+        sentence = f"{informative[0][0][0]} tells most of the class, {informative[0][1]:.3f} bits."
+        yield Picture("bits", "Bits about the class.", sentence, drawing)
+    left_out = [column.name for column in others if not column.use]
+    if left_out:
+        yield Paragraph(f"fit leaves out {listed(left_out)}.")
+    rows = [
+        (
+            column.name,
+            column.type,
+            f"{'' if column.exact else '~'}{column.distinct:,}",
+            percent(column.missing / max(report.rows, 1)),
+            "–" if column.bits is None else f"{column.bits:.3f}",
+            "yes" if column.use else "no",
+            column.reason,
+        )
+        for column in order[:MOST_COLUMNS]
+    ]
+    headings = ("column", "type", "distinct", "missing", "bits", "fit uses it", "why")
+    yield Grid("Columns, those that tell most first", headings, rows, (2, 3, 4))
+    if len(order) > MOST_COLUMNS:
+        yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} more tell less.", "gap")
+
+
+def comparison_page(report: CompareReport) -> Page:
+    """Return the page about learners on data sets, with one section per metric."""
+    trial = report.results
+    sections = [
+        Section(f"by-{metric}", f"Who is best by {metric_text(metric)}?", tuple(_metric_blocks(report, metric)))
+        for metric in report.metrics
+    ]
+    options = [(name, trial.options.get(name) or "") for name in trial.learners]
+    learners = Grid("Learners", ("learner", "options"), options)
+    sections.append(Section("made", "How was it made?", (Paragraph(f"{trial.protocol}."), learners)))
+    size = f"{count(len(trial.learners), 'learner')} on {count(len(trial.data), 'data set')}: {trial.protocol}."
+    return Page("Learners compared", size, sections)
+
+
+def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
+    """Yield the average ranks, every learner against the baseline, and a table of all means."""
+    summary = report.summaries.get(metric)
+    if summary is not None and summary.average_ranks:
+        yield _rank_picture(report, metric, summary.average_ranks)
+        if summary.caution:
+            yield Paragraph(summary.caution, "warning")
+    # For a single data set the table below says everything.
+    panels = scatter_panels(report, metric)
+    if len(report.results.data) > 1 and any(panel.points for panel in panels):
+        most = max(panels, key=lambda panel: panel.better - panel.worse)
+        n = most.better + most.equal + most.worse
+        sentence = f"{most.name} is better than {report.baseline} on {most.better} of {count(n, 'data set')}, "
+        sentence += f"worse on {most.worse}."
+        if most.better <= most.worse:
+            sentence = f"No learner is better than {report.baseline} on more data sets than it is worse on."
+        title = f"{metric_text(metric)} of every learner against {report.baseline}."
+        yield Picture(f"scatter-{metric}", title, sentence, scatter_drawing(report, metric, panels), wide=True)
+    learners = report.results.learners
+    rows = []
+    for data in report.results.data:
+        means = [report.metric_mean(data, name, metric) for name in learners]
+        cells = ["–" if m is None else f"{figure(m.mean)} ± {figure(m.std)}{' *' if m.best else ''}" for m in means]
+        rows.append((data, *cells))
+    better = "more" if metric in HIGHER_IS_BETTER else "less"
+    caption = f"{metric_text(metric)}: mean ± standard deviation; {better} is better, * the best"
+    yield Grid(caption, ("data", *learners), rows, tuple(range(1, len(learners) + 1)))
+
+
+def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, float]) -> Picture:
+    """Return the average ranks, with the Nemenyi test if the learners were tested."""
+    summary = report.summaries[metric]
+    title = f"Average ranks by {metric_text(metric)}, 1 the best."
+    ranks = sorted(average_ranks.items(), key=lambda pair: pair[1])
+    best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
+    verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
+    sentence = f"{listed(best)} {verb} the best average rank, {ranks[0][1]:.2f} over {sets}."
+    drawing = rank_diagram(report, metric)
+    if drawing is None:
+        drawing = share_bars("Average ranks", [((name,), rank) for name, rank in ranks], [f"{r:.2f}" for _, r in ranks])
+        return Picture(f"ranks-{metric}", title, sentence, drawing)
+    alike = [name for group in summary.groups if best[0] in group for name in group if name not in best]
+    if alike:
+        differences = f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from the best"
+    else:
+        differences = "the best is told apart from all others" if len(best) < len(ranks) else "nobody is told apart"
+    sentence += f" By the test of Nemenyi (5 %) {differences}; a bar joins learners that are not told apart."
+    return Picture(f"ranks-{metric}", title, sentence, drawing, wide=True)
+
+
+def monitoring_page(report: MonitorReport) -> Page:
+    """Return the page about scored files: drift from training, predictions, and missing and unseen values per file."""
+    model, rows = report.whole.model, report.whole.tally.rows
+    provenance = evaluation_provenance(report.files, None, "monitor")
+    command = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
+    sections = (
+        Section("drift", "Has anything drifted?", tuple(_drift_blocks(report))),
+        Section("predictions", "What does it predict?", tuple(_prediction_blocks(report))),
+        Section("figures", "Is it as sure and as right as it was?", tuple(_mean_blocks(report))),
+        Section("unknown", "What is missing or was never seen?", tuple(_missing_and_unseen(report))),
+        Section(provenance.word, provenance.question, (*provenance.blocks, command)),
+    )
+    of = f"a model that tells {model.class_name}, learnt from {count(model.rows, 'row')}"
+    summary = f"{count(rows, 'row')} in {count(len(report.files), 'file')} of score --monitor, scored by {of}."
+    return Page(f"Monitor of {model.class_name}", summary, sections)
+
+
+def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
+    """Yield a picture per column, those that drifted first, a table of the files and one of the columns."""
+    n = len(report.files)
+    order = sorted(report.names, key=lambda name: not any(drift.drifted for drift in report.drifts(name)))
+    drifted_files = [name for name, monitor in zip(report.short_names, report.monitors, strict=True) if monitor.drifted]
+    if drifted_files:
+        columns = [name for name in order if any(drift.drifted for drift in report.drifts(name))]
+        verb = "has" if len(columns) == 1 else "have"
+        where = f"In {len(drifted_files):,} of {count(n, 'file')} ({listed(drifted_files)})"
+        yield Paragraph(f"{where} {listed(columns)} {verb} drifted.", "warning")
+    else:
+        yield Paragraph(f"Nothing has drifted from training in {count(n, 'file')}.")
+    yield Pictures([_psi_picture(report, number, name) for number, name in enumerate(order[:MOST_PICTURES], 1)])
+    if len(order) > MOST_PICTURES:
+        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'column')} more drifted less.", "gap")
+    limit = f"at least {LEAST_PSI:g} (dashed) and more than chance explains, or where"
+    unknown = f"{percent(LEAST_UNKNOWN)} of its values or more were never seen in training"
+    yield Paragraph(f"A column has drifted where its stability index (PSI) is {limit} {unknown}.")
+    monitors = [*zip(report.short_names, report.monitors, strict=True)]
+    if len(monitors) > 1:
+        monitors.append(("all", report.whole))
+    rows = []
+    for name, monitor in monitors:
+        tally = monitor.tally
+        means = map(figure, (tally.confidence.mean, tally.log_p.mean, tally.log_loss.mean))
+        rows.append((name, f"{tally.rows:,}", *means, listed(monitor.drifted) or "none"))
+    headings = ("file", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
+    yield Grid("Files in the order of time", headings, rows, (1, 2, 3, 4))
+    by_column = []
+    for name in order[:MOST_COLUMNS]:
+        drifts = report.drifts(name)
+        known = [drift.psi for drift in drifts if drift.psi is not None]
+        psi = (known[0], known[-1], max(known)) if known else (None, None, None)
+        by_column.append((name, *map(figure, psi), f"{sum(drift.drifted for drift in drifts):,} of {len(drifts):,}"))
+    titles = ("column", "first PSI", "last PSI", "highest PSI", "files where it drifted")
+    yield Grid("Columns, those that drifted first", titles, by_column, (1, 2, 3, 4))
+
+
+def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
+    """Return the stability index of a column in every file."""
+    drifts, names = report.drifts(name), report.short_names
+    values = [drift.psi for drift in drifts]
+    drawing = series_plot(name, "PSI", values, [LEAST_PSI] * len(values), names)
+    n_drifted = sum(drift.drifted for drift in drifts)
+    sentence = f"Drifted in {n_drifted:,} of {count(len(values), 'file')}" if n_drifted else "Not drifted"
+    known = [(psi, i) for i, psi in enumerate(values) if psi is not None]
+    if known:
+        psi, i = max(known, key=lambda pair: pair[0])
+        sentence += f"; PSI at most {psi:.3g} in {names[i]}, by chance {drifts[i].psi_expected or 0.0:.2g}."
+    else:
+        sentence += "; no value of training occurs."
+    # The index leaves out values that training never had, which are drift of their own.
+    tallies = [next(a for a in monitor.tally.attributes if a.name == name) for monitor in report.monitors]
+    n_rows = (max(monitor.tally.rows, 1) for monitor in report.monitors)
+    shares = [tally.unknown / n for tally, n in zip(tallies, n_rows, strict=True)]
+    most = max(range(len(shares)), key=lambda i: shares[i])
+    if shares[most] >= LEAST_UNKNOWN:
+        sentence += f" Values never seen in training: {percent(shares[most])} of rows in {names[most]}."
+    return Picture(f"psi-{number}", f"{name}.", sentence, drawing)
+
+
+def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
+    """Yield the share of each label among predictions, most frequent first, and among true labels if known."""
+    labels, names = report.whole.model.labels, report.short_names
+    order = sorted(range(len(labels)), key=lambda y: -report.whole.tally.predictions[y])
+    predicted = [_shares(monitor.tally.predictions.tolist()) for monitor in report.monitors]
+    true = [_shares(monitor.tally.classes.tolist()) for monitor in report.monitors]
+    spans = []
+    for y in range(len(labels)):
+        known = [share for share in (shares[y] for shares in predicted) if share is not None]
+        spans.append(max(known) - min(known) if known else 0.0)
+    moved = max(order, key=lambda y: spans[y])
+    ends = _first_and_last([shares[moved] for shares in predicted], names)
+    yield Paragraph(f"{labels[moved]} is the label whose share moved farthest: {ends}.")
+    pictures = []
+    for number, y in enumerate(order[:MOST_PICTURES], 1):
+        values, truth = [shares[y] for shares in predicted], [shares[y] for shares in true]
+        sentence = f"Predicted for {_first_and_last(values, names)}."
+        if any(share is not None for share in truth):
+            sentence += f" Truly so (dashed): {_first_and_last(truth, names)}."
+        drawing = series_plot(labels[y], "share of rows", values, truth, names)
+        pictures.append(Picture(f"predicted-{number}", f"{labels[y]}.", sentence, drawing))
+    yield Pictures(pictures)
+    if len(order) > MOST_PICTURES:
+        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
+
+
+def _shares(counts: Sequence[float]) -> list[float | None]:
+    """Return counts divided by their sum, or None for each if the sum is 0."""
+    total = sum(counts)
+    return [number / total if total else None for number in counts]
+
+
+def _first_and_last(values: Series, names: Sequence[str]) -> str:
+    """Return words for the shares in the first and the last file, and for the highest share if it is neither."""
+    known = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
+    if not known:
+        return "no rows"
+    ends = f"{percent(known[0][0])} of rows in {known[0][1]}"
+    if len(known) > 1:
+        ends += f", {percent(known[-1][0])} in {known[-1][1]}"
+    most = max(known, key=lambda pair: pair[0])
+    return ends if most[0] in (known[0][0], known[-1][0]) else f"{ends}, at most {percent(most[0])} in {most[1]}"
+
+
+def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
+    """Yield the means of log-loss, confidence and ln P(x) per file, if they are known."""
+    pictures = []
+    for field, title, upwards, better in _MONITORED_MEANS:
+        values: list[float | None] = [getattr(monitor.tally, field).mean for monitor in report.monitors]
+        known = [(value, name) for value, name in zip(values, report.short_names, strict=True) if value is not None]
+        if not known:
+            continue
+        ends = f"{known[0][0]:.3f} in {known[0][1]}"
+        if len(known) > 1:
+            ends += f", {known[-1][0]:.3f} in {known[-1][1]}"
+        held_out = report.whole.model.held_out_log_loss if field == "log_loss" else None
+        sentence = f"{ends} ({better})."
+        if held_out is not None:
+            sentence += f" Rows held out when it was learnt had {held_out:.3f} (dashed)."
+        drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
+        pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
+    yield Pictures(pictures)
+    if not report.whole.tally.log_loss.n:
+        yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
+    if report.whole.no_log_p:
+        yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
+
+
+def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
+    """Yield the shares of missing values and of values not seen in training, for the columns that have any."""
+    n_rows, tallies = max(report.whole.tally.rows, 1), report.whole.tally.attributes
+    places = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
+    places.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
+    if not places:
+        yield Paragraph("No value is missing, and none is one that training never had.")
+        return
+    named = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / n_rows)})" for i in places]
+    yield Paragraph(f"Missing or never seen in training: {listed(named)}.")
+    pictures = []
+    for number, i in enumerate(places[:MOST_PICTURES], 1):
+        per_file = [(monitor.tally.attributes[i], monitor.tally.rows) for monitor in report.monitors]
+        values = [(tally.missing + tally.unseen) / n if n else None for tally, n in per_file]
+        training = _missing_in_training(tallies[i])
+        ends = _first_and_last(values, report.short_names)
+        sentence = f"{ends}; missing in training (dashed): {percent(training)}."
+        drawing = series_plot(tallies[i].name, "share of rows", values, [training] * len(values), report.short_names)
+        pictures.append(Picture(f"unknown-{number}", f"{tallies[i].name}.", sentence, drawing))
+    yield Pictures(pictures)
+    rows = []
+    for tally in (tallies[i] for i in places[:MOST_COLUMNS]):
+        shares = (_missing_in_training(tally), tally.missing / n_rows, tally.unseen / n_rows)
+        rows.append((tally.name, *map(percent, shares)))
+    headings = ("column", "missing in training", "missing", "never seen in training")
+    yield Grid("Shares of all rows", headings, rows, (1, 2, 3))
+
+
+def _missing_in_training(tally: AttributeCounts) -> float:
+    """Return the share of training rows in which the attribute was missing."""
+    total = float(tally.training.sum())
+    return float(tally.training[-1]) / total if tally.missing_counts and total else 0.0
