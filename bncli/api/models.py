@@ -1,4 +1,8 @@
-"""A fitted model in Python: probabilities, decisions, explanations, effects, and its file."""
+"""A fitted model in Python: probabilities, decisions, explanations, effects, and its file.
+
+What reads tables is imported by the methods that read one, so that a model is loaded, and scores single rows, without
+pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.api.calls import make_run, python_call
-from bncli.api.tables import LABELLED_OPTIONS, SCORED_OPTIONS, check_word, source_of, source_options
+from bncli.api.scorer import Scorer, bounded
 from bncli.engine import model as engine
-from bncli.engine.data.schema import Unseen
+from bncli.engine.data.schema import Unseen, source_column
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.decision_rules import DecidedRows, Decider
 from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
+from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import dump_model, read_model
-from bncli.files.artifacts.monitors import monitor_json
-from bncli.steps.effects_and_regions import NamedEffect, effects_report
-from bncli.steps.row_scoring import RowScorer, ScoredBlock, WhatIfQuestions
-from bncli.steps.score import decision_options, rule_to_score, warn_about_threshold
+
+if TYPE_CHECKING:
+    from bncli.steps.effects_and_regions import NamedEffect
+    from bncli.steps.row_scoring import RowScorer, ScoredBlock
 
 _EFFECTS_SHOWN, _ARCS_SHOWN = 12, 48
 """The numbers of effects and arcs that a notebook shows."""
@@ -81,7 +84,8 @@ class Model:
         self.report = report
         self.class_name = model.schema.class_name
         self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
-        self.feature_names_in_: NDArray[Any] = np.array(RowScorer(model).needed, dtype=object)
+        columns = dict.fromkeys(source_column(model.schema.attributes[i]) for i in compile_scorer(model).used)
+        self.feature_names_in_: NDArray[Any] = np.array(list(columns), dtype=object)
 
     def predict_proba(
         self,
@@ -98,15 +102,22 @@ class Model:
         which undoes class weights; None for those that the model was fitted under.
         """
         shift = None if prior is None else prior_shift(self._model, prior)
-        blocks = self._score(RowScorer(self._model), table, threads, allow_missing_columns, options)
-        probabilities = [np.exp(shift_log_probabilities(block.log_p, shift)).T for block in blocks]
+        blocks = self._score(self._row_scorer(), table, threads, allow_missing_columns, options)
+        probabilities = [bounded(np.exp(shift_log_probabilities(block.log_p, shift))).T for block in blocks]
         return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
+
+    def scorer(self) -> Scorer:
+        """Return a function from one row, a dict or a sequence of values, to the list of its probabilities.
+
+        It takes microseconds per row: see `Scorer`, and `bncli help python` for an example.
+        """
+        return Scorer(self._model)
 
     def predict(
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> NDArray[Any]:
         """Return the most probable label of each row (N,); ties go to the first label."""
-        blocks = self._score(RowScorer(self._model), table, threads, allow_missing_columns, options)
+        blocks = self._score(self._row_scorer(), table, threads, allow_missing_columns, options)
         labels = [self.classes_[block.log_p.argmax(axis=0)] for block in blocks]
         return np.concatenate(labels) if labels else self.classes_[:0]
 
@@ -116,6 +127,11 @@ class Model:
         These are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, sets and sets_by, as
         for `bncli score`, and prior, as in `predict_proba`. Raises BncliError if there is no rule.
         """
+        from bncli.api.calls import python_call
+        from bncli.api.tables import SCORED_OPTIONS
+        from bncli.engine.prediction.decision_rules import DecidedRows, Decider
+        from bncli.steps.score import decision_options, rule_to_score, warn_about_threshold
+
         prior = options.pop("prior", None)
         reading = {key: options.pop(key) for key in (*SCORED_OPTIONS, "unseen") if key in options}
         changes = decision_options(options)
@@ -128,7 +144,7 @@ class Model:
             shift = None if prior is None else prior_shift(self._model, prior)
             decider = Decider.of(rule, labels)
             decided, highest = list[DecidedRows](), -math.inf
-            for block in self._score(RowScorer(self._model), table, threads, allow_missing_columns, reading):
+            for block in self._score(self._row_scorer(), table, threads, allow_missing_columns, reading):
                 log_p = shift_log_probabilities(block.log_p, shift)
                 highest = max(highest, float(log_p[1].max()))
                 decided.append(decider.decide(log_p))
@@ -150,7 +166,7 @@ class Model:
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
         explanations = []
-        scorer = RowScorer(self._model, explain=n)
+        scorer = self._row_scorer(explain=n)
         for block in self._score(scorer, table, threads, allow_missing_columns, options):
             why = block.why
             assert why is not None
@@ -172,7 +188,7 @@ class Model:
         changes: values by column, None for missing.
         """
         texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
-        answers = self._answer(WhatIfQuestions(changes=texts), table, allow_missing_columns, options)
+        answers = self._answer({"changes": texts}, table, allow_missing_columns, options)
         # The first column has the most probable labels, the others the log-probabilities.
         probabilities = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
         return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
@@ -191,7 +207,7 @@ class Model:
         The decision is that of the model's rule, or else the most probable label. At most `changes` values change, of
         these columns (none: all).
         """
-        questions = WhatIfQuestions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
+        questions = {"flip": True, "flip_columns": tuple(columns), "flip_changes": changes}
         answers = self._answer(questions, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
@@ -200,12 +216,12 @@ class Model:
 
         The text is empty for a row without missing values.
         """
-        answers = self._answer(WhatIfQuestions(next_best=True), table, allow_missing_columns, options)
+        answers = self._answer({"next_best": True}, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
     def surprise(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> Array:
         """Return -ln P(x_t) in nats, shape (N,); ModelError if the model is not a network with probabilities."""
-        answers = self._answer(WhatIfQuestions(surprise=True), table, allow_missing_columns, options)
+        answers = self._answer({"surprise": True}, table, allow_missing_columns, options)
         values = [column for (column,) in answers]
         return np.concatenate(values) if values else np.empty(0)
 
@@ -213,22 +229,34 @@ class Model:
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> dict[str, Any]:
         """Return what `score --monitor` writes for these rows: drift from training, predictions, ln P(x)."""
-        scorer = RowScorer(self._model, monitored=True)
+        from bncli.files.artifacts.monitors import monitor_json
+
+        scorer = self._row_scorer(monitored=True)
         for _ in self._score(scorer, table, threads, allow_missing_columns, options):
             pass
         return monitor_json(scorer.monitor())
 
     def _answer(
-        self, questions: WhatIfQuestions, table: Any, allow_missing_columns: bool, options: Mapping[str, Any]
+        self, questions: Mapping[str, Any], table: Any, allow_missing_columns: bool, options: Mapping[str, Any]
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the output columns of the answers, block by block."""
-        scorer = RowScorer(self._model, questions=questions, rule=self._model.rule)
+        from bncli.steps.row_scoring import WhatIfQuestions
+
+        scorer = self._row_scorer(questions=WhatIfQuestions(**questions), rule=self._model.rule)
         for block in self._score(scorer, table, 1, allow_missing_columns, options):
             yield block.answers
+
+    def _row_scorer(self, **what: Any) -> RowScorer:
+        from bncli.steps.row_scoring import RowScorer
+
+        return RowScorer(self._model, **what)
 
     def _score(
         self, scorer: RowScorer, table: Any, threads: int, allow_missing_columns: bool, options: Mapping[str, Any]
     ) -> Iterator[ScoredBlock]:
+        from bncli.api.calls import make_run, python_call
+        from bncli.api.tables import SCORED_OPTIONS, check_word, source_of, source_options
+
         reading = source_options({key: value for key, value in options.items() if key != "unseen"}, SCORED_OPTIONS)
         run = make_run(threads)
         scorer.strict = (check_word("unseen", options.get("unseen")) or self._model.schema.unseen) == "error"
@@ -246,6 +274,8 @@ class Model:
         Each effect has `attributes`, `share`, `values` (one axis per attribute, and the classes last), and `names` (of
         the values along each axis).
         """
+        from bncli.steps.effects_and_regions import effects_report
+
         return effects_report(self._model).effects
 
     def evaluate(
@@ -265,7 +295,10 @@ class Model:
         `drop_unlabelled`, `on_bad_row`, `positive`, and for a file how to read it, as in `fit`; about decisions those
         of `decide`, which replace the model's.
         """
+        from bncli.api.calls import make_run, python_call
+        from bncli.api.tables import LABELLED_OPTIONS, check_word, source_of, source_options
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted
+        from bncli.steps.score import decision_options
 
         words = (*LABELLED_OPTIONS, "positive")
         reading = source_options({key: options.pop(key) for key in words if key in options}, words)
@@ -294,6 +327,8 @@ class Model:
         method: temperature, isotonic or per-class (see `bncli help calibration`). Options about the table: `class_`,
         `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, and for a file how to read it, as in `fit`.
         """
+        from bncli.api.calls import make_run, python_call
+        from bncli.api.tables import LABELLED_OPTIONS, source_of, source_options
         from bncli.steps.calibrate import calibrate_model
 
         reading = source_options(options, LABELLED_OPTIONS)

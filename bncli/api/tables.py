@@ -21,12 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from bncli.cli.options import check_decimal_mark, parse_delimiter, words_about_tables
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_roles import split_names
+from bncli.files.reading.single_values import CONTAINERS, is_missing_value
 from bncli.files.reading.source import Source
 
 COLUMN_OPTIONS = (
@@ -57,8 +57,6 @@ TABLE_NAME = "the table"
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
 _LISTS_OF_NAMES = ("ignore", "categorical", "numeric", "missing", "use", "names")
 _ARROW = (pa.Table, pa.RecordBatch)
-_CONTAINERS = (Mapping, list, set, tuple, np.ndarray, complex)
-"""Types of values that a column cannot hold."""
 
 
 def source_options(
@@ -201,18 +199,11 @@ def column_of(values: Any, name: str) -> pa.Array:
     except (pa.ArrowException, ValueError, TypeError, NotImplementedError, OverflowError):
         pass
     values = list(values)
-    if (container := next((value for value in values if isinstance(value, _CONTAINERS)), None)) is not None:
+    if (container := next((value for value in values if isinstance(value, CONTAINERS)), None)) is not None:
         what = f"column {name!r} cannot be read: it holds a {type(container).__name__}"
         raise UsageError(what, hint="a column holds numbers or texts")
-    values = [None if _is_missing(value) else value for value in values]
+    values = [None if is_missing_value(value) else value for value in values]
     with suppress(TypeError, ValueError, OverflowError):
         if not any(isinstance(value, str) for value in values):
             return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array([None if value is None else str(value) for value in values], pa.large_string())
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # the NA of pandas is neither equal nor unequal to itself; an array has no answer
-        return not isinstance(value, _CONTAINERS)

@@ -37,4 +37,15 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
 def log_softmax(scores: Array, axis: int) -> Array:
     """Return ln [ exp v / sum exp v ] over an axis; a share close to 1 keeps the digits of its logarithm."""
     below = scores - scores.max(axis=axis, keepdims=True)
-    return np.asarray(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)))
+    return np.asarray(below - np.log(np.expand_dims(sum_in_order(np.exp(below), axis), axis)))
+
+
+def sum_in_order(values: Array, axis: int = 0) -> Array:
+    """Return the sum along an axis, one number added after the other.
+
+    numpy adds the numbers of a single row in pairs, and those of several rows in order. The bits of a row must not
+    depend on whether there are others beside it.
+    """
+    if values.size == values.shape[axis]:
+        return np.asarray(np.add.accumulate(values, axis=axis).take(-1, axis))
+    return np.asarray(values.sum(axis=axis))

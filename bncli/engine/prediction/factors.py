@@ -202,9 +202,12 @@ class PackedTables:
             _add(self.complete, scores, codes, slice(None))
             return
         _add(self.complete, scores, codes, np.flatnonzero(~is_incomplete))
-        is_kept = sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES
-        for look_ups in self._kept if is_kept else self._parts():
+        for look_ups in self.kept_parts() or self._parts():
             _add(look_ups, scores, codes, np.flatnonzero(is_incomplete))
+
+    def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
+        """Return the words for rows in which something is unknown, None if they are too large to be kept."""
+        return self._kept if sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES else None
 
     @cached_property
     def _kept(self) -> tuple[tuple[LookUps, ...], ...]:

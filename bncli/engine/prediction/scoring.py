@@ -39,7 +39,7 @@ import numpy as np
 from bncli.engine.calibration import CalibrationMap
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.arrays import Array, Codes, Index, sum_in_order
 from bncli.engine.model import Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.factors import Regrouped, TableFactor, score_rows, table_factors
 from bncli.engine.prediction.marginalization import (
@@ -164,7 +164,7 @@ def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = No
     log_p[:, complete] = _look_up(scorer, [column[complete] for column in codes], len(complete))
     joint = log_joint(scorer.network, by_attribute, incomplete)
     joint -= joint.max(axis=0)
-    log_p[:, incomplete] = joint - np.log(np.exp(joint).sum(axis=0))
+    log_p[:, incomplete] = joint - np.log(sum_in_order(np.exp(joint)))
     return log_p
 
 
@@ -239,7 +239,7 @@ def log_softmax(scores: Array, out: Array) -> None:
         out -= log_sum
         return
     np.subtract(scores, scores.max(axis=0), out=out)
-    out -= np.log(np.exp(out).sum(axis=0))
+    out -= np.log(sum_in_order(np.exp(out)))
 
 
 def add_softmax(scores: Array, weight: float, out: Array) -> None:
@@ -255,14 +255,14 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
         return
     shares = scores - scores.max(axis=0)
     np.exp(shares, out=shares)
-    shares *= weight / shares.sum(axis=0)
+    shares *= weight / sum_in_order(shares)
     out += shares
 
 
 def log_shares(out: Array) -> None:
     """Replace (K, rows) by ln of each entry's share of its column sum; 0 counts as the least positive number."""
     if len(out) != 2:
-        out /= out.sum(axis=0)
+        out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
         return
     second = out[1] > out[0]

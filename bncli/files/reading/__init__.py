@@ -1,6 +1,7 @@
 """Tables, from bytes to `Columns`. Each module uses only modules above it in this list.
 
 source              what to read and how, and the row blocks in which tables are read
+single_values       the values of one row in Python; the patterns of numbers and dates
 byte_streams        the files of a table, decompressed and decoded
 numbers, dates      numbers and dates written as text
 values              texts to numbers, dates, levels and codes; values that do not fit

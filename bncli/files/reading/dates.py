@@ -21,30 +21,18 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.number_formats import DateOrder, DatePart
 from bncli.engine.kernels.arrays import Array, Mask
-
-DAY = 86400
-_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_CLOCK = (
-    r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]{1,9})?)?"
-    r"(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?(?: ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?"
+from bncli.files.reading.single_values import (
+    DATE_SHAPES,
+    DAY,
+    FIRST_TWO_DIGIT_YEAR,
+    ISO,
+    MONTH_NUMBERS,
+    date_pattern,
+    shapes_of_order,
 )
-_NUMBERS = r"(?P<a>[0-9]{%s})(?P<s>[-./])(?P<b>[0-9]{1,2})(?P<t>[-./])(?P<c>[0-9]{%s})"
-_SHAPES = {
-    "ymd": _NUMBERS % ("4", "1,2"),
-    "three numbers": _NUMBERS % ("1,2", "4"),
-    "two-digit year": _NUMBERS % ("1,2", "1,2"),
-    "day name year": r"(?P<a>[0-9]{1,2})(?:st|nd|rd|th|\.)?[-/ ]?(?P<b>[A-Za-z]{3,9})\.?,?[-/ ]?(?P<c>[0-9]{4})",
-    "name day year": r"(?P<b>[A-Za-z]{3,9})\.? (?P<a>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<c>[0-9]{4})",
-}
-_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)?$"
-_MONTHS = [
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-]
-_MONTH_NAMES = pa.array([name[:3] for name in _MONTHS] + _MONTHS + ["sept"])
-_MONTH_NUMBERS = np.array([*range(1, 13), *range(1, 13), 9])
-_FIRST_TWO_DIGIT_YEAR = 1970
-"""The year written 70; the year written 69 is 2069."""
+
+_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_MONTH_NUMBERS = np.array(list(MONTH_NUMBERS.values()))
 _START_OF_YEAR_1 = -62135596800
 """In seconds since 1970."""
 
@@ -57,11 +45,7 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
     if order != "time" and (seconds := _parse_iso_dates(texts)) is not None:
         return seconds, np.ones(len(seconds), np.bool_)
     seconds = np.full(len(texts), np.nan)
-    for shape in ("time",) if order == "time" else _SHAPES:
-        if (order == "ymd" and shape in ("three numbers", "two-digit year")) or (
-            order == "yymd" and shape != "two-digit year"
-        ):
-            continue
+    for shape in shapes_of_order(order):
         rest = np.flatnonzero(np.isnan(seconds))
         if len(rest):
             seconds[rest] = _parse_shape(texts.take(pa.array(rest)), shape, order)
@@ -70,7 +54,7 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
 
 def _parse_iso_dates(texts: pa.Array) -> Array | None:
     """Return the seconds of ISO dates and times without a zone, or None if any other text occurs (the fast path)."""
-    if not pc.all(pc.match_substring_regex(texts, _ISO)).as_py():
+    if not pc.all(pc.match_substring_regex(texts, f"^{ISO}$")).as_py():
         return None
     try:
         seconds = pc.utf8_slice_codeunits(texts, 0, 19).cast(pa.timestamp("s")).cast(pa.int64())
@@ -82,7 +66,7 @@ def _parse_iso_dates(texts: pa.Array) -> Array | None:
 
 def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     """Return the seconds of the texts of one shape, NaN for all others."""
-    match = pc.extract_regex(texts, _pattern(shape))
+    match = pc.extract_regex(texts, f"^{date_pattern(shape)}$")
     fits = match.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)
     groups = match.filter(pa.array(fits)).flatten()
@@ -91,7 +75,8 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     if shape != "time":
         first, last = _to_integers(parts["a"]), _to_integers(parts["c"])
         if "name" in shape:
-            i = pc.index_in(pc.utf8_lower(parts["b"]), value_set=_MONTH_NAMES).fill_null(-1).to_numpy()
+            names = pa.array(list(MONTH_NUMBERS), pa.string())
+            i = pc.index_in(pc.utf8_lower(parts["b"]), value_set=names).fill_null(-1).to_numpy()
             middle = np.where(i >= 0, _MONTH_NUMBERS[i], 0)
         else:
             middle = _to_integers(parts["b"])
@@ -104,7 +89,7 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
             year_text = parts["a" if order == "yymd" else "c"]
             exists = (month >= 1) & (month <= 12) & (day >= 1)
             exists &= pc.equal(pc.utf8_length(year_text), 2).to_numpy(zero_copy_only=False)
-            year = _FIRST_TWO_DIGIT_YEAR + (year - _FIRST_TWO_DIGIT_YEAR) % 100
+            year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
         # A day that does not exist, such as 30 February, becomes NaN.
         months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
         start, end = _first_days(months), _first_days(months + 1)
@@ -114,10 +99,6 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
         parsed += DAY * np.where(exists, start + day - 1.0, np.nan)
     seconds[fits] = parsed
     return seconds
-
-
-def _pattern(shape: str) -> str:
-    return f"^{_CLOCK}$" if shape == "time" else f"^{_SHAPES[shape]}(?:(?:T| |, ?){_CLOCK})?$"
 
 
 def _seconds_of_day(parts: dict[str, pa.Array]) -> Array:
@@ -145,12 +126,12 @@ def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:
 def shape_of(text: str) -> str | None:
     """Return the shape of a text that looks like a date, `time` for a time of the day, None for any other text."""
     array = pa.array([text])
-    return next((shape for shape in (*_SHAPES, "time") if are_of_shape(array, shape)), None)
+    return next((shape for shape in (*DATE_SHAPES, "time") if are_of_shape(array, shape)), None)
 
 
 def are_of_shape(texts: pa.Array, shape: str) -> bool:
     """Return whether all texts look like dates of this shape; the dates need not exist."""
-    return bool(pc.all(pc.match_substring_regex(texts, _pattern(shape))).as_py())
+    return bool(pc.all(pc.match_substring_regex(texts, f"^{date_pattern(shape)}$")).as_py())
 
 
 def is_temporal(kind: pa.DataType) -> bool:

@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.kernels.arrays import Array, Integers, Mask
+from bncli.files.reading.single_values import ASCII_MARKS, DECIMAL, MARKS, is_decimal
 from bncli.files.reading.source import BLANKS, ValueKind
 
 FEW = 128
 """Up to this many texts are processed in Python, because a call of Arrow costs more; wide tables have many columns."""
-_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_is_decimal = re.compile(_DECIMAL.removesuffix("$")).fullmatch
 _LEADING_ZEROS = "^0[0-9]+$"
 _INTEGER = "^-?[0-9]{1,19}$"
 _MAYBE_BEYOND_INT64 = 1e18
@@ -43,9 +42,6 @@ _CURRENCIES = (
 )
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
-_ASCII = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
-"""No-break and thin spaces, the minus sign and the curved apostrophe, and the characters of a keyboard for them."""
-_MARKS = ".,' "
 _MIN_SPECIAL = 2
 """Distinct texts that must not be plain numbers; a single one is more likely a slip than a way to write numbers."""
 
@@ -57,7 +53,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
     """
     if len(texts) <= FEW:
         trimmed = [text.strip(BLANKS) for text in texts.to_pylist()]
-        parsed = [float(t) if t not in missing and _is_decimal(t) else math.nan for t in trimmed]
+        parsed = [float(t) if t not in missing and is_decimal(t) else math.nan for t in trimmed]
         values = np.array([number if math.isfinite(number) else math.nan for number in parsed], np.float64)
         wrong = ~(~np.isnan(values) | np.array([t in missing for t in trimmed], np.bool_))
         return values, wrong if wrong.any() else None
@@ -87,7 +83,7 @@ def _parse_each(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, M
     """Return for each text its number (or NaN), whether it is a finite number, and whether it is missing."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
-    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_missing
+    is_decimal = pc.match_substring_regex(trimmed, pattern=f"^{DECIMAL}$").to_numpy(zero_copy_only=False) & ~is_missing
     values = np.full(len(texts), np.nan)
     values[is_decimal] = trimmed.filter(pa.array(is_decimal)).cast(pa.float64()).to_numpy()
     is_number = np.isfinite(values)
@@ -159,11 +155,11 @@ def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     """Return the number of each text, NaN if it is not a number in this form, and a mask of the numbers."""
     bare = _without_affix(_to_ascii(texts), form.affix)
     point = re.escape(form.decimal)
-    grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in _MARKS if m != form.decimal)
+    grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in MARKS if m != form.decimal)
     pattern = rf"^[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
     fits = pc.match_substring_regex(bare, pattern)
     values = np.full(len(texts), np.nan)
-    digits = pc.replace_substring_regex(bare.filter(fits), "[" + _MARKS.replace(form.decimal, "") + "]", "")
+    digits = pc.replace_substring_regex(bare.filter(fits), "[" + MARKS.replace(form.decimal, "") + "]", "")
     is_number = fits.to_numpy(zero_copy_only=False).copy()
     values[is_number] = pc.replace_substring(digits, form.decimal, ".").cast(pa.float64()).to_numpy()
     values[~np.isfinite(values)] = np.nan  # 1e400
@@ -226,7 +222,7 @@ def _first_affix(texts: pa.Array) -> str:
 
 
 def _to_ascii(texts: pa.Array) -> pa.Array:
-    for character, replacement in _ASCII.items():
+    for character, replacement in ASCII_MARKS.items():
         texts = pc.replace_substring(texts, character, replacement)
     return texts
 

@@ -12,7 +12,6 @@ from enum import Enum, auto
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from bncli.engine.data.number_formats import Form
 from bncli.engine.kernels.arrays import Mask
@@ -174,4 +173,8 @@ def is_text(values: Values) -> bool:
 
 
 def select_rows(values: Values, keep: Mask) -> Values:
-    return values.filter(pa.array(keep)) if is_text(values) else values[keep]
+    if not is_text(values):
+        return values[keep]
+    import pyarrow as pa  # not needed for a row in Python (`single_values`)
+
+    return values.filter(pa.array(keep))

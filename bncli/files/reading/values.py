@@ -18,21 +18,15 @@ from bncli.engine.data.columns import MISSING, NumericColumn
 from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.files.reading.dates import DAY, part_of, to_seconds
+from bncli.files.reading.dates import part_of, to_seconds
 from bncli.files.reading.numbers import FEW, parse_plain_numbers, to_numbers, to_numbers_in_form
+from bncli.files.reading.single_values import DAY, describe_expected
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, ValueKind, Values, is_text, shorten
 
 SignedCodes = NDArray[np.signedinteger[Any]]
 _N_SAMPLED = 64
 _MIN_WEIGHT, _MAX_WEIGHT = 1e-100, 1e100
 """Sums of weights, and products of a few of them, stay finite within these bounds."""
-_DATE_WORDS = {
-    "time": "a time of the day",
-    "ymd": "a date, the year first",
-    "dmy": "a date, the day first",
-    "mdy": "a date, the month first",
-    "yymd": "a date, the year first, of two digits",
-}
 
 
 def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
@@ -83,12 +77,7 @@ def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
     value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
     shown = f"'{shorten(value)}'"
     if not request.weight:
-        expected = "a finite number"
-        if isinstance(request.form, NumberForm):
-            expected = f"a number with a decimal {'comma' if request.form.decimal == ',' else 'point'}"
-        elif request.form is not None:
-            expected = _DATE_WORDS[request.form.order]
-        return f"column '{request.name}' holds {shown}, which is not {expected}"
+        return f"column '{request.name}' holds {shown}, which is not {describe_expected(request.form)}"
     try:
         number = float(value or "nan")
     except ValueError:

@@ -1,0 +1,158 @@
+"""A model as a function of one row: what `model.scorer()` returns."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.number_formats import DateForm
+from bncli.engine.data.schema import source_column
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.prediction.single_row import RowLookUp
+from bncli.errors import ModelError, UsageError
+from bncli.files.reading.single_values import ValueEncoder
+from bncli.files.reading.source import list_names
+
+LEAST, LARGEST = 1e-300, 1.0 - 2.0**-53
+"""The bounds of the probabilities that bncli writes."""
+_EXACT = 1 << 53
+"""Whole numbers up to it are the same as float64."""
+_N_NAMED = 3
+
+
+class _Encoder(NamedTuple):
+    """Gives values codes: by the cuts of plain numbers (else None), the codes of texts, or a function for the rest."""
+
+    cuts: tuple[float, ...] | None
+    codes: Mapping[str, int]
+    encode: Callable[[Any], int]
+
+    @staticmethod
+    def of(encoder: ValueEncoder) -> _Encoder:
+        return _Encoder(encoder.cuts if encoder.form is None else None, encoder.codes, encoder.encode)
+
+
+class Scorer:
+    """Returns the probabilities of the labels for one row, in microseconds; `Model.scorer` makes it.
+
+    classes_: the labels (K,), in the order of the probabilities. columns: the columns that the model uses, in the order
+    of the table that it was fitted on; all_columns: also those that it does not use.
+
+    A scorer does not change. It can be used by several threads, and pickled.
+    """
+
+    def __init__(self, model: Model) -> None:
+        schema, compiled = model.schema, compile_scorer(model)
+        attributes = [schema.attributes[i] for i in compiled.used]
+        self._model = model
+        self._look_up = RowLookUp(compiled, [attribute.cardinality for attribute in attributes])
+        self.classes_ = np.array(schema.labels, dtype=object)
+        self.columns = tuple(dict.fromkeys(map(source_column, attributes)))
+        self.all_columns = tuple(dict.fromkeys(map(source_column, schema.attributes)))
+        self._values_of_columns = _getter(self.columns)
+        self._used_of_all = _getter([self.all_columns.index(name) for name in self.columns])
+        self._full_encoders = [ValueEncoder.of(attribute, schema) for attribute in attributes]
+        self._encoders = [_Encoder.of(encoder) for encoder in self._full_encoders]
+        # several attributes may be parts of one date
+        self._sources = [source_column(attribute) for attribute in attributes]
+        places = [self.columns.index(source) for source in self._sources]
+        self._parts_of = None if places == list(range(len(places))) else _getter(places)
+
+    def __call__(self, row: Mapping[str, Any] | Sequence[Any]) -> list[float]:
+        """Return the probability of each label, as `score` gives it, in the order of `classes_`.
+
+        row: a dict of values by column, in which names that the model does not use are ignored; or the values of
+        `columns`, or of `all_columns`, in this order. A value is a number, a text, a date, or None for a missing one.
+
+        Raises BncliError for a row that lacks a column, and for a value that its column cannot have.
+        """
+        encoders = self._encoders
+        if isinstance(row, Mapping):
+            try:
+                values = self._values_of_columns(row)
+            except KeyError:
+                values, encoders = self._values_of_parts(row)
+            else:
+                values = values if self._parts_of is None else self._parts_of(values)
+        else:
+            values = self._values_in_order(row)
+        codes = []
+        for value, (cuts, known, encode) in zip(values, encoders, strict=True):
+            kind = type(value)
+            if kind is str:
+                code = known.get(value)
+                codes.append(encode(value) if code is None else code)
+            elif cuts is not None and (
+                (kind is float and value - value == 0.0) or (kind is int and -_EXACT <= value <= _EXACT)
+            ):
+                codes.append(bisect_left(cuts, value))
+            else:
+                codes.append(encode(value))
+        probabilities: list[float] = bounded(np.exp(self._look_up.log_p(codes))).tolist()
+        return probabilities
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scorer, (self._model,)
+
+    def __repr__(self) -> str:
+        n, k = len(self.columns), len(self.classes_)
+        return f"<bncli.Scorer {self._model.schema.class_name}: {n} columns, {k} labels>"
+
+    def _values_in_order(self, row: Any) -> Sequence[Any]:
+        """Return a value per attribute of a row in the order of the columns."""
+        if isinstance(row, np.ndarray) and row.ndim == 1:
+            row = row.tolist()
+        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+            what = f"the row is a {type(row).__name__}, not a dict or a sequence"
+            raise UsageError(what, hint="give a dict of values by column, or a list of values in column order")
+        if len(row) != len(self.columns):
+            if len(row) != len(self.all_columns):
+                n = f"{len(self.columns)}"
+                n += "" if len(self.columns) == len(self.all_columns) else f" or {len(self.all_columns)}"
+                what = f"the row has {len(row)} values instead of {n}"
+                raise ModelError(what, hint="scorer.columns and scorer.all_columns list the columns in order")
+            row = self._used_of_all(row)
+        values: Sequence[Any] = row if self._parts_of is None else self._parts_of(row)
+        return values
+
+    def _values_of_parts(self, row: Mapping[str, Any]) -> tuple[list[Any], list[_Encoder]]:
+        """Return a value and an encoder per attribute of a row that lacks columns.
+
+        A row may have parts of a date, such as `signup.month`, in place of the date; other columns are an error.
+        """
+        values, encoders, absent = [], [], []
+        for source, encoder in zip(self._sources, self._full_encoders, strict=True):
+            if source in row:
+                values.append(row[source])
+            elif isinstance(encoder.form, DateForm) and encoder.name in row:
+                values.append(row[encoder.name])
+                encoder = replace(encoder, form=None)
+            else:
+                absent.append(source)
+            encoders.append(_Encoder.of(encoder))
+        if absent:
+            named = list_names([f"'{name}'" for name in dict.fromkeys(absent)], _N_NAMED)
+            similar = difflib.get_close_matches(absent[0], [str(name) for name in row], 1, 0.5)
+            hint = f"did you mean '{similar[0]}'?" if similar else "a missing value is None"
+            raise ModelError(f"the row has no column {named}, which the model uses", hint=hint)
+        return values, encoders
+
+
+def bounded(probabilities: Array) -> Array:
+    """Return probabilities within the bounds of those that `score` writes."""
+    return np.asarray(np.minimum(np.maximum(probabilities, LEAST), LARGEST))
+
+
+def _getter(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
+    """Return a function that takes the values of these keys from a row."""
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda row: [row[key] for key in keys]

@@ -1,0 +1,213 @@
+"""Scoring one row at a time, in microseconds, with the bits of `prediction.scoring`.
+
+For a block of rows the cost of a numpy call is spread over the rows; for one row it is all of the cost. So the tables
+of a model are laid out anew, and a row takes the same few calls however many tables there are:
+
+    cell_f = sum over attributes a of f of  share[f, a, code_a]        what a code adds to the cell number, looked up
+    S[r]   = shift[r] + entry_1[r] + entry_2[r] + ...                   in the order in which blocks are added up
+
+Packed tables (see `prediction.factors`) keep their joint tables: each lane of a word is a table over the attributes of
+the word, and the lanes are added up before their sum is added to the scores. A row with unknown values looks up other
+words, which are laid out when the first such row comes.
+
+Averages over a path, tables that are too large to have entries for unknown values, and values that are marginalized by
+inference go through `log_probabilities` as a block of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.prediction.factors import Factor, LookUps, PackedTables, SharedFactor, WideFactor
+from bncli.engine.prediction.scoring import Scorer, Stage, log_average, log_probabilities, log_softmax
+
+
+class _Segment(NamedTuple):
+    """Tables that are added to the same score rows, one after the other.
+
+    rows: the score rows, None for all. entries (cells, R) holds all tables of the segment. first, last: their place
+    among the cells of all segments. is_sum: whether their sum is added at once, as for packed tables.
+    """
+
+    rows: Index | None
+    entries: Array
+    first: int
+    last: int
+    is_sum: bool
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The tables of a stage for rows that lack the same values.
+
+    places: where the share of each code 0 of an attribute of a table lies in `shares`, and the position of the
+    attribute. starts: the first of these for each table.
+    """
+
+    positions: Index
+    places: Index
+    shares: Index
+    starts: Index
+    segments: tuple[_Segment, ...]
+
+
+class RowLookUp:
+    """Returns log P(y | x) of one row of codes; safe to use from several threads."""
+
+    def __init__(self, scorer: Scorer, cardinalities: Sequence[int]) -> None:
+        self._scorer = scorer
+        self._stage = scorer.stages[0]
+        self._unknown = np.array(cardinalities, np.intp)
+        """The code of an unknown value of each attribute used."""
+        self._packings = [f for f in map(_unshared, self._stage.factors) if isinstance(f, PackedTables)]
+        self._layouts: dict[tuple[bool, ...], _Layout | None] = {}
+        self._all_known = self._layout(np.zeros(len(cardinalities), np.bool_))
+
+    def log_p(self, codes: Sequence[int]) -> Array:
+        """Return log P(y | x), shape (K,), for the codes of the attributes used."""
+        row = np.array(codes, np.intp)
+        is_unknown = row == self._unknown
+        layout = self._layout(is_unknown) if is_unknown.any() else self._all_known
+        if layout is None:
+            return log_probabilities(self._scorer, list(row[:, None].astype(np.uint32)), 1)[:, 0]
+        scores = self._stage.shift + 0.0
+        if layout.segments:
+            cells = np.add.reduceat(layout.shares[layout.places + row[layout.positions]], layout.starts)
+            for rows, entries, first, last, is_sum in layout.segments:
+                added = entries[cells[first:last]]
+                own = scores if rows is None else scores[rows]
+                if not is_sum:
+                    added = np.concatenate((own.T, added))
+                # the terms of one sum are added in their order, and not in pairs
+                total = np.add.accumulate(added)[-1][:, None]
+                if is_sum:
+                    total += own
+                if rows is None:
+                    scores = total
+                else:
+                    scores[rows] = total
+        out = np.empty((self._scorer.n_labels, 1))
+        if self._scorer.weights:
+            log_average(np.split(scores, len(self._scorer.weights)), self._scorer.weights, out)
+        else:
+            log_softmax(scores, out)
+        calibration = self._scorer.calibration
+        log_p: Array = (out if calibration is None else calibration.apply(out))[:, 0]
+        return log_p
+
+    def _layout(self, is_unknown: Mask) -> _Layout | None:
+        """Return the layout for rows that lack these values, None if they are scored as a block."""
+        key = tuple(any(is_unknown[p] for p, _ in packing.unobserved) for packing in self._packings)
+        if self._scorer.network is not None and is_unknown.any():
+            return None
+        if any(isinstance(_unshared(f), WideFactor) and is_unknown.any() for f in self._stage.factors):
+            return None
+        if key not in self._layouts:
+            self._layouts[key] = self._make_layout(key)
+        return self._layouts[key]
+
+    def _make_layout(self, incomplete: Sequence[bool]) -> _Layout | None:
+        """Lay out the tables; `incomplete` says which packed tables have a row with unknown values."""
+        if len(self._scorer.stages) > 1:
+            return None
+        is_incomplete = dict(zip(map(id, self._packings), incomplete, strict=True))
+        coarse = dict(enumerate(self._scorer.regrouped, len(self._scorer.used)))
+        n_codes = (self._unknown + 1).tolist()
+        shares, positions, places, starts = list[Index](), list[int](), list[int](), list[int]()
+        segments: list[_Segment] = []
+        n_shares = 0
+        for rows, is_sum, tables in _runs(self._stage, is_incomplete):
+            if tables is None:
+                return None
+            first, n_cells, entries = len(starts), 0, []
+            for by_position, own in tables:
+                starts.append(len(places))
+                for i, (position, share) in enumerate(by_position):
+                    if position in coarse:
+                        position, digits = coarse[position]
+                        share = share[digits]
+                    positions.append(position)
+                    places.append(n_shares)
+                    shares.append(share[: n_codes[position]] + (n_cells if i == 0 else 0))
+                    n_shares += len(shares[-1])
+                entries.append(own)
+                n_cells += len(own)
+            columns = None if rows is None else np.array(rows, np.intp)
+            segments.append(_Segment(columns, np.concatenate(entries), first, len(starts), is_sum))
+        return _Layout(
+            np.array(positions, np.intp),
+            np.array(places, np.intp),
+            np.concatenate(shares) if shares else np.empty(0, np.intp),
+            np.array(starts, np.intp),
+            tuple(segments),
+        )
+
+
+_Table = tuple[list[tuple[int, Index]], Array]
+"""What each code of an attribute adds to the cell, by position; and the entries (cells, R)."""
+_Run = tuple[tuple[int, ...] | None, bool, list[_Table] | None]
+"""Score rows, whether the tables are summed first, and the tables; None for tables that have no layout."""
+
+
+def _runs(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
+    """Yield the tables of a stage in their order, those of the same score rows together."""
+    pending: list[_Table] = []
+    pending_rows: tuple[int, ...] | None = None
+    for factor in stage.factors:
+        rows = factor.rows if isinstance(factor, SharedFactor) else None
+        inner = _unshared(factor)
+        if isinstance(inner, (Factor, WideFactor)):
+            if pending and rows != pending_rows:
+                yield pending_rows, False, pending
+                pending = []
+            pending_rows = rows
+            pending.append((_mixed_radix(inner), inner.tables.T))
+            continue
+        if pending:
+            yield pending_rows, False, pending
+            pending = []
+        if not isinstance(inner, PackedTables):
+            yield rows, True, None
+            return
+        parts = inner.kept_parts() if is_incomplete[id(inner)] else (inner.complete,)
+        if parts is None:
+            yield rows, True, None
+            return
+        for part in parts:
+            yield rows, True, list(chain.from_iterable(map(_lanes, part)))
+    if pending:
+        yield pending_rows, False, pending
+
+
+def _unshared(factor: object) -> object:
+    return factor.factor if isinstance(factor, SharedFactor) else factor
+
+
+def _mixed_radix(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
+    """Return what each code adds to the cell of a table; that of an unknown value of a wide one is never used."""
+    shares, stride = [], 1
+    for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
+        digits = np.arange(n + isinstance(factor, WideFactor))
+        shares.append((position, stride * digits))
+        stride *= n
+    return shares[::-1]
+
+
+def _lanes(look_ups: LookUps) -> Iterable[_Table]:
+    """Yield the lanes of a word as tables."""
+    bits, words, tables = look_ups
+    for lane, entries in enumerate(tables):
+        shares = []
+        for position, word in words:
+            share = word.view(f"u{bits // 8}").reshape(len(word), -1)[:, lane].astype(np.intp)
+            if share.any():
+                shares.append((position, share))
+        # a table whose cell is always 0 still needs one attribute
+        shares = shares or [(words[0][0], np.zeros(len(words[0][1]), np.intp))]
+        yield shares, entries if entries.ndim == 2 else entries[:, None]

@@ -1,0 +1,311 @@
+"""Single values of a row in Python, such as a number, a text or a date, as codes of a model's attributes.
+
+The codes are those that `rows_by_schema` and `engine.data.encoding` give the same value in a table. Nothing here needs
+pyarrow, so that a row can be scored in microseconds:
+
+    numbers   as they are; NaN is missing, infinity is an error
+    texts     stripped of blanks; missing tokens are missing; a number in an attribute of numbers, in its form
+    others    in an attribute of levels by their text, as Arrow writes it: 5, 0.5, true
+    dates     date, datetime and time objects by the clock that they show, without their zone
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bncli.engine.data.number_formats import DateForm, DateOrder, NumberForm
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, Schema
+from bncli.errors import BncliError, ModelError
+from bncli.files.reading.source import BLANKS, MissingTokens, shorten
+
+DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+is_decimal = re.compile(DECIMAL).fullmatch
+ASCII_MARKS = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
+"""No-break and thin spaces, the minus sign and the curved apostrophe, and the characters of a keyboard for them."""
+MARKS = ".,' "
+"""Decimal marks, and marks that separate thousands."""
+DAY = 86400
+CLOCK = (
+    r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]{1,9})?)?"
+    r"(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?(?: ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?"
+)
+_NUMBERS = r"(?P<a>[0-9]{%s})(?P<s>[-./])(?P<b>[0-9]{1,2})(?P<t>[-./])(?P<c>[0-9]{%s})"
+DATE_SHAPES = {
+    "ymd": _NUMBERS % ("4", "1,2"),
+    "three numbers": _NUMBERS % ("1,2", "4"),
+    "two-digit year": _NUMBERS % ("1,2", "1,2"),
+    "day name year": r"(?P<a>[0-9]{1,2})(?:st|nd|rd|th|\.)?[-/ ]?(?P<b>[A-Za-z]{3,9})\.?,?[-/ ]?(?P<c>[0-9]{4})",
+    "name day year": r"(?P<b>[A-Za-z]{3,9})\.? (?P<a>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<c>[0-9]{4})",
+}
+ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)?"
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+MONTH_NUMBERS = {
+    **{name[:3]: number for number, name in enumerate(_MONTHS, 1)},
+    **{name: number for number, name in enumerate(_MONTHS, 1)},
+    "sept": 9,
+}
+FIRST_TWO_DIGIT_YEAR = 1970
+"""The year written 70; the year written 69 is 2069."""
+_DATE_WORDS = {
+    "time": "a time of the day",
+    "ymd": "a date, the year first",
+    "dmy": "a date, the day first",
+    "mdy": "a date, the month first",
+    "yymd": "a date, the year first, of two digits",
+}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+CONTAINERS = (Mapping, list, set, tuple, np.ndarray, complex)
+"""Types of values that no column holds."""
+
+
+def is_missing_value(value: Any) -> bool:
+    """Return whether a value is None, NaN or the missing value of a library."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # the NA of pandas is neither equal nor unequal to itself; an array has no answer
+        return not isinstance(value, CONTAINERS)
+
+
+@dataclass(frozen=True)
+class ValueEncoder:
+    """Gives the values of one column the code of one attribute.
+
+    cuts: of an attribute of numbers, else None. codes: of levels and missing tokens by text; a text without one is
+    unseen. missing, unknown: the codes of a missing and of an unseen value. strict: an unseen value is an error.
+    """
+
+    name: str
+    form: NumberForm | DateForm | None
+    cuts: tuple[float, ...] | None
+    codes: Mapping[str, int]
+    missing: int
+    unknown: int
+    missing_words: frozenset[str] = field(default=frozenset())
+    strict: bool = False
+
+    @staticmethod
+    def of(attribute: Attribute, schema: Schema) -> ValueEncoder:
+        """Return the encoder of an attribute under the policies of its schema."""
+        tokens = MissingTokens.of(schema.missing_tokens)
+        missing, unknown = attribute.n_values, attribute.cardinality
+        if isinstance(attribute, CategoricalAttribute):
+            # a missing token overrides a level with the same text
+            codes = {**attribute.code_of, **dict.fromkeys(tokens.text, missing)}
+            strict = schema.unseen == "error"
+            return ValueEncoder(attribute.name, None, None, codes, missing, unknown, strict=strict)
+        words = tokens.number
+        if isinstance(attribute.form, NumberForm):
+            words = (*words, *attribute.form.words)
+        return ValueEncoder(attribute.name, attribute.form, attribute.cuts, {}, missing, unknown, frozenset(words))
+
+    def encode(self, value: Any) -> int:
+        """Return the code of a value; BncliError for one that the attribute cannot have."""
+        if isinstance(value, np.generic):
+            ticks = {np.datetime64: "M8[us]", np.timedelta64: "m8[us]"}.get(type(value))
+            value = value.item() if ticks is None else value.astype(ticks).item()
+        if is_missing_value(value):
+            return self.missing
+        if self.cuts is None:
+            return self._encode_level(value)
+        number = self._number(value)
+        if math.isnan(number):
+            return self.missing
+        if isinstance(self.form, DateForm):
+            number = _part_of(int(number), self.form)
+        return bisect_left(self.cuts, number)
+
+    def _encode_level(self, value: Any) -> int:
+        text = self._text(value).strip(BLANKS)
+        code = self.codes.get(text, self.unknown)
+        if self.strict and text not in self.codes:
+            what = f"column {self.name!r} has the value {text!r}, which training never saw"
+            raise ModelError(what, where="the row", hint="a model fitted with unseen='average' scores such rows")
+        return code
+
+    def _number(self, value: Any) -> float:
+        """Return a number or the seconds of a date, NaN for a missing one."""
+        form = self.form
+        if isinstance(form, DateForm):
+            if isinstance(value, datetime.time) and form.order == "time":
+                return float(value.hour * 3600 + value.minute * 60 + value.second)
+            if isinstance(value, datetime.date) and form.order != "time":
+                seconds = float((value.toordinal() - _EPOCH) * DAY)
+                if isinstance(value, datetime.datetime):
+                    seconds += value.hour * 3600 + value.minute * 60 + value.second
+                return seconds
+        elif isinstance(value, datetime.timedelta):
+            return value / datetime.timedelta(microseconds=1) / 1e6
+        elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:  # a whole number of more than 308 digits
+                number = math.inf
+            if math.isinf(number):
+                raise self._refusal(str(value))
+            return number
+        text = self._text(value).strip(BLANKS)
+        if text in self.missing_words:
+            return math.nan
+        if form is None:
+            number = float(text) if is_decimal(text) else math.nan
+        elif isinstance(form, NumberForm):
+            number = number_in_form(text, form)
+        else:
+            number = seconds_of_text(text, form.order)
+        if not math.isfinite(number):
+            raise self._refusal(text)
+        return number
+
+    def _refusal(self, text: str) -> BncliError:
+        what = f"column '{self.name}' holds '{shorten(text)}', which is not {describe_expected(self.form)}"
+        return BncliError(what, where="the row", hint="a missing value is None")
+
+    def _text(self, value: Any) -> str:
+        """Return the text that a table has for a value; BncliError for a value that has none."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, float):
+            return _text_of_float(value)
+        if isinstance(value, (int, Decimal, datetime.date, datetime.time)):
+            if isinstance(value, datetime.datetime):
+                return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+            return (
+                value.replace(tzinfo=None).isoformat("microseconds") if isinstance(value, datetime.time) else str(value)
+            )
+        what = f"column '{self.name}' holds a {type(value).__name__}"
+        raise BncliError(what, where="the row", hint="a value is a text, a number, a date, or None for a missing one")
+
+
+def _text_of_float(value: float) -> str:
+    """Return the text that Arrow writes: whole numbers without a point, an exponent from 1e10 on and below 1e-6."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "-0" if math.copysign(1.0, value) < 0 else "0"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    minus, shown = "-" if sign else "", "".join(map(str, digits))
+    power = len(shown) - 1 + exponent
+    if power >= 10 or power < -6:
+        fraction = f".{shown[1:]}" if len(shown) > 1 else ""
+        return f"{minus}{shown[0]}{fraction}e{power:+d}"
+    return minus + format(Decimal((0, digits, exponent)), "f")
+
+
+def _part_of(seconds: int, form: DateForm) -> int:
+    """Return the part of a date (see `dates.part_of`)."""
+    days, rest = divmod(seconds, DAY)
+    if form.part == "hour":
+        return rest // 3600
+    if form.part == "days":
+        return days - form.origin
+    if form.part == "weekday":
+        return (days + 3) % 7 + 1
+    return int(getattr(datetime.date.fromordinal(days + _EPOCH), form.part))
+
+
+def number_in_form(text: str, form: NumberForm) -> float:
+    """Return the number that a text writes in a national form, NaN if it writes none (see `numbers`)."""
+    for character, replacement in ASCII_MARKS.items():
+        text = text.replace(character, replacement)
+    text = re.sub(r"^\((.*)\)$", r"-\1", text)
+    if form.affix:
+        sign = re.escape(form.affix)
+        text = re.sub(rf"^([+-]?) ?{sign} ?([^ ])", r"\1\2", text)
+        text = re.sub(rf"([0-9.,]) ?{sign}(-?)$", r"\1\2", text)
+    text = re.sub(r"^([0-9.,].*)-$", r"-\1", text)
+    if not _pattern_of_form(form.decimal).fullmatch(text):
+        return math.nan
+    for mark in MARKS.replace(form.decimal, ""):
+        text = text.replace(mark, "")
+    number = float(text.replace(form.decimal, "."))
+    return number if math.isfinite(number) else math.nan
+
+
+@cache
+def _pattern_of_form(decimal: str) -> re.Pattern[str]:
+    point = re.escape(decimal)
+    grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in MARKS if m != decimal)
+    return re.compile(rf"[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def seconds_of_text(text: str, order: DateOrder) -> float:
+    """Return the whole seconds since 1970 of a date (of the day for times), NaN for another text (see `dates`)."""
+    for shape in shapes_of_order(order, is_iso=re.fullmatch(ISO, text) is not None):
+        match = re.fullmatch(date_pattern(shape), text)
+        seconds = math.nan if match is None else _seconds_of_match(match.groupdict(), shape, order)
+        if not math.isnan(seconds):
+            return seconds
+    return math.nan
+
+
+def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOrder) -> float:
+    hour, minute, second = (int(parts[name] or 0) for name in "HMS")
+    half = (parts["p"] or "").lower()
+    if half:
+        if not 1 <= hour <= 12:
+            return math.nan
+        hour = hour % 12 + 12 * (half == "p")
+    if hour > 23 or minute > 59 or second > 59:
+        return math.nan
+    seconds = hour * 3600.0 + minute * 60 + second
+    if shape == "time":
+        return seconds
+    first, middle, last = (str(parts[name]) for name in "abc")
+    if parts.get("s") != parts.get("t"):  # both separators must be the same
+        return math.nan
+    year_first = shape == "ymd" or order == "yymd"
+    year_text, day_text = (first, last) if year_first else (last, first)
+    month_text = middle
+    if order == "mdy" and shape in ("three numbers", "two-digit year"):
+        month_text, day_text = day_text, month_text
+    year = int(year_text)
+    if shape == "two-digit year":
+        if len(year_text) != 2:
+            return math.nan
+        year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
+    month = MONTH_NUMBERS.get(month_text.lower(), 0) if "name" in shape else int(month_text)
+    try:
+        day = datetime.date(year, month, int(day_text)).toordinal() - _EPOCH
+    except ValueError:  # a day that does not exist, such as 30 February
+        return math.nan
+    return DAY * float(day) + seconds
+
+
+def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...]:
+    """Return the shapes of the dates that are read in an order; `is_iso` adds ISO dates to the order `yymd`."""
+    if order == "time":
+        return ("time",)
+    if order == "ymd":
+        return tuple(shape for shape in DATE_SHAPES if shape not in ("three numbers", "two-digit year"))
+    if order == "yymd":
+        return ("ymd",) if is_iso else ("two-digit year",)
+    return tuple(DATE_SHAPES)
+
+
+def date_pattern(shape: str) -> str:
+    """Return the pattern of all of a text of this shape, which may be `time`."""
+    return CLOCK if shape == "time" else f"{DATE_SHAPES[shape]}(?:(?:T| |, ?){CLOCK})?"
+
+
+def describe_expected(form: NumberForm | DateForm | None) -> str:
+    """Return what the values of a column of numbers should be, for messages."""
+    if isinstance(form, NumberForm):
+        return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
+    return "a finite number" if form is None else _DATE_WORDS[form.order]
