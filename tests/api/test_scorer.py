@@ -67,10 +67,9 @@ def with_strangers(table: dict[str, Any]) -> dict[str, Any]:
         ({"structure": "nb", "param": "map"}, 2, 8),
         ({"structure": "nb", "param": "map"}, 19, 8),
         ({"structure": "tan"}, 2, 8),
-        ({"structure": "tan", "param": "map", "missing_policy": "marginalize"}, 3, 6),
         ({"structure": "kdb", "k": 2, "param": "map"}, 3, 8),
-        ({"structure": "interactions"}, 2, 12),
-        ({"structure": "interactions"}, 3, 12),
+        ({"structure": "interactions"}, 2, 8),
+        ({"structure": "interactions"}, 3, 6),
         ({"structure": "kikuchi"}, 2, 4),
         ({"structure": "auto", "effort": 2}, 2, 4),
         ({"structure": "auto", "effort": 2}, 3, 4),
@@ -86,6 +85,14 @@ def test_the_bits_of_the_table(options: dict[str, Any], n_labels: int, n_columns
     row = next(rows_of(table))
     assert scorer([row[name] for name in scorer.columns]) == scorer(row)
     assert scorer(tuple(row[name] for name in scorer.all_columns)) == scorer(row)
+
+
+def test_marginalized_values() -> None:
+    """Inference adds up the rows of a block together, so the last bits depend on the others."""
+    table = random_table(1, 6, 3)
+    model = bncli.fit(table, structure="tan", param="map", missing_policy="marginalize")
+    scorer, rows = model.scorer(), with_strangers(table)
+    assert np.allclose([scorer(row) for row in rows_of(rows)], model.predict_proba(rows), rtol=1e-12, atol=0)
 
 
 def test_packed_tables() -> None:
@@ -123,7 +130,7 @@ def test_dates_and_numbers_in_a_national_form(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     days = [datetime.date(2020, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(900, size=300)]
     prices = rng.integers(100, 10**6, size=300)
-    label = [(d.month > 6) ^ (p > 400_000) for d, p in zip(days, prices, strict=True)]
+    label = [f"{(d.month > 6) + (p > 400_000)} of 2" for d, p in zip(days, prices, strict=True)]
     written = [f"{p // 100:,}".replace(",", ".") + f",{p % 100:02d} €" for p in prices]
     path = tmp_path / "t.csv"
     with open(path, "w") as file:
