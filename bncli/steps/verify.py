@@ -161,7 +161,7 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
 def _compare_network(
     model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator
 ) -> LargestDifference:
-    """Compare the model with a network; ModelError if its nodes are not those of the model."""
+    """Compare the model with a network; raise ModelError if the two have different nodes."""
     assert form.read is not None
     network = form.read(content, where)
     try:

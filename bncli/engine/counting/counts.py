@@ -226,7 +226,7 @@ def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDA
 
 @dataclass
 class _KeptPairs:
-    """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
+    """Batches of pair tables that are kept within the memory budget; where[i, j] is the position of a pair, or -1."""
 
     where: Index
     batches: list[Array] = field(default_factory=list)

@@ -84,7 +84,7 @@ class SuperAttribute:
 
     @cached_property
     def margins(self) -> Array:
-        """Zeros and ones (values of all attributes in turn, joint values): which joint values have which value."""
+        """Zeros and ones (values of all attributes in turn, joint values): 1 if the joint value contains the value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
         return np.concatenate(
             [np.arange(radix)[:, np.newaxis] == digit for radix, digit in zip(self.shape, digits, strict=True)]

@@ -146,7 +146,7 @@ def boost(
 
 
 class _TreeGrower:
-    """Grows one tree after the other on shuffled rows."""
+    """Grows the trees one by one; the splits of each are chosen on a window of the shuffled rows."""
 
     def __init__(self, rows: Dataset, columns: BinnedColumns, settings: Settings, rng: np.random.Generator) -> None:
         self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng

@@ -70,7 +70,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What is learned in every fold: the recipe, with supplied parts, and the sizes of additional samples in rows."""
+    """What is fitted in each fold: the recipe, with supplied parts, and the sizes in rows of smaller training sets."""
 
     recipe: Recipe
     protocol: Protocol = Protocol()

@@ -226,7 +226,7 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
 def contraction_adjoints(
     left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array
 ) -> tuple[Array, Array | None]:
-    """Return the adjoints of the logs of both sides, shaped like their tables, from that of ln(total) = ln(out)."""
+    """Return the adjoints of the logs of both factors, shaped like their tables, from the adjoint of ln(total)."""
     ratio = adjoint / np.maximum(total, SMALL)
     if right is None:
         return left.table * ratio[:, np.newaxis], None

@@ -84,7 +84,7 @@ class Functions:
 
 @dataclass(frozen=True)
 class _Set:
-    """One set: for each configuration the position of the active indicator among `indicators`, their number if none is.
+    """One set of attributes: per configuration the position of its indicator in `indicators`, or their number if none.
 
     With `values` (n_codes, indicators) these are functions of a code instead.
     """

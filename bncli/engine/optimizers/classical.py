@@ -174,7 +174,10 @@ class _Bfgs:
 
 @dataclass
 class _ConjugateGradients:
-    """The last direction and beta, and the iterations since the last steepest descent; `exact`: Brent's method."""
+    """Conjugate gradients: the last direction and beta, and the number of iterations since the last steepest descent.
+
+    `exact` chooses the line search of Brent instead of backtracking.
+    """
 
     exact: bool
     last: Array | None = None

@@ -36,7 +36,7 @@ def learn_kmap(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the model of the best step; `theta` rows are spread over the cells of each region."""
+    """Return the model of the best step; the prior is `theta` rows per region, spread evenly over its cells."""
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     best = trace.map_step

@@ -135,7 +135,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
 
 
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
-    """Return the bytes that learning the parameters of this structure takes, besides the rows."""
+    """Return the memory in bytes for learning the parameters of a structure, without the rows."""
     return _memory(_n_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
 
 

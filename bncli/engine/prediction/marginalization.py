@@ -1,10 +1,10 @@
-"""Probabilities from a network for rows that do not show everything: log P(y | e), ln P(y, e) and ln P(e).
+"""Probabilities from a network for rows with missing values: log P(y | e), ln P(y, e) and ln P(e), e being observed.
 
     P(y, e) = sum over all values u of the unobserved attributes of P(y, e, u)
 
-An unobserved attribute that is nobody's parent has a factor that sums to 1, so that leaving it out is the sum. More is
-to be done only for rows that lack an attribute on which another node depends: these go through `engine.inference`, all
-others are scored by look-ups. Naive Bayes needs look-ups only.
+The factor of an unobserved attribute without children sums to 1 and is left out. Only rows that lack the parent of
+another node need real inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes look-ups
+always suffice.
 
 `log_joint` serves models that marginalize missing values. A `JointModel` gives ln P(x) of any network
 

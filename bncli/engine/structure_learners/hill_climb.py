@@ -49,7 +49,7 @@ MAX_CELLS = 1 << 24
 
 
 def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
-    """Return the network over the informative attributes at which no single move gains."""
+    """Return a network over the informative attributes whose score no single move improves."""
     counts = counts.with_missing_levels("hill-climb", watch)
     scores = FamilyCache(counts, parse_score(structure_score))
     informative, n = counts.data.schema.informative, len(counts.data.schema.attributes)

@@ -1,4 +1,4 @@
-"""Regions with cuts of their own: for each the grid of cuts that best explains the residuals of a fitted model.
+"""Choose the cuts of each region: the grid of cuts that best explains the residuals of a fitted model.
 
 The search for cuts uses no rows, only the sums of g and h over all codes of a region, made in one pass over the rows
 for as many regions as memory allows:
@@ -73,7 +73,9 @@ class GrownRegion(NamedTuple):
 def grow_regions(
     likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int
 ) -> list[GrownRegion]:
-    """Return these sets of attributes, each with its best cuts beside the tables `cells` (K, n_cells), best first.
+    """Return the sets of attributes, each with its best cuts, in descending order of gain.
+
+    The gains are those over the model with the tables `cells` (K, n_cells).
 
     An attribute may be cut where one of `finest` groups of its codes ends. Levels of categories stay separate even if
     that makes more cells than the rows support.
@@ -149,7 +151,7 @@ def _grow(data: Dataset, family: Family, sums: Array) -> GrownRegion:
 
 
 class Axis(NamedTuple):
-    """An attribute of a region: its number of codes, and how many of these, the first, are intervals to be cut."""
+    """An attribute of a region: its number of codes, the first `n_ordered` of which are ordered intervals."""
 
     n_codes: int
     n_ordered: int

@@ -67,9 +67,9 @@ class NamedDag:
 
     @property
     def unmarried(self) -> UnmarriedParents[str] | None:
-        """Two parents of a common child that the canonical form does not join; None if it is perfect.
+        """Two parents of a common child without an arc between them in the canonical form, or None if it is perfect.
 
-        The class must be known.
+        `class_name` must not be None.
         """
         assert self.class_name is not None
         return first_unmarried(self.parents, self.class_name)
@@ -114,8 +114,8 @@ class NamedRegions:
     """Sets of attributes that share a table with the class, by column names, in the order in which they were added.
 
     `trace` describes every step of the search (`SearchTrace`). Without it all regions are the model, and one inside an
-    earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in `Regions`. cuts[r],
-    if there are any, has for every attribute of region r the cuts that it has there, or None for all of them.
+    earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in `Regions`. cuts[r]
+    has the cuts of every attribute of region r, or None where the attribute keeps all of its cuts.
 
     Raises BncliError for a region that is empty, too large, or names an attribute twice or the class; for a trace,
     gains or cuts that do not fit the regions; and, if there is a trace, for a region inside an earlier one.

@@ -61,7 +61,7 @@ _PROBABILITY_ROUNDING = 1e-6
 
 
 class PredictorDescription(NamedTuple):
-    """What `model.json` says of a predictor: the shape of the bias, and the parts of its kind.
+    """The description of a predictor in `model.json`: the shape of the bias, and the parts of a path or ensemble.
 
     A path has `steps`; an ensemble has `components` (name, weight, number of families), `trials` and `pool`.
     """

@@ -234,7 +234,10 @@ class Axis:
 
 
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
-    """Return an axis from the smallest to the largest value; None: logarithmic if the values span enough."""
+    """Return an axis from the smallest to the largest value.
+
+    With `logarithmic` None the axis is logarithmic if the values span enough orders of magnitude.
+    """
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and high <= _LOG_SPAN * low:
         middle = math.sqrt(low * high)

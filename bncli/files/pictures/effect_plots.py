@@ -231,7 +231,7 @@ def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide:
 
 
 def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
-    """Return rows of a true label by the predicted label: shares of the row, blue if right and vermilion if wrong.
+    """Return the confusion matrix as colored cells: shares of a true label, blue if right and vermilion if wrong.
 
     The darkest vermilion is the largest wrong share of any row.
     """
@@ -276,7 +276,7 @@ def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
 
 
 def nomogram(points: NomogramPoints, label: str) -> Drawing:
-    """Return one line per attribute below a line of points, then the sum and the probability of the label."""
+    """Return a nomogram: a scale of points, one per attribute, the sum of points, and the probability of the label."""
     n, room = len(points.scales), _NOMOGRAM_WIDTH - _NOMOGRAM_NAMES - _NOMOGRAM_RIGHT
     drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, "Nomogram")
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])

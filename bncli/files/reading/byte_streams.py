@@ -238,7 +238,7 @@ class Stream:
         return ahead + self._read_source(size - len(ahead)) if len(ahead) < size else ahead
 
     def read_ready(self, size: int) -> bytes:
-        """Return `size` bytes, fewer (at least one) at the end or if the input pauses, which sets `paused`."""
+        """Return `size` bytes, or fewer if the input ends or pauses before; a pause sets `paused`."""
         self.paused = False
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]
         if ahead and self._check_pause():

@@ -67,7 +67,7 @@ class NonNumericValue(NamedTuple):
 
 
 class ColumnBuilder:
-    """The blocks of one column, and what they reveal about its type.
+    """The blocks of one column read so far, and the type that their values allow.
 
     request: how the next rows are requested. is_free: whether the type is still open.
     """

@@ -152,7 +152,7 @@ class _ColumnNotes:
     few_integers: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return the notes, the kinds that concern most columns first."""
+        """Return the notes; kinds of notes that concern many columns come first."""
         lines = [
             f"left out as {why}: {list_names(names)} (--categorical NAME keeps one)"
             for why, names in self.left_out.items()

@@ -66,9 +66,9 @@ _N_SAMPLED = 64
 class TableSummary:
     """The columns in file order, with the class among them.
 
-    labels: what each counted text of the class is read as; None if there is no class or if it has too many labels.
-    names: all columns of the table, with those of structs, lists and maps, which are not read; `nested` says what
-    these hold. ignored: columns that are read and neither attributes nor class nor weights.
+    labels: the label that each counted text of the class stands for; None without a class or with too many labels.
+    names: all columns of the table, including structs, lists and maps, which are not read; `nested` has their types.
+    ignored: columns that are read but are neither attributes nor class nor weights.
     """
 
     n_rows: int
@@ -85,9 +85,9 @@ class TableSummary:
 class ColumnSummary:
     """A column as learning would read it, with each kept value once.
 
-    counted: the values as stored, and their counts by class. column: what each value is read as (a date as seconds).
-    low, high: over all its numbers or seconds, NaN if there are none. decision: what becomes of it as an attribute.
-    example: a value that is present, "" if there is none. digest: equal for columns that are equal in every row.
+    counted: the values as stored, and their counts by class. column: these values as parsed (a date as seconds).
+    low, high: range of all numbers or seconds, NaN if there are none. decision: how it is used as an attribute.
+    example: a value that is not missing, or "". digest: equal for columns that are equal in every row.
     is_plain: whether it is the class and all its texts are plain numbers.
     """
 

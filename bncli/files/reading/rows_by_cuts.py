@@ -216,7 +216,7 @@ class CodesFileBatches:
 def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
     """Return all rows of a table if they fit the budget or if the table can be read only once, else a sample of them.
 
-    cuts: fix the attributes (None: they are to be learnt). seed: of the sample.
+    cuts: the cuts and levels of the attributes, or None if they are to be learned. seed: seed of the sample.
     """
     inputs = find_inputs(source.paths, keep=False)
     if not all(file.is_regular for file in inputs):

@@ -139,7 +139,10 @@ class ColumnEncoder:
 def parse_encoded(
     raw: RawBlock, encoders: Sequence[ColumnEncoder], requests: Sequence[ColumnRequest], tokens: MissingTokens
 ) -> tuple[RowBlock, list[dict[str, Column]]]:
-    """Return the requested columns of a raw block, and what each encoder makes of its own; these come first."""
+    """Return the requested columns of a raw block, and the columns that each encoder makes from its own.
+
+    The first requests are those of the encoders, in the same order.
+    """
     block = parse(raw, requests, tokens)
     return block, [encoder.columns(values) for encoder, values in zip(encoders, block.values, strict=False)]
 

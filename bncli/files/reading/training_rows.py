@@ -1,4 +1,4 @@
-"""Read a table to learn from: all of its rows, with the type of every column found over all of them.
+"""Read a training table: all of its rows, with column types that hold for all of them.
 
 Types are guessed from the first rows, which is right for nearly every file. Columns that turn out to be text are read
 again where they had been read as numbers. Rows of weight 0 are dropped.
