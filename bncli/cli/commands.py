@@ -79,7 +79,7 @@ COMMANDS = (
         "evaluate",
         "Cross-validate the learning options, or test a model on a table.",
         (
-            *("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "penalties", "smoothing"),
+            *("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "penalties"),
             *("monotone", "json", "cluster"),
         ),
     ),

@@ -32,7 +32,7 @@ TOPIC_GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
-    ("Parameters", ("parameters", "smoothing", "penalties", "monotone", "optimizers")),
+    ("Parameters", ("parameters", "penalties", "monotone", "optimizers")),
     (
         "Using a model",
         ("score", "explain", "decisions", "what-if", "monitor", "inspect", "export", "verify", "simulate"),

@@ -164,7 +164,7 @@ def test_a_method_is_explained_with_what_it_takes(bncli: Bncli) -> None:
     ("word", "topic"),
     [
         ("kdb", "structures"),
-        ("hdp", "smoothing"),
+        ("hdp", "parameters"),
         ("weighted", "parameters"),
         ("cgb", "optimizers"),
         ("mdl", "discretize"),
