@@ -96,14 +96,14 @@ COMMANDS = (
     Command(
         "convergence",
         "How fast several fits converge: curves of their traces, and who lags behind whom.",
-        ("convergence", "optimizers", "parameters"),
+        ("optimizers", "parameters"),
     ),
-    Command("inspect", "Describe a model, structure, cuts or counts file.", ("inspect", "explain", "files")),
-    Command("diff", "Tell how two models differ, in what they are and in what they say.", ("verify", "inspect")),
+    Command("inspect", "Describe a model, structure, cuts or counts file.", ("explain", "files")),
+    Command("diff", "Tell how two models differ, in what they are and in what they say.", ("verify", "explain")),
     Command(
         "report",
         "Write one page to look at: how good a model is, what it says, how it is built.",
-        ("report", "evaluate", "explain", "inspect"),
+        ("report", "evaluate", "explain"),
     ),
     Command(
         "verify",

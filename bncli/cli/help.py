@@ -35,9 +35,9 @@ TOPIC_GROUPS = (
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers")),
     (
         "Using a model",
-        ("score", "explain", "decisions", "what-if", "monitor", "inspect", "export", "verify", "simulate"),
+        ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "simulate"),
     ),
-    ("Judging a model", ("evaluate", "groups", "calibration", "compare", "convergence")),
+    ("Judging a model", ("evaluate", "groups", "calibration", "compare")),
     ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )

@@ -217,7 +217,7 @@ def test_on_a_terminal_a_topic_is_drawn() -> None:
     assert code == 0
     assert "| code | meaning |" not in seen
     assert "```" not in seen
-    assert re.search("^ +Exit codes: what a script can rely on", seen)
+    assert re.search("^ +Exit codes: how a script can tell", seen)
     assert "\x1b" not in seen, "cat is no pager that is known to pass colours"
 
 
