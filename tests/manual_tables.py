@@ -18,9 +18,19 @@ from bncli.cli.help import TOPIC_GROUPS
 from bncli.cli.learners import PAPERS
 from bncli.cli.options import kind_metavar
 from bncli.engine.model import StoppedBy
+from bncli.files.exports import EXPORTS
 from tests.performance import passes
 from tests.performance.results import read as measured
-from tests.published import anchors, classifiers, defaults, penalty_center, references
+from tests.published import (
+    anchors,
+    classifiers,
+    defaults,
+    exports,
+    exports_page,
+    penalty_center,
+    references,
+    report_sizes,
+)
 from tests.published.anchors_evidence import anchored
 from tests.published.anchors_short import in_a_paragraph, in_short
 from tests.published.classifiers_evidence import Evidence, evidence
@@ -177,6 +187,18 @@ def _figures() -> Evidence:
     return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
 
 
+def exports_table() -> str:
+    """Every format of `bncli export`."""
+    formats = {word: importlib.import_module(f"bncli.files.exports.{word}").FORMAT for word in EXPORTS}
+    return table(("format", "content"), [(f"`{word}`", one.summary) for word, one in formats.items()])
+
+
+def report_sizes_table() -> str:
+    """Size and CPU seconds of the report pages of several models."""
+    head = "| table | columns | labels | table entries | MB | row by hand | s |\n|---|---:|---:|---:|---:|---|---:|\n"
+    return head + report_sizes.page_rows(report_sizes.recorded())
+
+
 def papers_table() -> str:
     """The learners of the presets of papers, without what all of them have."""
     rows = [(one.name, f"`{one.options}`", one.sections) for _, ones in PAPERS.values() for one in ones]
@@ -199,6 +221,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "from one to another": lambda: penalty_center.center_table(penalty_center.recorded()),
     "settings": lambda: defaults.settings_table(defaults.recorded()),
     "chosen penalties": lambda: defaults.penalties_table(defaults.recorded()),
+    "export formats": exports_table,
+    "export speeds": lambda: exports_page.speeds(exports.recorded()).rstrip("\n") + "\n",
+    "report sizes": report_sizes_table,
     "results": lambda: manual_table(_figures()),
     "results in short": lambda: readme_table(_figures()),
     "anchors": lambda: in_short(anchored(anchors.recorded())),

@@ -11,7 +11,7 @@ from bncli.catalogue import CHOICES, SMOOTHINGS
 from bncli.cli.commands import COMMANDS
 from bncli.cli.help import TOPICS
 from tests.manual_tables import MANUAL, renewed
-from tests.transcripts import UPDATING, blocks, parse, replay, settled, without_times, workplace
+from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, without_times, workplace
 
 PAGES = sorted(MANUAL.iterdir())
 WIDEST = 120
@@ -68,6 +68,14 @@ def test_the_pointers_of_the_pages_lead_to_topics() -> None:
     for page in PAGES:
         pointed = re.findall(r"bncli help ([a-zA-Z-]+)", page.read_text())
         assert set(pointed) <= known, page.name
+
+
+def test_the_keys_that_stay_are_in_the_schemas() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)[^`]*`[^|]*\| (.*) \|$", (MANUAL / "json.md").read_text(), flags=re.MULTILINE)
+    assert rows
+    for command, keys in rows:
+        schema = (ROOT / "bncli" / "cli" / "schemas" / f"{command}.json").read_text()
+        assert all(f'"{key}": ' in schema for key in re.findall(r"`([a-z_0-9]+)`", keys)), command
 
 
 def test_every_command_names_its_topics() -> None:
