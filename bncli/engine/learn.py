@@ -22,6 +22,11 @@ from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribut
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.cross_validation import (
+    FEW_FOLDS,
+    FOLDS,
+    MANY_ROWS,
+    REGIONS_GRID,
+    REGIONS_WORSE,
     HeldOutFold,
     choose_arcs,
     folds_with_own_cuts,
@@ -252,6 +257,11 @@ def _choose_penalty_and_arcs(
     path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
     if recipe.penalty == "cv":
         path = partial(path, shrink=not method.probabilities)
+        if _has_few_folds(structure, counts):
+            folds = folds[:FEW_FOLDS]
+            path = partial(path, worse=REGIONS_WORSE)
+        if structure.method == "interactions":
+            path = partial(path, grid=REGIONS_GRID)
     else:
         path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
@@ -265,6 +275,11 @@ def _choose_penalty_and_arcs(
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
             run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
     return structure, chosen
+
+
+def _has_few_folds(structure: Structure, counts: Counts) -> bool:
+    """Return whether the penalty of these rows is chosen on some folds only: interactions take long in each."""
+    return structure.method == "interactions" and counts.data.n_rows >= MANY_ROWS
 
 
 def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> Any:
@@ -323,7 +338,8 @@ def learn_parameters(
         return parameters
     if chosen.shrinkage is not None:
         parameters = shrink_parameters(parameters, counts, chosen.shrinkage)
-    base = None if chosen.log_loss is None else held_out_base(counts.data, recipe.seed or 0)
+    n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
+    base = None if chosen.log_loss is None else held_out_base(counts.data, recipe.seed or 0, n_folds)
     held_out = None if chosen.log_loss is None or base is None else HeldOutLoss(chosen.log_loss, base)
     return replace(parameters, penalty_cv=chosen, held_out=held_out)
 

@@ -315,6 +315,22 @@ def pairs_matter(n_rows: int) -> Columns:
     return Columns(n_rows, numbers, "class", CategoricalColumn(labels.astype(np.int8), ("no", "yes")))
 
 
+def test_interactions_of_many_rows_are_judged_on_few_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loss and base are those of the same rows, and the path of penalties ends soon after the best one."""
+    columns, recipe = pairs_matter(400), Recipe.of(structure="interactions")
+    whole = learn(columns, recipe).parameters
+    monkeypatch.setattr("bncli.engine.learn.MANY_ROWS", 400)
+    few = learn(columns, recipe).parameters
+    assert whole.held_out is not None
+    assert few.held_out is not None
+    assert few.held_out.base_log_loss == pytest.approx(whole.held_out.base_log_loss, rel=0.02)
+    assert few.held_out.base_log_loss != whole.held_out.base_log_loss
+    assert few.penalty_cv is not None
+    losses = [trial.log_loss for trial in few.penalty_cv.tried]
+    assert few.held_out.log_loss == min(losses)
+    assert all(loss <= 1.01 * min(losses[: k + 1]) + 1e-3 for k, loss in enumerate(losses[:-1]))
+
+
 def test_regions_that_were_edited_are_handwork_in_every_fold() -> None:
     """The penalty of a file whose pairs were taken out is that of the same regions by hand."""
     columns, recipe = pairs_matter(400), Recipe.of(structure="interactions")

@@ -5,8 +5,10 @@
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
 is computed for the lambdas of GRID in turn, from large to small, for all FOLDS folds at one of them before any at the
-next. The lowest loss wins; a loss that is not lower by more than a share TIE is a tie, and the larger lambda wins. The
-path ends when the loss is WORSE above the lowest (and by more than SLACK nats, for losses near 0).
+next. Interactions begin at larger lambdas; with MANY_ROWS rows or more they have FEW_FOLDS folds, and their path ends
+REGIONS_WORSE above the lowest loss. The lowest loss wins; a loss that is not lower by more than a share TIE is a tie,
+and the larger lambda wins. The path ends when the loss is WORSE above the lowest (and by more than SLACK nats, for
+losses near 0).
 
 A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty; the
 third and later optima are searched from where the last two point,
@@ -88,6 +90,8 @@ from bncli.engine.structures.structure import Dag
 from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
+"""Those of interactions of many rows: tables of many cells need a large penalty, and fits with a small one are slow."""
 FOLDS = 5
 AHEAD = 2
 """Steps of GRID before a penalty that was best for a similar space, at which a path begins."""
@@ -126,14 +130,16 @@ def penalty_path(
     near: float | None = None,
     shrink: bool = False,
     grid: Sequence[float] = GRID,
+    worse: float = WORSE,
     watch: Watch = silent,
     prefix: str = "",
 ) -> ChosenPenalty:
     """Return the lambda of `grid`, which falls, with the least held-out loss in the spaces that `space_of` makes.
 
     The penalty shrinks towards `center`. `near` is a penalty that was best for a similar space: the path begins AHEAD
-    steps before it, and again at the top if nothing that follows is better than its first. `shrink`: whether the tables
-    may be shrunk if rows are few. `prefix` begins the progress messages to the watch.
+    steps before it, and again at the top if nothing that follows is better than its first. It ends where the loss
+    is a share `worse` above the lowest. `shrink`: whether the tables may be shrunk if rows are few. `prefix` begins
+    the progress messages to the watch.
     """
     if not folds:
         return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
@@ -142,10 +148,10 @@ def penalty_path(
     first = 0 if near is None else max(grid.index(near) - AHEAD, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_rows) ** 3) or grid[:1]
     paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
-    tried = _follow(paths, grid[first:], watch, prefix)
+    tried = _follow(paths, grid[first:], worse, watch, prefix)
     if first and best_of(tried) == GRID[first]:
         paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
-        tried = _follow(paths, grid, watch, prefix)
+        tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.is_directed for path in paths):
         loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
@@ -164,7 +170,9 @@ def best_of(tried: list[TriedPenalty]) -> float:
     return next(trial.penalty for trial in tried if trial.log_loss <= lowest * (1 + TIE))
 
 
-def _follow(paths: Sequence[_FoldPath], grid: Sequence[float], watch: Watch, prefix: str) -> list[TriedPenalty]:
+def _follow(
+    paths: Sequence[_FoldPath], grid: Sequence[float], worse: float, watch: Watch, prefix: str
+) -> list[TriedPenalty]:
     """Return the losses along the grid, down to where the path ends."""
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
@@ -178,7 +186,7 @@ def _follow(paths: Sequence[_FoldPath], grid: Sequence[float], watch: Watch, pre
         tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(trial.log_loss for trial in tried)
         # SLACK: if classes are almost certain, 8 % of a loss is less than its own error
-        if tried[-1].log_loss > lowest * (1 + WORSE) + SLACK:
+        if tried[-1].log_loss > lowest * (1 + worse) + SLACK:
             break
     return tried
 
@@ -331,8 +339,8 @@ def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
     return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(fold_of.max() + 1)]
 
 
-def held_out_base(data: Dataset, seed: int) -> float | None:
-    """Return the log-loss of the class frequencies on the held-out rows, or None if no rows are held out."""
+def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
+    """Return the log-loss of the class frequencies on the rows of the first folds, or None if no rows are held out."""
     taken = _sampled_rows(data.labels, seed)
     labels = data.labels[taken]
     weights = np.ones(len(taken)) if data.weights is None else data.weights[taken]
@@ -343,7 +351,7 @@ def held_out_base(data: Dataset, seed: int) -> float | None:
     if not held_out:
         return None
     total = np.asarray(np.stack(held_out).sum(axis=0))
-    return base_log_loss([(total - counts, counts) for counts in held_out])
+    return base_log_loss([(total - counts, counts) for counts in held_out[:n_folds]])
 
 
 def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:

@@ -24,7 +24,9 @@ from bncli.engine.structures.structure import Family
 PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 
 
-def additive_fit(data: Dataset, families: Sequence[Family]) -> tuple[ConditionalLikelihood, Array]:
+def additive_fit(
+    data: Dataset, families: Sequence[Family], penalty: float = PENALTY
+) -> tuple[ConditionalLikelihood, Array]:
     """Return the likelihood of the rows over these families, and the fitted tables (K, n_cells), all 0 without rows."""
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:
@@ -33,6 +35,6 @@ def additive_fit(data: Dataset, families: Sequence[Family]) -> tuple[Conditional
     effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
-    settings = OptimizerSettings("zero", PENALTY, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
     optimum = find_optimum(ParameterSpace(likelihood, coordinates), settings, lambda step, p: None)
     return likelihood, coordinates.tables(optimum.point)

@@ -16,9 +16,9 @@ the final fit, chosen on held-out rows, shrinks it.
 
 A cut goes across one attribute through the whole table, so that the cells remain a grid with one grouping per
 attribute. The grid grows cut by cut: of all cuts of all attributes the one that leaves it worth most, until none makes
-it worth more or the table would have too many cells. Residuals of a model with every single attribute show nothing
-across one attribute alone, so growth begins with one cut through each of the numeric attributes at once, the best
-combination (of evenly spaced places if attributes have many codes), each then moved to where it is best. Levels of
+it worth `least` nats more or the table would have too many cells. Residuals of a model with every single attribute show
+nothing across one attribute alone, so growth begins with one cut through each of the numeric attributes at once, the
+best combination (of evenly spaced places if attributes have many codes), each then moved to where it is best. Levels of
 categories and a missing level are separate from the start.
 
 Conventions: numeric attributes are first joined to neighbouring groups of about equal weight, as many as keep a region
@@ -71,14 +71,15 @@ class GrownRegion(NamedTuple):
 
 
 def grow_regions(
-    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int
+    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int, least: float = 0.0
 ) -> list[GrownRegion]:
     """Return the sets of attributes, each with its best cuts, in descending order of gain.
 
     The gains are those over the model with the tables `cells` (K, n_cells).
 
-    An attribute may be cut where one of `finest` groups of its codes ends. Levels of categories stay separate even if
-    that makes more cells than the rows support.
+    An attribute may be cut where one of `finest` groups of its codes ends. After the first cut of each attribute, every
+    other one gains at least `least` nats. Levels of categories stay separate even if that makes more cells than the
+    rows support.
     """
     data, regions = likelihood.data, []
     n_classes = 1 if data.n_labels == 2 else data.n_labels
@@ -103,7 +104,7 @@ def grow_regions(
         over = [(family.attributes, family.shape) for family in plain]
         sums = regrouped.reduce(_sum_cells, tables, over, n_classes, states=states)
         for family, total in zip(together, sums, strict=True):
-            regions.append(_grow(data, family, total.reshape(-1, *family.shape)))
+            regions.append(_grow(data, family, total.reshape(-1, *family.shape), least))
     return sorted(regions, key=lambda region: -region.gain)
 
 
@@ -130,15 +131,16 @@ def _sum_cells(
     return totals
 
 
-def _grow(data: Dataset, family: Family, sums: Array) -> GrownRegion:
+def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegion:
     """Return the family with the grid of cuts that is worth most on the sums (2 C, shape)."""
+    both = 2 if data.n_labels == 2 else 1  # of two classes one is summed
     attributes = [data.schema.attributes[i] for i in family.attributes]
     axes = [
         Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
         for attribute, size in zip(attributes, family.shape, strict=True)
     ]
     grid = Grid(sums, tuple(axes))
-    grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)))
+    grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / both)
     groupings: list[Grouping | None] = []
     for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):
         if len(starts) == attribute.cardinality:
@@ -146,8 +148,7 @@ def _grow(data: Dataset, family: Family, sums: Array) -> GrownRegion:
         else:
             codes = np.arange(attribute.cardinality) if before is None else np.array(before)
             groupings.append(tuple((np.searchsorted(starts, codes, side="right") - 1).tolist()))
-    gain = grid.value * (2 if data.n_labels == 2 else 1)
-    return GrownRegion(family.attributes, float(rounded(np.array([gain]))[0]), tuple(groupings))
+    return GrownRegion(family.attributes, float(rounded(np.array([grid.value * both]))[0]), tuple(groupings))
 
 
 class Axis(NamedTuple):
@@ -174,8 +175,8 @@ class Grid:
     def __post_init__(self) -> None:
         self.starts = [axis.uncut for axis in self.axes]
 
-    def grow(self, most_cells: int) -> None:
-        """Add cuts, the best one first, while that adds value and leaves at most `most_cells` cells."""
+    def grow(self, most_cells: int, least: float = 0.0) -> None:
+        """Add cuts, the best one first, while that adds `least` nats and leaves at most `most_cells` cells."""
         if self._numeric_axes:
             self._cut_every_axis_once()
         value = self.value
@@ -187,7 +188,7 @@ class Grid:
                 return
             # max takes the first of equals
             best, axis, code = max((self.best_cut(j) for j in has_room), key=lambda cut: cut[0])
-            if not best > value + LEAST_GAIN:
+            if not best > value + max(least, LEAST_GAIN):
                 return
             self.starts[axis] = sorted([*self.starts[axis], code])
             value = best

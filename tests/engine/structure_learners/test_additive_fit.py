@@ -11,7 +11,6 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners.conditional import learn_discriminative
 from bncli.engine.parameters.optimization import OptimizerSettings
-from bncli.engine.structure_learners import additive_fit as module
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
@@ -22,9 +21,7 @@ from tests.effects import mixed_dataset, mixed_datasets
 @given(mixed_datasets(), st.sampled_from([0.5, 3.0]))
 def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     regions = Regions(tuple((i,) for i in data.schema.informative))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PENALTY", penalty)
-        likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities))
+    likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities), penalty)
     best = learn_discriminative(
         Counts(data),
         regions,
@@ -55,9 +52,7 @@ def test_the_penalty_is_10() -> None:
 
 def test_the_class_alone() -> None:
     data = random_dataset(200, (2, 3), 3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PENALTY", 1e-6)
-        _, cells = additive_fit(data, ())
+    _, cells = additive_fit(data, (), 1e-6)
     shares = np.exp(cells[:, 0]) / np.exp(cells[:, 0]).sum()
     np.testing.assert_allclose(shares, np.bincount(data.labels) / 200, atol=1e-3)
 

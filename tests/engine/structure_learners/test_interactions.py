@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.splits import stratified_sample
 from bncli.engine.structure_learners import interactions
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Regions
@@ -48,6 +49,29 @@ def test_what_was_planted_is_found() -> None:
     gains = dict(zip(found.regions, found.gains, strict=True))
     assert gains[1, 3] > 50 < gains[2, 4, 5]
     assert gains[0,] > max(gains[i,] for i in range(6, 10))
+
+
+def test_of_many_rows_a_sample_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = planted()
+    monkeypatch.setattr(interactions, "SEARCHED_ROWS", 1000)
+    found = learn(data)
+    monkeypatch.setattr(interactions, "SEARCHED_ROWS", 2000)
+    assert found == learn(data.take(stratified_sample(data.labels, 1000, interactions.SEED)))
+    assert found != learn(data)
+    assert (1, 3) in found.regions
+
+
+def test_regions_that_gain_a_small_share_of_the_loss_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base loss of 2,000 rows of two classes is below 2,000 ln 2 nats."""
+    everything = learn(planted())
+    monkeypatch.setattr(interactions, "REGION_SHARE", 0.02)
+    found = learn(planted())
+    gains = dict(zip(found.regions, found.gains, strict=True))
+    assert (1, 3) in gains
+    assert len(gains) < len(everything.regions)
+    assert all(gain > 10 for region, gain in gains.items() if len(region) > 1)
+    monkeypatch.setattr(interactions, "REGION_SHARE", 1.0)
+    assert max(map(len, learn(planted()).regions)) == 1
 
 
 @pytest.mark.parametrize(("max_order", "largest"), [(2, 1), (3, 2), (4, 3), (5, 4)])

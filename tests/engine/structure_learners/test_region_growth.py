@@ -53,7 +53,7 @@ def refinements(starts: Starts, axes: Sequence[Axis]) -> list[Starts]:
     ]
 
 
-def slowly_grown(sums: Array, axes: Sequence[Axis], penalty: float, most: int) -> Starts:
+def slowly_grown(sums: Array, axes: Sequence[Axis], penalty: float, most: int, least: float) -> Starts:
     uncut: Starts = tuple(tuple(axis.uncut) for axis in axes)
     firsts = [[(c,) for c in range(1, axis.n_ordered)] or [()] for axis in axes]
     begun = [
@@ -63,7 +63,7 @@ def slowly_grown(sums: Array, axes: Sequence[Axis], penalty: float, most: int) -
     while True:
         larger = [one for one in refinements(starts, axes) if np.prod([len(s) for s in one]) <= most]
         best = max(larger, key=lambda one: round(worth(sums, one, penalty), 9), default=starts)
-        if not worth(sums, best, penalty) > worth(sums, starts, penalty) + 1e-9:
+        if not worth(sums, best, penalty) > worth(sums, starts, penalty) + max(least, 1e-9):
             return starts
         starts = best
 
@@ -83,12 +83,12 @@ def problems(draw: st.DrawFn) -> Problem:
     return sums, tuple(axes), draw(st.sampled_from([0.5, 1.0, 10.0]))
 
 
-@given(problems(), st.integers(1, 40))
-def test_every_cut_tried_in_turn(problem: Problem, most: int) -> None:
+@given(problems(), st.integers(1, 40), st.sampled_from([0.0, 0.3, 2.0]))
+def test_every_cut_tried_in_turn(problem: Problem, most: int, least: float) -> None:
     sums, axes, penalty = problem
     grid = Grid(sums, axes, penalty)
-    grid.grow(most)
-    assert tuple(map(tuple, grid.starts)) == slowly_grown(sums, axes, penalty, most)
+    grid.grow(most, least)
+    assert tuple(map(tuple, grid.starts)) == slowly_grown(sums, axes, penalty, most, least)
     assert grid.value == pytest.approx(worth(sums, tuple(map(tuple, grid.starts)), penalty))
 
 
