@@ -259,9 +259,7 @@ def _choose_penalty_and_arcs(
         path = partial(path, shrink=not method.probabilities)
         if _has_few_folds(structure, counts):
             folds = folds[:FEW_FOLDS]
-            path = partial(path, worse=REGIONS_WORSE)
-        if structure.method == "interactions":
-            path = partial(path, grid=REGIONS_GRID)
+            path = partial(path, grid=REGIONS_GRID, worse=REGIONS_WORSE)
     else:
         path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:

@@ -5,7 +5,7 @@
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
 is computed for the lambdas of GRID in turn, from large to small, for all FOLDS folds at one of them before any at the
-next. Interactions begin at larger lambdas; with MANY_ROWS rows or more they have FEW_FOLDS folds, and their path ends
+next. Interactions of MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas (REGIONS_GRID), and their path ends
 REGIONS_WORSE above the lowest loss. The lowest loss wins; a loss that is not lower by more than a share TIE is a tie,
 and the larger lambda wins. The path ends when the loss is WORSE above the lowest (and by more than SLACK nats, for
 losses near 0).
