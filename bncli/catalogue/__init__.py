@@ -5,8 +5,8 @@ conformance tests follow from these entries. A new method is a module in its fol
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have
-- `discretizers`, `structure_learners` (with the structure scores), `parameter_learners` (with smoothing and monotone
-  directions), `optimizers`, `decisions`: the entries
+- `structure_learners` (with the structure scores), `parameter_learners` (with smoothing, monotone directions and the
+  optimizers): the entries about structure and parameters; all others are here
 
 Nothing heavy may be imported here, because `bncli --help` reads these modules.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from bncli.catalogue import decisions, discretizers, optimizers, parameter_learners, structure_learners
+from bncli.catalogue import parameter_learners, structure_learners
 from bncli.catalogue.choices import (
     CUTTING,
     DATA,
@@ -28,9 +28,8 @@ from bncli.catalogue.choices import (
     Option,
     key_of,
 )
-from bncli.catalogue.discretizers import DISCRETIZERS
-from bncli.catalogue.optimizers import OPTIMIZERS
-from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS, SMOOTHINGS
+from bncli.catalogue.option_kinds import Costs, Integer, Real, ThresholdRule, Word
+from bncli.catalogue.parameter_learners import MARGINALIZED, OPTIMIZERS, PARAMETERS, SMOOTHINGS
 from bncli.catalogue.structure_learners import SCORES, STRUCTURES
 from bncli.errors import UsageError
 
@@ -59,6 +58,40 @@ __all__ = [
     "refuse_options_without_effect",
 ]
 
+DISCRETIZERS = Choice(
+    "--discretize",
+    "mdl",
+    (
+        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", LEVEL_GROUPING),
+        Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins", *LEVEL_GROUPING)),
+        Method("equal-frequency", "intervals with about equally many rows", ("--bins", *LEVEL_GROUPING)),
+    ),
+    CUTTING,
+    "METHOD",
+    "How numeric columns are cut into intervals; interactions take equal-frequency.",
+    folder="discretizers",
+    everyday=True,
+)
+
+_CUTTING_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "--bins",
+        Integer(2, 10_000),
+        "10",
+        CUTTING,
+        "Intervals of equal-width and equal-frequency; interactions take 255.",
+        everyday=True,
+    ),
+    Option(
+        "--group-levels",
+        Integer(1, 1_000_000, ("auto", "off")),
+        "auto",
+        CUTTING,
+        "Pool the levels of a category by what they say of the class: where the rows cannot fill them, never, or to at "
+        "most N.",
+    ),
+)
+
 MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
@@ -75,9 +108,64 @@ MISSING_POLICIES = Choice(
     "What a missing value is.",
 )
 
+_DECISION_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "--costs",
+        Costs(),
+        "",
+        DECISIONS,
+        "Decide for the label of the least expected cost: TRUE:DECISION=COST,..., where right decisions left out cost "
+        "0; FILE is a CSV with a row a true label, a column a decision, and labels as names.",
+        default_words="the most probable label",
+        none_if_default=True,
+    ),
+    Option(
+        "--threshold",
+        ThresholdRule(),
+        "",
+        DECISIONS,
+        "Of two labels decide for the second where its probability reaches P; or where it is best by rows held out: "
+        "best:f1, best:mcc, best:balanced-accuracy, recall=0.9, precision=0.8, top=5% (of the rows).",
+        default_words="the most probable label",
+        none_if_default=True,
+    ),
+    Option(
+        "--abstain-below",
+        Real(above=True, below=1),
+        "",
+        DECISIONS,
+        "Decide nothing where no label is as probable as this.",
+        "P",
+        none_if_default=True,
+    ),
+    Option(
+        "--sets",
+        Real(above=True, below=1),
+        "",
+        DECISIONS,
+        "Sets of labels that miss the true one in a share ALPHA of the rows, by conformal prediction; fit holds a "
+        "fifth of the rows out for it.",
+        "ALPHA",
+        none_if_default=True,
+    ),
+    Option(
+        "--sets-by",
+        Word(("all", "class")),
+        "",
+        DECISIONS,
+        "What the share of --sets is of: all rows, or the rows of each class.",
+        default_words="all",
+        none_if_default=True,
+    ),
+)
+"""They turn probabilities into decisions, and go with every method.
+
+`fit` stores the resulting rule in the model; `score` takes the same options to replace it.
+"""
+
 LEARNING: tuple[Choice | Option, ...] = (
     DISCRETIZERS,
-    *discretizers.OPTIONS,
+    *_CUTTING_OPTIONS,
     STRUCTURES,
     MISSING_POLICIES,
     SCORES,
@@ -86,8 +174,8 @@ LEARNING: tuple[Choice | Option, ...] = (
     SMOOTHINGS,
     *parameter_learners.OPTIONS,
     OPTIMIZERS,
-    *optimizers.OPTIONS,
-    *decisions.OPTIONS,
+    *parameter_learners.OPTIMIZER_OPTIONS,
+    *_DECISION_OPTIONS,
 )
 """All learning options in the order of the help. `--trace` is not one: it writes a file and changes no model."""
 
@@ -100,7 +188,7 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """The keys of a recipe: one per learning option, and the seed of everything random."""
 
-DECISION_KEYS = tuple(key_of(option.flag) for option in decisions.OPTIONS)
+DECISION_KEYS = tuple(key_of(option.flag) for option in _DECISION_OPTIONS)
 """The keys about decisions, in the order of `bncli.engine.prediction.decision_rules.DecisionOptions`."""
 
 NONE_IF_DEFAULT = {
