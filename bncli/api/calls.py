@@ -10,8 +10,8 @@
   terminal, or in a notebook with what IPython displays (no widgets are needed). The bar disappears with the call.
 - bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change the
   last bits of sums, so the BLAS gets one thread during a call, and its former number afterwards. The command line sets
-  this before numpy is imported. Here threadpoolctl does it if it is installed (scikit-learn requires it), or else the
-  functions of the OpenBLAS in the wheels of numpy and scipy. With neither, probabilities may differ from those of the
+  this before numpy is imported. Here the functions of the OpenBLAS in the wheels of numpy and scipy do it, or those
+  that threadpoolctl finds if there are other libraries. With neither, probabilities may differ from those of the
   command line in the last digit.
 """
 
@@ -180,32 +180,41 @@ class NotebookBar:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Within the block, the BLAS computes products of matrices with one thread."""
+    libraries = _blas_functions()
+    before = [get_threads() for get_threads, _ in libraries]
     try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        libraries = _openblas_functions()
-        before = [get_threads() for get_threads, _ in libraries]
-        try:
-            for _, set_threads in libraries:
+        for (_, set_threads), threads in zip(libraries, before, strict=True):
+            if threads != 1:
                 set_threads(1)
-            yield
-        finally:
-            for (_, set_threads), threads in zip(libraries, before, strict=True):
+        yield
+    finally:
+        for (_, set_threads), threads in zip(libraries, before, strict=True):
+            if threads != 1:
                 set_threads(threads)
-    else:
-        with threadpool_limits(limits=1, user_api="blas"):
-            yield
 
 
 @cache
+def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
+    """Return the functions that get and set the number of threads of each BLAS that numpy and scipy use."""
+    functions = _openblas_functions()
+    if functions:
+        return functions
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return ()
+    import scipy.linalg  # noqa: F401 - its library would be loaded later, with its own number of threads
+
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return tuple((library.get_num_threads, library.set_num_threads) for library in libraries)
+
+
 def _openblas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
     """Return the functions that get and set the number of threads, for every OpenBLAS in the wheels."""
-    import numpy
     import scipy
-    import scipy.linalg  # otherwise its library would be loaded later, with its own number of threads
 
     functions = []
-    for package in (numpy, scipy):
+    for package in (np, scipy):
         folder = Path(str(package.__file__)).parents[1] / f"{package.__name__}.libs"
         for path in sorted(folder.glob("*openblas*")):
             library = ctypes.CDLL(str(path))

@@ -10,7 +10,9 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,12 +22,11 @@ from numpy.typing import NDArray
 
 from bncli.api.scorer import Scorer, bounded
 from bncli.engine import model as engine
-from bncli.engine.data.schema import Unseen, source_column
+from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
-from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.structures.named_structure import NamedDag, name_structure
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ class Model:
         self.report = report
         self.class_name = model.schema.class_name
         self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
-        columns = dict.fromkeys(source_column(model.schema.attributes[i]) for i in compile_scorer(model).used)
-        self.feature_names_in_: NDArray[Any] = np.array(list(columns), dtype=object)
+        self.feature_names_in_: NDArray[Any] = np.array(self._scorer.columns, dtype=object)
 
     def predict_proba(
         self,
@@ -101,6 +101,9 @@ class Model:
         prior: class frequencies to score under, as a probability per label; `training` for those of the training data,
         which undoes class weights; None for those that the model was fitted under.
         """
+        if prior is None and threads == 1 and not options and (row := self._scorer.plain_row(table)) is not None:
+            with suppress(BncliError):  # a table says more exactly what is wrong
+                return np.array([self._scorer(row)])
         shift = None if prior is None else prior_shift(self._model, prior)
         blocks = self._score(self._row_scorer(), table, threads, allow_missing_columns, options)
         probabilities = [bounded(np.exp(shift_log_probabilities(block.log_p, shift))).T for block in blocks]
@@ -111,6 +114,10 @@ class Model:
 
         It takes microseconds per row: see `Scorer`, and `bncli help python` for an example.
         """
+        return self._scorer
+
+    @cached_property
+    def _scorer(self) -> Scorer:
         return Scorer(self._model)
 
     def predict(
@@ -262,7 +269,7 @@ class Model:
         scorer.strict = (check_word("unseen", options.get("unseen")) or self._model.schema.unseen) == "error"
         with (
             python_call(),
-            source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source,
+            source_of(table, in_memory=True, **reading, allow_missing_columns=allow_missing_columns) as source,
             scorer.open(source, run) as batches,
         ):
             for batch in batches:

@@ -26,6 +26,8 @@ LEAST, LARGEST = 1e-300, 1.0 - 2.0**-53
 _EXACT = 1 << 53
 """Whole numbers up to it are the same as float64."""
 _N_NAMED = 3
+_PLAIN = (str, int, bool, type(None), np.int64, np.str_, np.bool_)
+_REAL = (float, np.float64)
 
 
 class _Encoder(NamedTuple):
@@ -99,6 +101,21 @@ class Scorer:
         probabilities: list[float] = bounded(np.exp(self._look_up.log_p(codes))).tolist()
         return probabilities
 
+    def plain_row(self, table: Any) -> Mapping[str, Any] | None:
+        """Return the row of a table of one row if its values are those of any table with that row, else None.
+
+        These are texts, whole numbers, truth values and missing ones, and other numbers in columns of numbers.
+        """
+        row = _single_row(table)
+        if row is None or any(source not in row for source in self._sources):
+            return None
+        for source, encoder in zip(self._sources, self._full_encoders, strict=True):
+            value = row[source]
+            kind = type(value)
+            if kind not in _PLAIN and (kind not in _REAL or (encoder.cuts is None and value == value)):
+                return None
+        return row
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Scorer, (self._model,)
 
@@ -144,6 +161,26 @@ class Scorer:
             hint = f"did you mean '{similar[0]}'?" if similar else "a missing value is None"
             raise ModelError(f"the row has no column {named}, which the model uses", hint=hint)
         return values, encoders
+
+
+def _single_row(table: Any) -> dict[str, Any] | None:
+    """Return the values by column of a table of one row in any library, or None if it is none."""
+    if isinstance(table, Mapping):
+        names, columns = table.keys(), table.values()
+        if not all(isinstance(column, (list, tuple, np.ndarray)) and len(column) == 1 for column in columns):
+            return None
+        values: Sequence[Any] = [column[0] for column in columns]
+    elif hasattr(table, "itertuples") and len(table) == 1:  # pandas
+        array = table.to_numpy()
+        if array.dtype.kind in "mM":  # as a list these would be whole numbers
+            return None
+        names, values = table.columns, array[0].tolist()
+    elif hasattr(table, "to_pylist") and getattr(table, "num_rows", 0) == 1:  # pyarrow
+        names, values = table.schema.names, [column[0].as_py() for column in table.columns]
+    else:
+        return None
+    row = dict(zip(map(str, names), values, strict=True))
+    return row if len(row) == len(values) else None
 
 
 def bounded(probabilities: Array) -> Array:

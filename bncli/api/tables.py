@@ -28,6 +28,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_roles import split_names
 from bncli.files.reading.single_values import CONTAINERS, is_missing_value
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import TABLE_NAME
 
 COLUMN_OPTIONS = (
     "class_",
@@ -52,8 +53,6 @@ LABELLED_OPTIONS = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_r
 """Options about a labelled table for a model, which knows its columns."""
 SCORED_OPTIONS = ("missing", "on_bad_row", *FILE_OPTIONS)
 """Options about a table to score."""
-TABLE_NAME = "the table"
-"""What errors call a table that is not a file."""
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
 _LISTS_OF_NAMES = ("ignore", "categorical", "numeric", "missing", "use", "names")
 _ARROW = (pa.Table, pa.RecordBatch)
@@ -96,8 +95,12 @@ def check_word(key: str, value: Any) -> Any:
 
 
 @contextmanager
-def source_of(data: Any, **options: Any) -> Iterator[Source]:
-    """Yield a source for a table, with these fields; a temporary file holds a table that is not a file."""
+def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator[Source]:
+    """Yield a source for a table, with these fields.
+
+    A table that is not a file is put into a temporary file, unless it is to be read `in_memory`, which saves time where
+    it has few rows.
+    """
     fields: dict[str, Any] = {}
     for key, value in options.items():
         if value is not None:
@@ -109,6 +112,9 @@ def source_of(data: Any, **options: Any) -> Iterator[Source]:
     if unused := next((key for key in FILE_OPTIONS if key in fields), None):
         raise UsageError(f"{unused}= says how a file is read, and the table is none", hint="leave it out")
     table = table_of(data)
+    if in_memory:
+        yield Source((), rows=table, **fields)
+        return
     with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
         path = str(Path(folder, "table.arrow"))
         with pa.ipc.new_file(path, table.schema) as file:

@@ -87,6 +87,30 @@ def test_the_bits_of_the_table(options: dict[str, Any], n_labels: int, n_columns
     assert scorer(tuple(row[name] for name in scorer.all_columns)) == scorer(row)
 
 
+def test_a_table_of_one_row() -> None:
+    """It is scored as a single row, and with the same bits and errors as among others."""
+    table = random_table(7, n_labels=3)
+    model = bncli.fit(table, structure="tan")
+    expected = model.predict_proba(table)
+    frame = pa.table(table)
+    for t in range(0, 60, 7):
+        row = {name: [values[t]] for name, values in table.items()}
+        for one in (row, frame.slice(t, 1), {name: np.array(values) for name, values in row.items()}):
+            assert np.array_equal(model.predict_proba(one), expected[t : t + 1])
+    pandas = pytest.importorskip("pandas")
+    assert np.array_equal(model.predict_proba(pandas.DataFrame(table).iloc[3:4]), expected[3:4])
+    row = {name: [values[0]] for name, values in table.items()}
+    with pytest.raises(BncliError, match=r"'x0' holds 'wide'.*, the table row 1"):
+        model.predict_proba({**row, "x0": ["wide"]})
+    del row["x1"]
+    with pytest.raises(ModelError, match="no column 'x1'"):
+        model.predict_proba(row)
+    assert np.array_equal(
+        model.predict_proba(row, allow_missing_columns=True),
+        model.predict_proba({name: values * 2 for name, values in row.items()}, allow_missing_columns=True)[:1],
+    )
+
+
 def test_marginalized_values() -> None:
     """Inference adds up the rows of a block together, so the last bits depend on the others."""
     table = random_table(1, 6, 3)

@@ -78,7 +78,11 @@ class ColumnarFile:
         self._file = file
         with _report_damage(path):
             self._reader = _open_reader(file, kind, path)
-        self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
+        self._describe(self._reader.schema_arrow if kind == "parquet" else self._reader.schema)
+
+    def _describe(self, schema: pa.Schema) -> None:
+        """Set the names and types of the columns; raise BncliError if these are not the columns of a table."""
+        self._schema, path = schema, self.path
         if FORMAT_MARK in (self._schema.metadata or {}).get(HEADER_KEY, b""):
             what = "these are rows in codes, and not the values of a table"
             hint = "learn from a .codes file alone, named by its path; score its table"
@@ -147,6 +151,17 @@ class ColumnarFile:
             yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
         else:
             yield from reader
+
+
+class TableInMemory(ColumnarFile):
+    """An Arrow table, read like a file."""
+
+    def __init__(self, table: pa.Table, name: str, *, keep_bad_rows: bool) -> None:
+        self.path, self._keep_bad_rows, self._table = name, keep_bad_rows, table
+        self._describe(table.schema)
+
+    def _record_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._table.select(list(names)).to_batches(ROWS_PER_BATCH)
 
 
 @contextmanager

@@ -47,6 +47,7 @@ class Source:
     positive: the label of the event, which becomes the second of two; None = the second in sorted order.
     drop_incomplete: leave out rows that lack a value of any attribute when learning.
     names: the column names of a text file without a header row.
+    rows: an Arrow table in memory to score or to test a model on, in place of paths.
     """
 
     paths: tuple[str, ...]
@@ -70,6 +71,7 @@ class Source:
     positive: str | None = None
     drop_incomplete: bool = False
     names: tuple[str, ...] | None = None
+    rows: Any = None
 
     @property
     def bad_rows_file(self) -> str | None:

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import atomic_writer
-from bncli.files.reading.arrow_files import ArrowBatch, ColumnarFile, columnar_format, parse_batch
+from bncli.files.reading.arrow_files import ArrowBatch, ColumnarFile, TableInMemory, columnar_format, parse_batch
 from bncli.files.reading.byte_streams import COMPRESSED_SUFFIXES, InputFile, check_encoding, find_inputs
 from bncli.files.reading.csv_text import LATIN, TextBlock, TextFile, check_distinct, parse_block, parse_delimiter
 from bncli.files.reading.source import NOT_UTF8, BadRow, ColumnRequest, MissingTokens, RowBlock, Source
@@ -31,6 +31,8 @@ RawBlock = TextBlock | ArrowBatch
 T = TypeVar("T")
 _FORMATS = ("csv", "tsv", "parquet", "arrow")
 _ZIP = b"PK\x03\x04"
+TABLE_NAME = "the table"
+"""What errors call a table that is not a file."""
 _HEAD_SIZE = 1 << 16
 """Bytes of text from which the length of a row is estimated."""
 _EXPANSION = 5
@@ -54,7 +56,7 @@ class Table:
         self._encoding = check_encoding(source.encoding)
         self._block_size = block_size
         self._memory = memory
-        self._inputs = find_inputs(source.paths, keep=keep)
+        self._inputs = find_inputs(source.paths, keep=keep) if source.rows is None else ()
         if source.on_bad_row in [file.path for file in self._inputs]:
             raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row)
         self._spools: dict[str, BinaryIO] = {}
@@ -62,11 +64,11 @@ class Table:
         self._first: TextFile | ColumnarFile | None = None
         """The first file, until its rows are read."""
         try:
-            first = self._first = self._open(self._inputs[0])
+            first = self._first = self._open_rows() if source.rows is not None else self._open(self._inputs[0])
         except BaseException:
             self.close()
             raise
-        self.name = self._inputs[0].name
+        self.name = self._inputs[0].name if self._inputs else TABLE_NAME
         """The name in messages."""
         self.names = first.names
         self.n_files = len(self._inputs)
@@ -98,6 +100,9 @@ class Table:
 
     def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
         """Yield all rows, file by file from the file with index `begin`, with at least the named columns."""
+        if self._source.rows is not None:
+            yield from self._open_rows().batches(names)
+            return
         total = None
         if all(file.is_regular for file in self._inputs):
             total = sum(os.path.getsize(file.path) for file in self._inputs)
@@ -118,6 +123,9 @@ class Table:
                 watch(Progress(done + file.n_done, total))
             done += file.n_done
             file.close_file()
+
+    def _open_rows(self) -> TableInMemory:
+        return TableInMemory(self._source.rows, TABLE_NAME, keep_bad_rows=self._source.bad_rows_file is not None)
 
     def _open(self, file: InputFile) -> TextFile | ColumnarFile:
         if file.path in self._spools:
