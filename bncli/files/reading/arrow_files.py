@@ -195,9 +195,19 @@ def _open_reader(file: BinaryIO, kind: str, path: str, fields: Sequence[int] | N
     return pa.ipc.open_file(file, options=options) if kind == "file" else pa.ipc.open_stream(file, options=options)
 
 
-def parse_batch(batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """Return the requested columns of a batch."""
-    stored = [_column_values(batch, request) for request in requests]
+def parse_batch(
+    batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0
+) -> RowBlock:
+    """Return the requested columns of a batch.
+
+    Dictionaries of texts stay as they are in the first `n_dictionaries` columns if text is requested; they then have no
+    nulls, and no text twice.
+    """
+    stored = []
+    for i, request in enumerate(requests):
+        array = batch.data.column(batch.data.schema.get_field_index(request.name))
+        coded = _coded_texts(array, request) if i < n_dictionaries else None
+        stored.append(_column_values(batch, request) if coded is None else coded)
     converted: list[Values] = []
     wrong = []
     for request, values in zip(requests, stored, strict=True):
@@ -220,6 +230,29 @@ def parse_batch(batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: Mi
         for (r, what), line in zip(faults.items(), lines, strict=True)
     ]
     return RowBlock(len(rows), tuple(converted), tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
+
+
+def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray | None:
+    """Return a column of texts with a dictionary of the texts that occur, "" for null; None for another column."""
+    kind = array.type
+    if not pa.types.is_dictionary(kind) or request.kind is not ValueKind.TEXT or request.form is not None:
+        return None
+    if not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
+        return None
+    texts, indices = array.dictionary, array.indices
+    if texts.null_count or len(texts) > len(array):
+        return None
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(texts))
+        texts = pa.concat_arrays([texts, pa.array([""], texts.type)])
+    codes = indices.to_numpy()
+    is_used = np.bincount(codes, minlength=len(texts)) > 0
+    if not is_used.all():
+        codes = (np.cumsum(is_used) - 1)[codes]
+        texts = texts.filter(pa.array(is_used))
+    if len(texts.unique()) < len(texts):
+        return None
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32, copy=False)), texts.cast(pa.string()))
 
 
 def _column_values(batch: ArrowBatch, request: ColumnRequest) -> Values:

@@ -225,6 +225,11 @@ class ColumnBuilder:
 
 def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
     """Return the texts as codes into the `shared` texts if these contain all of them, else into texts of their own."""
+    if pa.types.is_dictionary(values.type):
+        coded, codes = encode_texts(values.dictionary, shared), values.indices.to_numpy()
+        if coded.texts is shared:
+            return CodedTexts(coded.codes[codes], shared)
+        return CodedTexts(narrow_codes(codes, len(values.dictionary)), values.dictionary)
     if len(shared):
         indices = pc.index_in(values, value_set=shared)
         if not indices.null_count:

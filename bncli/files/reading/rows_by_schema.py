@@ -69,12 +69,15 @@ class LevelLookup:
 
     def encode(self, values: pa.Array) -> SignedCodes:
         """Return the code of every value: that of a level, MISSING or UNSEEN."""
+        if pa.types.is_dictionary(values.type):
+            codes: SignedCodes = self.encode(values.dictionary)[values.indices.to_numpy()]
+            return codes
         indices = pc.index_in(values, value_set=self.texts)
         if not indices.null_count:
             known: SignedCodes = self.codes[indices.to_numpy()]
             return known
         unknown = pc.is_null(indices)
-        codes: SignedCodes = self.codes[indices.fill_null(0).to_numpy()]
+        codes = self.codes[indices.fill_null(0).to_numpy()]
         encoded = values.filter(unknown).dictionary_encode()
         stripped_codes = encode_levels(encoded.dictionary, self.levels, self.missing, UNSEEN)
         codes[unknown.to_numpy(zero_copy_only=False)] = stripped_codes[encoded.indices.to_numpy()]
@@ -143,7 +146,7 @@ def parse_encoded(
 
     The first requests are those of the encoders, in the same order.
     """
-    block = parse(raw, requests, tokens)
+    block = parse(raw, requests, tokens, len(encoders))
     return block, [encoder.columns(values) for encoder, values in zip(encoders, block.values, strict=False)]
 
 

@@ -21,7 +21,10 @@ BLANKS = " \t"
 NOT_UTF8 = "not UTF-8 text"
 """The fault of a malformed row in another encoding."""
 Values = Any
-"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 without inf and NaN if missing."""
+"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 without inf and NaN if missing.
+
+Strings have a dictionary where `parse_batch` is asked for one.
+"""
 
 
 @dataclass(frozen=True)

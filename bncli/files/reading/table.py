@@ -163,9 +163,11 @@ class Table:
         return opened
 
 
-def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """Return the requested columns of a raw block."""
-    return parse_block(raw, requests, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, requests, tokens)
+def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0) -> RowBlock:
+    """Return the requested columns of a raw block; `n_dictionaries` as in `parse_batch`."""
+    if isinstance(raw, TextBlock):
+        return parse_block(raw, requests, tokens)
+    return parse_batch(raw, requests, tokens, n_dictionaries)
 
 
 def in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Iterator[T]:

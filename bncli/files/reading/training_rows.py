@@ -222,7 +222,7 @@ def _parse_compactly(
     raw: RawBlock, requests: Sequence[tuple[ColumnRequest, pa.Array]], watched: Sequence[str], tokens: MissingTokens
 ) -> ParsedBlock:
     """Parse a raw block; every request comes with the texts by which its column is encoded."""
-    block = parse(raw, [request for request, _ in requests], tokens)
+    block = parse(raw, [request for request, _ in requests], tokens, len(requests))
     columns = [
         encode_texts(values, shared) if is_text(values) else narrow_numbers(values)
         for values, (_, shared) in zip(block.values, requests, strict=True)
