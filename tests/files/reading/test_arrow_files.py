@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import bncli
 from bncli.engine.data.columns import Columns
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
@@ -356,3 +357,73 @@ def test_a_malformed_row_beside_times_beyond_pythons(tmp_path: Path, encode: Any
     far = "14645-06-30 15:06:40.000"
     expected = f'1970-01-01 00:00:00.000000002,{far},,<value out of range: {1 << 28}>,[3],inf,"b,""c""",v\n'
     assert bad.read_text() == expected
+
+
+TEXTS = ["red", " red", "blue", "", "?", "7", "1e3", "long " * 9]
+ODD_DICTIONARIES = {
+    "plain": pa.DictionaryArray.from_arrays(pa.array([0, 2, 2, 0] * 9), pa.array(TEXTS)),
+    "nulls as indices": pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 4] * 9, pa.int8()), pa.array(TEXTS)),
+    "nulls in the dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1] * 9), pa.array(["a", None, "b"])),
+    "the same text twice": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1] * 9), pa.array(["a", "a", "b"])),
+    "blanks make the same text": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1] * 9), pa.array(TEXTS)),
+    "unused texts": pa.DictionaryArray.from_arrays(pa.array([5, 0, 5, 5] * 9, pa.uint8()), pa.array(TEXTS)),
+    "only nulls": pa.DictionaryArray.from_arrays(pa.array([None] * 36, pa.int32()), pa.array(TEXTS)),
+    "large texts": pa.DictionaryArray.from_arrays(pa.array([0, 2, 2, 0] * 9), pa.array(TEXTS, pa.large_string())),
+    "numbers": pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0] * 9), pa.array(["1.5", "2", "-3e2"])),
+    "numbers and a word": pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0] * 9), pa.array(["1.5", "2", "k.A."])),
+    "integers": pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0] * 9), pa.array([5, 6, 7])),
+    "more texts than rows": pa.DictionaryArray.from_arrays(
+        pa.array([90, 2, 1, 0] * 9), pa.array([f"t{i}" for i in range(100)])
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_DICTIONARIES)
+@pytest.mark.parametrize("encode", [as_parquet, as_file, as_stream])
+def test_dictionaries_are_read_as_the_texts_that_they_stand_for(tmp_path: Path, kind: str, encode: Any) -> None:
+    column = ODD_DICTIONARIES[kind]
+    if encode is as_parquet and column.dictionary.null_count:
+        pytest.skip("pyarrow does not write such a dictionary to Parquet")
+    label = pa.array(["u", "v", "v"] * 12)
+    coded = pa.table({"c": column, "k": label.dictionary_encode()})
+    plain = pa.table({"c": column.dictionary_decode(), "k": label})
+    found, expected = (read(write(tmp_path, encode(table), "t.arrow")) for table in (coded, plain))
+    assert values(found, "c") == values(expected, "c")
+    assert found.attributes.keys() == expected.attributes.keys()
+    for name in expected.attributes:
+        own, theirs = found.attributes[name], expected.attributes[name]
+        assert type(own) is type(theirs)
+        assert getattr(own, "levels", None) == getattr(theirs, "levels", None)
+
+
+def test_row_groups_without_rows_and_chunks_of_several_types(tmp_path: Path) -> None:
+    """Each row group has its own dictionary, some have none, and some columns are coded in one file only."""
+    whole = pa.table({"c": ["a", "b", "b", "c"] * 5, "x": list(range(20)), "k": ["u", "v"] * 10})
+    path = tmp_path / "t.parquet"
+    coded = pa.schema([("c", pa.dictionary(pa.int32(), pa.string())), ("x", pa.int64()), ("k", pa.string())])
+    with parquet.ParquetWriter(path, coded) as writer:
+        for start, stop in ((0, 0), (0, 7), (7, 7), (7, 8), (8, 20), (20, 20)):
+            writer.write_table(whole.slice(start, stop - start).cast(coded))
+    parquet.write_table(whole, tmp_path / "plain.parquet")
+    expected = read(str(tmp_path / "plain.parquet"))
+    for name in ("c", "x", "k"):
+        assert values(read(str(path)), name) == values(expected, name)
+    both = read_columns(Source((str(path), str(tmp_path / "plain.parquet"))))
+    assert both.n_rows == 40
+    assert values(both, "c") == values(expected, "c") * 2
+
+
+@pytest.mark.parametrize("indices", [[0, 1, None, 2] * 10, [3, 0, 1, 2] * 10])
+def test_coded_rows_are_scored_as_their_texts(tmp_path: Path, indices: list[int | None]) -> None:
+    """A dictionary may hold levels that the model does not know, in any order."""
+    texts = pa.array(["b", "a", "c", "never seen"])
+    column = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), texts)
+    train = pa.table({"c": ["a", "b", "c", "a"] * 10, "x": [1.5, 2.5, 3.5, 4.5] * 10, "k": ["u", "v", "v", "u"] * 10})
+    model = bncli.fit(train, structure="nb", param="map", progress=lambda event: None)
+    x = pa.array([1.5, 2.5, 3.5, 4.5] * 10)
+    for encode in (as_parquet, as_file):
+        coded, plain = (
+            write(tmp_path, encode(pa.table({"c": c, "x": x})), name)
+            for c, name in ((column, "coded.arrow"), (column.dictionary_decode(), "plain.arrow"))
+        )
+        assert np.array_equal(model.predict_proba(coded), model.predict_proba(plain))
