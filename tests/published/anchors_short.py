@@ -64,11 +64,11 @@ def _cells(found: Anchored, anchor: str) -> tuple[str, str, str]:
 
 
 def _best_told(found: Anchored, size: str, most: int) -> str:
-    """The end of a sentence: where the best anchor is ahead of auto, `most` tables by name."""
+    """Return the end of a sentence: on how many tables an anchor is ahead of auto, with `most` of them by name."""
     ratios = found.where(size).beside_best(found.auto)
     behind = falling({name: ratio for name, (ratio, _) in ratios.items() if ratio > 1 + AHEAD})
-    told = f"the best of them, chosen afterwards, is ahead on {len(behind)} of {len(ratios)} tables"
+    told = f"at least one of them is ahead of `auto` on {len(behind)} of {len(ratios)} tables"
     if not behind:
         return f"{told}."
     named = ", ".join(f"{name} ({_bare(ratios[name][1])}, {ratios[name][0]:.2f})" for name in behind[:most])
-    return f"{told}, {'' if len(behind) <= most else 'most on '}{named}."
+    return f"{told}: {'' if len(behind) <= most else 'most on '}{named}."

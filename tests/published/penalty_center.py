@@ -67,9 +67,9 @@ def recorded() -> list[Figure]:
 
 
 def center_table(figures: list[Figure]) -> str:
-    """The manual's."""
+    """Return the table of the manual."""
     lines = [[_setting(one), f"{one.learnt:.4f}", f"{one.validated:.4f}"] for one in figures]
-    return table(["setting", "on the rows learnt from", "5-fold cross-validation"], lines) + "\n"
+    return table(["setting", "training rows", "5-fold cross-validation"], lines) + "\n"
 
 
 def _setting(figure: Figure) -> str:
