@@ -80,7 +80,7 @@ def test_ratios_and_the_best_anchor() -> None:
     assert "| EBM | 2.00 | 0-1 | 2 | 0.25 | 1-0 | 2 |" in told
     assert "Under 1,000 rows, at least one of them is ahead of `auto` on 1 of 1 tables: a (EBM, 2.00)." in told
     briefly = " ".join(in_a_paragraph(found).split())
-    assert briefly.startswith("Under 1,000 rows: 0.50 LightGBM (1-0), 2.00 EBM (0-1); the best of them")
+    assert briefly.startswith("Under 1,000 rows: 0.50 LightGBM (1-0), 2.00 EBM (0-1); at least one of them")
     assert briefly.endswith(
         "From 1,000 rows: 0.25 EBM (1-0); at least one of them is ahead of `auto` on 0 of 1 tables."
     )
