@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 _ANNOUNCED = b"."
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP")
-_PR_SET_PDEATHSIG, _M_ARENA_MAX = 1, -8
+_PR_SET_PDEATHSIG, _M_MMAP_THRESHOLD, _M_ARENA_MAX = 1, -3, -8
 
 
 def address_space_limit() -> int | None:
@@ -75,6 +75,9 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
         library = ctypes.CDLL(None)
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))  # end with the parent if that is killed
         library.mallopt(_M_ARENA_MAX, 2)  # every further malloc arena reserves 64 MiB of address space
+        # Arrow reserves for each column of a CSV file as many bytes as the block of text has. A threshold that is set
+        # does not grow, so that what is freed goes back to the system instead of leaving holes between columns.
+        library.mallopt(_M_MMAP_THRESHOLD, 32 << 10)
     if sys.stderr is not None:
         # Python keeps the real standard error, while libraries write to file descriptor 2.
         stderr = os.fdopen(os.dup(2), "wb", 0)

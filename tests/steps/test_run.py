@@ -320,6 +320,20 @@ def within(limit: int, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
     )
 
 
+def test_a_wide_table_is_read_within_a_few_times_its_size(tmp_path: Path) -> None:
+    """What Arrow reserves and frees for each column must not stay with the process."""
+    n = 2500
+    cells = [",".join(f"{(t * 7 + i * i) % 1000 / 997:.3f}" for i in range(n)) for t in range(200)]
+    text = (
+        ",".join(f"x{i}" for i in range(n))
+        + ",class\n"
+        + "".join(f"{row},{'ab'[t % 2]}\n" for t, row in enumerate(cells))
+    )
+    words = ("fit", "-", "--structure", "nb", "--param", "map", "-q", "--threads", "1", "-o", str(tmp_path / "m.bnc"))
+    done = within(800 << 20, "-m", "bncli", *words, stdin=text.encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 TABLE = "".join(f"{t % 7},{t * t % 11 / 3:.3f},{t % 5},{'abc'[t % 3]},{'pq'[t * t % 13 % 2]}\n" for t in range(20_000))
 COMMANDS = {
     "nb": ("fit", "-", "--structure", "nb", "--param", "map"),

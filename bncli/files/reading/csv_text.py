@@ -226,19 +226,25 @@ def cut_blocks(
         wide = min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
         n_wanted, size = max(n_wanted, wide), max(BLOCK_SIZE, wide)
     n_unclosed = 0
+    after_unclosed = memoryview(b"")  # bytes that were read in search of the end of a row that has none
     while True:
+        again = bytes(after_unclosed[: max(n_wanted - len(rest), 1)])
         paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
-        more = b"" if paused_already else stream.read_ready(max(n_wanted - len(rest), 1))
+        more = b"" if paused_already else again or stream.read_ready(max(n_wanted - len(rest), 1))
         if not rest and not more:
             return
         paused, stream.paused = stream.paused, False
         # Fewer bytes than requested: the file has ended, unless the input only paused.
-        at_end = not paused_already and (not more or (len(rest) + len(more) < n_wanted and not paused))
+        at_end = not paused_already and not again and (not more or (len(rest) + len(more) < n_wanted and not paused))
+        if not paused_already:
+            after_unclosed = after_unclosed[len(again) :]
         data, rest, bad = _split_rows(layout, rest, more, line, at_end)
         n_unclosed += len(bad)
         if n_unclosed > MAX_UNCLOSED:
             what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
             raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field is written twice")
+        if bad:
+            after_unclosed, rest = memoryview(rest + bytes(after_unclosed)), b""
         if data or bad:
             yield TextBlock(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
@@ -247,7 +253,7 @@ def cut_blocks(
             what = f"a line of more than {MAX_ROW >> 20} MB"
             raise BncliError(what, where=f"{layout.path} line {line}", hint="is this a table in text form?")
         else:
-            n_wanted = max(n_wanted, 2 * len(rest))
+            n_wanted = max(n_wanted, min(2 * len(rest), MAX_ROW + 1))
 
 
 def _split_rows(
