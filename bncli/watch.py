@@ -113,6 +113,8 @@ class Run(NamedTuple):
         yields per file, in order: its name, the list of what `work(source, begin, run, *arguments())` yields on the
         worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
     advise: whether to spend time on notes about what held-out rows would have preferred.
+    hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
+        model records it; folds of a cross-validation do without.
     """
 
     threads: int = 1
@@ -123,3 +125,4 @@ class Run(NamedTuple):
     distribute: Callable[[Any], Any] | None = None
     each_file: EachFile | None = None
     advise: bool = False
+    hold_out: bool = False

@@ -159,6 +159,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
 def _summary(report: FitReport, structure_file: str | None) -> list[str]:
     """Return the last lines of a fit; `structure_file` is the file that supplied the structure, if any."""
     from bncli.engine.model import StoppedBy
+    from bncli.engine.parameters.cross_validation import ALL_ROWS
 
     lines = []
     if (held_out := report.held_out) is not None:
@@ -199,7 +200,8 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
         if penalty.arcs and penalty.arcs[-1].n_arcs:
             losses = ", ".join(f"{ARC_CHOICES[choice.arcs]} {choice.log_loss:.4g}" for choice in penalty.arcs)
             kept = f"{report.arcs:,} of {penalty.arcs[-1].n_arcs:,} kept"
-            lines.append(f"arcs        {kept}, chosen by held-out log-loss: {losses}")
+            on_sample = " on a sample" if report.rows > ALL_ROWS else ""
+            lines.append(f"arcs        {kept}, chosen by held-out log-loss{on_sample}: {losses}")
     lines += candidate_lines(report.trials)
 
     # A sum that rounds to zero is printed without a sign, hence + 0.0.

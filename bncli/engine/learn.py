@@ -13,44 +13,53 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.cross_validation import (
+    ALL_ROWS,
     FEW_FOLDS,
     FOLDS,
     MANY_ROWS,
     REGIONS_GRID,
     REGIONS_WORSE,
     HeldOutFold,
+    base_of_splits,
     choose_arcs,
     folds_with_own_cuts,
     held_out_base,
     held_out_folds,
+    is_measured_as_read,
     loss_of,
     naive_bayes_loss,
     penalty_path,
     sample_of,
     shrink_parameters,
+    splits_to_measure,
+    subset_of_arcs,
 )
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, Starts
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
-from bncli.engine.prediction.out_of_fold import learn_with_rule
+from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict
+from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structure_learners.wide_tables import narrow, widen
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training_data import encode_training_rows
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
+from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent
 
 SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
 """Structure searches that are too slow to be repeated in every fold."""
@@ -60,6 +69,8 @@ MANY_VALUES = 20
 """A column with more values is named in a warning if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """More parameters per training row than this, without a penalty, give a warning."""
+ENOUGH_TO_MEASURE = 1e-4
+"""The tolerance of fits whose held-out log-loss is measured."""
 NEGLIGIBLE_GAIN = 1e-3
 """A held-out loss lower than that of the class frequencies by at most this share counts as no gain."""
 
@@ -107,10 +118,12 @@ def learn(
     options = _decision_options(recipe)
     if options == DecisionOptions():
         return _learn_calibrated(table, recipe, supplied, reading_rules, run)
+    run_of_folds = run._replace(watch=silent, hold_out=False)
     fitted, rule = learn_with_rule(
         table.pop(),
         options,
-        lambda rows, watch: _learn_calibrated([rows], recipe, supplied, reading_rules, run._replace(watch=watch)),
+        lambda rows: _learn_calibrated([rows], recipe, supplied, reading_rules, run),
+        lambda rows: _learn_calibrated([rows], recipe, supplied, reading_rules, run_of_folds),
         seed=recipe.seed or 0,
         watch=run.watch,
     )
@@ -139,15 +152,16 @@ def _learn_calibrated(
 
         if columns.label is not None and (recipe.increasing or recipe.decreasing):
             refuse_directed(recipe.calibrate, len(columns.label.levels))
-        fitted = _learn(columns, recipe, supplied, reading_rules, run)
-        quiet = run._replace(watch=silent, distribute=None)
-        model = calibrate_out_of_fold(
+        fitted = _learn(columns, recipe, supplied, reading_rules, run._replace(hold_out=False))
+        quiet = run._replace(watch=silent, distribute=None, hold_out=False)
+        model, held_out = calibrate_out_of_fold(
             fitted.model,
             columns,
             lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
             run.watch,
         )
-        fitted = replace(fitted, model=model)
+        model = replace(model, held_out=held_out)
+        fitted = replace(fitted, model=model, parameters=replace(fitted.parameters, held_out=held_out))
     if class_weights is not None:
         frequencies = count_plain_frequencies(fitted.model, unweighted)
         weights = tuple(class_weights.tolist())
@@ -171,12 +185,14 @@ def _learn(
     data = data if run.distribute is None else run.distribute(data)
     seed = recipe.seed or 0
     # Held-out rows choose the penalty, the arcs, or both. Of raw rows a sample is kept for that, so that every fold is
-    # cut by its own cut points.
+    # cut by its own cut points; all of them are kept if the figure of held-out rows takes more than the sample.
     holds_out = "cv" in (recipe.penalty, recipe.arcs)
-    sample = None
+    sample = as_read = None
     if holds_out and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
         sample = columns if columns.origin is None else columns.origin.drawn(seed)
         if sample is not None and (columns.origin is None or columns.origin.seed is None):
+            if run.hold_out and is_measured_as_read(sample.n_rows, len(sample.attributes)):
+                as_read = sample
             sample = sample_of(sample, seed)
     del columns
     counts = Counts(data)
@@ -191,11 +207,19 @@ def _learn(
             folds = folds_with_own_cuts(
                 sample, lambda rows: encode_training_rows(rows, recipe, None, reading_rules, quiet), seed
             )
+    # If these folds are all rows, and every model in them was learned without the rows held out, their figure stands.
+    is_measured = data.n_rows <= ALL_ROWS and _is_learned_in_folds(structure, data.schema, recipe)
     del sample
-    penalty = None
+    penalty = held_out = None
     if folds or recipe.penalty == "cv":
-        structure, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, run)
-    return _fit_parameters(counts, structure, recipe, penalty, sampled_rows, run.watch)
+        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, run)
+        if run.hold_out and folds and not is_measured:
+            measure = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
+            held_out = measure.loss(data, as_read)
+        if isinstance(structure, Dag):
+            structure = subset_of_arcs(word, counts, structure)
+    del as_read
+    return _fit_parameters(counts, structure, recipe, penalty, sampled_rows, run.watch, held_out)
 
 
 def learn_from_counts(
@@ -245,8 +269,8 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
 
 def _choose_penalty_and_arcs(
     counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
-) -> tuple[Structure, ChosenPenalty]:
-    """Return the structure, with the arcs that held-out rows prefer if they choose, and the penalty chosen or fixed.
+) -> tuple[str, ChosenPenalty]:
+    """Return which arcs held-out rows prefer (`all` if they do not choose), and the penalty chosen or fixed.
 
     A structure that keeps all its arcs is compared with naive Bayes on the same rows if `run.advise` is set.
     """
@@ -272,7 +296,7 @@ def _choose_penalty_and_arcs(
             losses = f"log-loss {without_arcs:.4g} of held-out rows, {with_arcs:.4g} with all {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
             run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
-    return structure, chosen
+    return "all", chosen
 
 
 def _has_few_folds(structure: Structure, counts: Counts) -> bool:
@@ -291,6 +315,70 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
     return learn_structure(counts, recipe, run._replace(watch=silent))
 
 
+def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -> bool:
+    """Return whether the folds that choose a penalty share nothing that the class of all rows has decided.
+
+    Folds of regions share cuts and levels.
+    """
+    shares_nothing = isinstance(structure, Dag) or (recipe.discretize != "mdl" and not schema.pooled)
+    return shares_nothing and structure.method not in SEARCHED_ONCE
+
+
+@dataclass(frozen=True)
+class _HeldOutModels:
+    """Models learned without some rows, to measure the log-loss of these rows: with the settings chosen by all rows.
+
+    `arcs` says which arcs of the structure are kept, one of ARC_SETS.
+    """
+
+    recipe: Recipe
+    supplied: SuppliedParts
+    reading_rules: ReadingRules
+    structure: Structure
+    arcs: str
+    chosen: ChosenPenalty
+    run: Run
+
+    def loss(self, data: Dataset, as_read: Columns | None) -> HeldOutLoss:
+        """Return the log-loss of held-out rows under models that never saw them, and that of the class frequencies.
+
+        Structure and parameters are learned again from the other rows, and so are cuts and levels if the rows are given
+        `as_read`. Otherwise cuts and levels are those of all rows: there are so many that a tenth hardly moves them, or
+        they were made by hand.
+        """
+        self.run.watch(Stage("evaluate"))
+        is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
+        splits = splits_to_measure(data.labels, self.recipe.seed or 0, is_slow=is_slow)
+        quiet = self.run._replace(watch=silent, distribute=None)
+        loss = weight = 0.0
+        for number, (others, rows) in enumerate(splits):
+            self.run.watch(Progress(number, len(splits), f"fold {number + 1} of {len(splits)}"))
+            if as_read is None:
+                training, held_out = data.take(others), data.take(rows)
+                log_p = log_probabilities_of(self._learn(training, quiet).predictor, held_out)
+                log_p_true = log_p[held_out.labels, np.arange(held_out.n_rows)]
+            else:
+                training = encode_training_rows(as_read.take(others), self.recipe, None, self.reading_rules, quiet)
+                held_out_columns = as_read.take(rows)
+                log_p = predict(self._learn(training, quiet), held_out_columns)
+                log_p_true = log_p_of_true_labels(log_p, held_out_columns)
+            weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
+            loss, weight = loss - float(weights @ log_p_true), weight + float(weights.sum())
+        base = base_of_splits(data, splits)
+        assert base is not None
+        return HeldOutLoss(loss / weight, base)
+
+    def _learn(self, training: Dataset, quiet: Run) -> Model:
+        counts, structure = Counts(training), self.structure
+        if structure.method in STRUCTURES.words:
+            structure = learn_structure(counts, self.recipe, quiet)
+        if isinstance(structure, Dag):
+            structure = subset_of_arcs(self.arcs, counts, structure)
+        recipe = self.recipe.replaced(tolerance=max(self.recipe.tolerance or 0.0, ENOUGH_TO_MEASURE))
+        predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen).predictor
+        return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
+
+
 def _fit_parameters(
     counts: Counts,
     structure: Structure,
@@ -298,8 +386,16 @@ def _fit_parameters(
     penalty: ChosenPenalty | None,
     sampled_rows: int | None,
     watch: Watch,
+    held_out: HeldOutLoss | None = None,
 ) -> FittedModel:
+    """Learn the parameters; `held_out` is the loss of held-out rows, None if it is that of the folds that chose."""
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
+    if held_out is not None:
+        parameters = replace(parameters, held_out=held_out)
+    elif penalty is not None and penalty.log_loss is not None:
+        n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
+        base = held_out_base(counts.data, recipe.seed or 0, n_folds)
+        parameters = replace(parameters, held_out=None if base is None else HeldOutLoss(penalty.log_loss, base))
     model = Model(
         counts.schema,
         structure,
@@ -309,6 +405,7 @@ def _fit_parameters(
         __version__,
         penalty,
         parameters.restarts,
+        held_out=held_out,
     )
     return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, watch)
 
@@ -336,10 +433,7 @@ def learn_parameters(
         return parameters
     if chosen.shrinkage is not None:
         parameters = shrink_parameters(parameters, counts, chosen.shrinkage)
-    n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
-    base = None if chosen.log_loss is None else held_out_base(counts.data, recipe.seed or 0, n_folds)
-    held_out = None if chosen.log_loss is None or base is None else HeldOutLoss(chosen.log_loss, base)
-    return replace(parameters, penalty_cv=chosen, held_out=held_out)
+    return replace(parameters, penalty_cv=chosen)
 
 
 def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:

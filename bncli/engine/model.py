@@ -43,6 +43,7 @@ class Model:
       attribute used, the weight of the rows with each value and with no known value, without these factors.
     - rule: how to decide by the probabilities; calibration: how those of the predictor are changed.
     - log_p: ln P(x) of training rows, if it was requested.
+    - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure.
     """
 
     schema: Schema
@@ -60,6 +61,14 @@ class Model:
     rule: DecisionRule | None = None
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
+    held_out: HeldOutLoss | None = None
+
+    @property
+    def held_out_log_loss(self) -> float | None:
+        """The log-loss per held-out row in nats; None if no row was held out when the model was learned."""
+        if self.held_out is not None:
+            return self.held_out.log_loss
+        return None if self.penalty_cv is None else self.penalty_cv.log_loss
 
     @property
     def tables(self) -> Tables:
@@ -423,9 +432,10 @@ class Shrinkage(NamedTuple):
 
 
 class HeldOutLoss(NamedTuple):
-    """Log-loss in nats per held-out row, of the model and of a base that predicts the training class frequencies.
+    """Log-loss in nats per held-out row, with the settings of the model and of the class frequencies alone.
 
-    The rows were held out while something was chosen by them, such as the penalty.
+    Each row is predicted by a model that was learned without it. The settings, such as the penalty, were chosen by the
+    same rows.
     """
 
     log_loss: float

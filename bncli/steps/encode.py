@@ -10,7 +10,7 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
-from bncli.engine.parameters.cross_validation import sample_of
+from bncli.engine.parameters.cross_validation import MOST_CELLS, rows_to_keep
 from bncli.engine.training_data import cuts_of_schema
 from bncli.errors import UsageError
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes
@@ -25,8 +25,6 @@ from bncli.steps.run import Stopwatch
 from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Note, Run, Stage, Watch
 
-MOST_SAMPLE_CELLS = 1 << 24
-"""The largest sample, in rows times columns, whose values are stored as they were read."""
 _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".json", ".bnc", ".counts")
 
 
@@ -126,8 +124,8 @@ def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sampl
     if cuts.method not in DISCRETIZERS.words:
         return None
     attributes = {attribute.name: columns.attributes[attribute.name] for attribute in cuts.attributes}
-    rows = sample_of(replace(columns, attributes=attributes), seed)
-    if rows.n_rows * (len(attributes) + 1) > MOST_SAMPLE_CELLS:
+    rows = rows_to_keep(replace(columns, attributes=attributes), seed)
+    if rows.n_rows * (len(attributes) + 1) > MOST_CELLS:
         what = f"{rows.n_rows:,} rows of {len(attributes):,} attributes are too many to be kept as they were read"
         watch(Note(f"{what}: a penalty will be chosen on the codes as they are"))
         return None

@@ -48,7 +48,7 @@ class FitReport:
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
         penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
-    held_out: losses on the rows held out to choose a setting, or None if none was chosen in this way.
+    held_out: losses of held-out rows with the chosen settings, or None if no row was held out.
     restarts: where each random start ended, or None; the other figures are those of the selected start.
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
@@ -155,7 +155,7 @@ def fit(
             recipe,
             supplied=files,
             reading_rules=ReadingRules(rows.missing_tokens, unseen),
-            run=with_memory_limit(run),
+            run=with_memory_limit(run)._replace(hold_out=True),
         )
         if sample is not None:
             try:

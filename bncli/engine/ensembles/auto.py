@@ -146,7 +146,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     cll = float(log_p_true.sum() if data.weights is None else log_p_true @ data.weights)
     held_out = None
     if folds:
-        pooled = pool_log_probabilities([evaluation.log_p for evaluation in evaluations], weights)
+        pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
         losses = measure_losses(pooled, *_held_out_labels(folds))
         counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
         held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts))
@@ -162,7 +162,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         products=sum(fit.optimum.products for fit in fitted),
     )
     structure = fitted[0].candidate.structure
-    return Model(data.schema, structure, ensemble, recipe, data.n_rows, __version__), parameters
+    return Model(data.schema, structure, ensemble, recipe, data.n_rows, __version__, held_out=held_out), parameters
 
 
 def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -216,6 +216,28 @@ def _weigh(
             ]
             weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     return evaluations, shrink_to_frequencies(weights, len(labels))
+
+
+def _pool_held_out(
+    folds: Sequence[Fold], evaluations: Sequence[HeldOutEvaluation], weights: Array, metric: str
+) -> Array:
+    """Return ln P(y | x_t) (K, rows) of the held-out rows, those of each fold with weights found on the other folds.
+
+    With one fold they are pooled with the `weights` that its own rows gave, of which there are many.
+    """
+    log_p = [evaluation.log_p for evaluation in evaluations]
+    if len(folds) == 1:
+        return pool_log_probabilities(log_p, weights)
+    labels, row_weights = _held_out_labels(folds)
+    fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.n_rows for fold in folds])
+    pooled = np.empty_like(log_p[0])
+    for fold in range(len(folds)):
+        others, own = fold_of != fold, fold_of == fold
+        weights_of_others = None if row_weights is None else row_weights[others]
+        found = pool_weights([each[:, others] for each in log_p], labels[others], weights_of_others, metric)
+        found = shrink_to_frequencies(found, int(others.sum()))
+        pooled[:, own] = pool_log_probabilities([each[:, own] for each in log_p], found)
+    return pooled
 
 
 def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath) -> HeldOutEvaluation:

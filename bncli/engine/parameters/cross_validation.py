@@ -96,6 +96,10 @@ FOLDS = 5
 AHEAD = 2
 """Steps of GRID before a penalty that was best for a similar space, at which a path begins."""
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
+WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
+"""Of more than WHOLE_ROWS rows a tenth is held out to measure the loss; more than MEASURED_ROWS are sampled first."""
+MOST_CELLS = 1 << 24
+"""The most values, rows times columns, that are kept as they were read."""
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
 UNTRIED = 1.0
@@ -331,6 +335,31 @@ def _sampled_rows(labels: Integers, seed: int) -> Index:
     return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
 
 
+def splits_to_measure(labels: Integers, seed: int, *, is_slow: bool = False) -> list[tuple[Index, Index]]:
+    """Return the splits on which the log-loss of the chosen settings is measured: rows to learn from, rows held out.
+
+    These are the folds of all rows, or one tenth of many rows. If learning is slow, one fold does for more than
+    ALL_ROWS rows.
+    """
+    if len(labels) <= WHOLE_ROWS:
+        splits = _splits(labels, seed)
+        return splits[:1] if is_slow and len(labels) > ALL_ROWS else splits
+    drawn = stratified_sample(labels, MEASURED_ROWS, seed)
+    is_held_out = stratified_folds(labels[drawn], TENTH, seed) == 0
+    return [(drawn[~is_held_out], drawn[is_held_out])]
+
+
+def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:
+    """Return whether cuts are learned again when held-out rows are measured, for which all rows are kept as read."""
+    return n_rows <= WHOLE_ROWS and n_rows * (n_attributes + 1) <= MOST_CELLS
+
+
+def rows_to_keep(columns: Columns, seed: int) -> Columns:
+    """Return the rows that learning needs as they were read: all rows, or those that choose a penalty."""
+    whole = is_measured_as_read(columns.n_rows, len(columns.attributes))
+    return columns if whole else sample_of(columns, seed)
+
+
 def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
     """Return the rows to learn from and those held out, of every fold; no folds of a single row."""
     if len(labels) < 2:
@@ -342,19 +371,23 @@ def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
 def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
     """Return the log-loss of the class frequencies on the rows of the first folds, or None if no rows are held out."""
     taken = _sampled_rows(data.labels, seed)
-    labels = data.labels[taken]
-    weights = np.ones(len(taken)) if data.weights is None else data.weights[taken]
-    held_out = [
-        np.asarray(np.bincount(labels[rows], weights[rows], data.n_labels), np.float64)
-        for _, rows in _splits(labels, seed)
-    ]
-    if not held_out:
-        return None
-    total = np.asarray(np.stack(held_out).sum(axis=0))
-    return base_log_loss([(total - counts, counts) for counts in held_out[:n_folds]])
+    splits = _splits(data.labels[taken], seed)[:n_folds]
+    return base_of_splits(data, [(taken[others], taken[rows]) for others, rows in splits])
 
 
-def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
+def base_of_splits(data: Dataset, splits: Sequence[tuple[Index, Index]]) -> float | None:
+    """Return the log-loss of the class frequencies on the held-out rows of splits, or None if there are none."""
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    counts = [[class_weight(data.labels[part], weights[part], data.n_labels) for part in split] for split in splits]
+    return base_log_loss(counts) if counts else None
+
+
+def class_weight(labels: Integers, weights: Array, n_labels: int) -> Array:
+    """Return the weight of the rows of each class, (K,)."""
+    return np.bincount(labels, weights, n_labels).astype(np.float64)
+
+
+def base_log_loss(folds: Sequence[Sequence[Array]]) -> float:
     """Return the mean log-loss of the class frequencies, from class counts (K,) of rows learned from and held out.
 
         - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
@@ -379,8 +412,8 @@ def choose_arcs(
     *,
     folds: Sequence[HeldOutFold],
     path: PathOf,
-) -> tuple[Dag, ChosenPenalty]:
-    """Return the best network with `structure` or a subset of its arcs, and its penalty.
+) -> tuple[str, ChosenPenalty]:
+    """Return which arcs of `structure` make the best network, one of ARC_SETS, and its penalty.
 
     `search` found `structure` in `counts`, `space_of` makes the parameter space of some rows and a network, `path`
     follows it on the folds (`penalty_path`).
@@ -400,7 +433,7 @@ def choose_arcs(
     best = best_arcs(tried, sum(fold.rows.total_weight for fold in judges))
     if len(judges) < len(folds):
         chosen[best.arcs] = _path_of_arcs(best.arcs, structures, space_of, folds, path, best.penalty)
-    return networks[best.arcs], replace(chosen[best.arcs], arcs=tried)
+    return best.arcs, replace(chosen[best.arcs], arcs=tried)
 
 
 def naive_bayes_loss(

@@ -25,11 +25,12 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets
+from bncli.engine.model import DecisionRule, HeldOutLoss, HeldOutScores, Model, PredictionSets
+from bncli.engine.parameters.cross_validation import base_log_loss, class_weight
 from bncli.engine.prediction.decision_rules import DecisionOptions, check_options, make_rule, set_thresholds
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
-from bncli.watch import Note, Progress, Stage, Watch, silent
+from bncli.watch import Note, Progress, Stage, Watch
 
 FOLDS = 5
 MOST_KEPT = 10_000
@@ -46,14 +47,20 @@ T = TypeVar("T", bound=_Fitted)
 
 
 def learn_with_rule(
-    columns: Columns, options: DecisionOptions, fit: Callable[[Columns, Watch], T], *, seed: int, watch: Watch
+    columns: Columns,
+    options: DecisionOptions,
+    fit: Callable[[Columns], T],
+    fit_fold: Callable[[Columns], T],
+    *,
+    seed: int,
+    watch: Watch,
 ) -> tuple[T, DecisionRule | None]:
-    """Learn a model with `fit`, and make the decision rule of the options.
+    """Learn a model with `fit`, and make the decision rule of the options by models of folds, learned with `fit_fold`.
 
     For prediction sets the model is learned from four fifths of the rows.
     """
     if columns.label is None:
-        return fit(columns, watch), None
+        return fit(columns), None
     labels = columns.label.levels
     check_options(options, labels, columns.class_name)
     if options.need_held_out_rows and columns.n_rows < FOLDS:
@@ -61,15 +68,15 @@ def learn_with_rule(
     stored = None
     fold_of = stratified_folds(columns.label.codes, FOLDS, (seed, 0)) if options.need_held_out_rows else None
     if fold_of is None:
-        fitted = fit(columns, watch)
+        fitted = fit(columns)
     elif options.sets is not None:
         held_out = np.flatnonzero(fold_of == 0)
         # raises an error for too few rows before the model is learned
         unknown = _held_out_scores(columns, held_out, np.zeros(len(held_out)), seed)
         set_thresholds(PredictionSets(options.sets, options.sets_by == "class"), unknown, labels)
-        fitted = fit(columns.take(np.flatnonzero(fold_of != 0)), watch)
+        fitted = fit(columns.take(np.flatnonzero(fold_of != 0)))
         rows = columns.take(held_out)
-        log_p_true = _true_labels_of(predict(fitted.model, rows), rows)
+        log_p_true = log_p_of_true_labels(predict(fitted.model, rows), rows)
         watch(Note(f"{len(held_out):,} of {columns.n_rows:,} rows are held out for prediction sets"))
         stored = DecisionRule(held_out=_held_out_scores(columns, held_out, log_p_true, seed))
     else:
@@ -78,15 +85,15 @@ def learn_with_rule(
         for fold in range(FOLDS):
             watch(Progress(fold, FOLDS))
             rows = columns.take(np.flatnonzero(fold_of == fold))
-            model = fit(columns.take(np.flatnonzero(fold_of != fold)), silent).model
-            log_p_true[fold_of == fold] = _true_labels_of(predict(model, rows), rows)
-        fitted = fit(columns, watch)
+            model = fit_fold(columns.take(np.flatnonzero(fold_of != fold))).model
+            log_p_true[fold_of == fold] = log_p_of_true_labels(predict(model, rows), rows)
+        fitted = fit(columns)
         every = np.arange(columns.n_rows)
         stored = DecisionRule(held_out=_held_out_scores(columns, every, log_p_true, seed, split=False))
     return fitted, make_rule(options, labels, columns.class_name, stored)
 
 
-def _true_labels_of(log_p: Array, columns: Columns) -> Array:
+def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
     """Return ln P(y_t | x_t) (N,) from ln P(y | x_t) (K, N)."""
     assert columns.label is not None
     return np.asarray(log_p[columns.label.codes.astype(np.intp), np.arange(columns.n_rows)])
@@ -111,8 +118,14 @@ def _held_out_scores(
     )
 
 
-def calibrate_out_of_fold(model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch) -> Model:
-    """Return the model with the calibration map of its recipe; raise BncliError if there are too few rows."""
+def calibrate_out_of_fold(
+    model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
+) -> tuple[Model, HeldOutLoss]:
+    """Return the model with the calibration map of its recipe, and the log-loss of held-out rows after calibration.
+
+    For that loss the rows of a fold are mapped as the predictions of the other folds say. Raises BncliError if there
+    are too few rows.
+    """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
         what = f"--calibrate holds out a fifth of the rows, and there are {columns.n_rows}"
@@ -126,7 +139,16 @@ def calibrate_out_of_fold(model: Model, columns: Columns, learn: Callable[[Colum
         held_out = folds == fold
         fold_model = learn(columns.take(np.flatnonzero(~held_out)))
         log_p[:, held_out] = predict(fold_model, columns.take(np.flatnonzero(held_out)))
-    return replace(model, calibration=fit_calibration(method, log_p, labels, columns.weights))
+    weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights
+    loss, counts = 0.0, []
+    for fold in range(FOLDS):
+        others, rows = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        calibration = fit_calibration(method, log_p[:, others], labels[others], weights[others])
+        mapped = calibration.map.apply(log_p[:, rows])
+        loss -= float(weights[rows] @ mapped[labels[rows], np.arange(len(rows))])
+        counts.append([class_weight(labels[part], weights[part], len(log_p)) for part in (others, rows)])
+    held_out = HeldOutLoss(loss / float(weights.sum()), base_log_loss(counts))
+    return replace(model, calibration=fit_calibration(method, log_p, labels, columns.weights)), held_out
 
 
 def predict(model: Model, columns: Columns) -> Array:

@@ -37,6 +37,7 @@ from bncli.engine.model import (
     QUANTILES,
     DecisionRule,
     Ensemble,
+    HeldOutLoss,
     HeldOutScores,
     Model,
     Pool,
@@ -79,7 +80,7 @@ _WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
 _LOWEST_VERSION = 4
 """Version of files without a self-test, a logarithmic pool or very many binned families."""
-CALIBRATION, DECISIONS, TRAINING_LOG_P = "calibration", "decisions", "training_log_p"
+CALIBRATION, DECISIONS, TRAINING_LOG_P, HELD_OUT = "calibration", "decisions", "training_log_p", "held_out"
 _RESTARTS, _CLASS_WEIGHTS, _PLAIN_FREQUENCIES = "restarts", "class_weights", "plain_frequencies"
 _SELF_TEST = "self_test"
 OPTIONAL_KEYS = (
@@ -92,6 +93,7 @@ OPTIONAL_KEYS = (
     CALIBRATION,
     DECISIONS,
     TRAINING_LOG_P,
+    HELD_OUT,
     PATH,
     ENSEMBLE,
 )
@@ -164,6 +166,8 @@ def _description_json(model: Model) -> dict[str, Any]:
         content[CALIBRATION] = calibration_json(model.calibration)
     if model.log_p is not None:
         content[TRAINING_LOG_P] = training_log_p_json(model.log_p)
+    if model.held_out is not None:
+        content[HELD_OUT] = model.held_out._asdict()
     return content
 
 
@@ -262,6 +266,9 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
         optional["calibration"] = read_calibration(fields[CALIBRATION], len(schema.labels))
     if TRAINING_LOG_P in fields:
         optional["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
+    if HELD_OUT in fields:
+        losses = fields[HELD_OUT].fields(("log_loss", "base_log_loss"))
+        optional["held_out"] = HeldOutLoss(*(losses[name].number() for name in HeldOutLoss._fields))
     return optional
 
 

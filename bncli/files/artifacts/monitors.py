@@ -62,7 +62,7 @@ def monitored_model(model: Model) -> MonitoredModel:
         model.schema.class_name,
         model.schema.labels,
         model.n_rows,
-        None if model.penalty_cv is None else model.penalty_cv.log_loss,
+        model.held_out_log_loss,
         model.log_p,
     )
 

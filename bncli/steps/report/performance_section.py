@@ -103,7 +103,7 @@ def held_out_section(
     ]
     if held_out is not None:
         losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
-        text = f"On rows that were held out while something was chosen by them, the log-loss was {losses}."
+        text = f"On rows that the model has not seen, the log-loss was {losses}."
         blocks.insert(0, Paragraph(text))
     return Section("good", QUESTION, blocks)
 

@@ -583,7 +583,9 @@ class ChosenArcs(NamedTuple):
 
 def choose_among_arcs(data: Dataset, search: Search = tan.learn, path: PathOf = PATH) -> ChosenArcs:
     counts = Counts(data)
-    return ChosenArcs(*choose_arcs(counts, search(counts), search, space, folds=held_out_folds(data, 0), path=path))
+    structure = search(counts)
+    word, penalty = choose_arcs(counts, structure, search, space, folds=held_out_folds(data, 0), path=path)
+    return ChosenArcs(subset_of_arcs(word, counts, structure), penalty)
 
 
 def bic(data: Dataset, child: int, parents: tuple[int, ...]) -> float:
