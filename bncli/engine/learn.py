@@ -32,6 +32,7 @@ from bncli.engine.parameters.cross_validation import (
     REGIONS_GRID,
     REGIONS_WORSE,
     HeldOutFold,
+    base_log_loss,
     base_of_splits,
     choose_arcs,
     folds_with_own_cuts,
@@ -154,12 +155,13 @@ def _learn_calibrated(
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run._replace(hold_out=False))
         quiet = run._replace(watch=silent, distribute=None, hold_out=False)
-        model, held_out = calibrate_out_of_fold(
+        model, log_loss, class_weights_of_folds = calibrate_out_of_fold(
             fitted.model,
             columns,
             lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
             run.watch,
         )
+        held_out = HeldOutLoss(log_loss, base_log_loss(class_weights_of_folds))
         model = replace(model, held_out=held_out)
         fitted = replace(fitted, model=model, parameters=replace(fitted.parameters, held_out=held_out))
     if class_weights is not None:

@@ -378,13 +378,11 @@ def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | Non
 def base_of_splits(data: Dataset, splits: Sequence[tuple[Index, Index]]) -> float | None:
     """Return the log-loss of the class frequencies on the held-out rows of splits, or None if there are none."""
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
-    counts = [[class_weight(data.labels[part], weights[part], data.n_labels) for part in split] for split in splits]
+    counts = [
+        [np.bincount(data.labels[part], weights[part], data.n_labels).astype(np.float64) for part in split]
+        for split in splits
+    ]
     return base_log_loss(counts) if counts else None
-
-
-def class_weight(labels: Integers, weights: Array, n_labels: int) -> Array:
-    """Return the weight of the rows of each class, (K,)."""
-    return np.bincount(labels, weights, n_labels).astype(np.float64)
 
 
 def base_log_loss(folds: Sequence[Sequence[Array]]) -> float:

@@ -25,8 +25,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import DecisionRule, HeldOutLoss, HeldOutScores, Model, PredictionSets
-from bncli.engine.parameters.cross_validation import base_log_loss, class_weight
+from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets
 from bncli.engine.prediction.decision_rules import DecisionOptions, check_options, make_rule, set_thresholds
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
@@ -120,11 +119,12 @@ def _held_out_scores(
 
 def calibrate_out_of_fold(
     model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
-) -> tuple[Model, HeldOutLoss]:
-    """Return the model with the calibration map of its recipe, and the log-loss of held-out rows after calibration.
+) -> tuple[Model, float, list[tuple[Array, Array]]]:
+    """Return the model with the calibration map of its recipe, and how well calibrated models predict held-out rows.
 
-    For that loss the rows of a fold are mapped as the predictions of the other folds say. Raises BncliError if there
-    are too few rows.
+    That is their log-loss per row, where the rows of a fold are mapped as the predictions of the other folds say, and
+    per fold the weights of the classes (K,) among the other rows and among its own. Raises BncliError if there are too
+    few rows.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
@@ -140,15 +140,16 @@ def calibrate_out_of_fold(
         fold_model = learn(columns.take(np.flatnonzero(~held_out)))
         log_p[:, held_out] = predict(fold_model, columns.take(np.flatnonzero(held_out)))
     weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights
-    loss, counts = 0.0, []
+    loss, class_weights = 0.0, []
     for fold in range(FOLDS):
         others, rows = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         calibration = fit_calibration(method, log_p[:, others], labels[others], weights[others])
         mapped = calibration.map.apply(log_p[:, rows])
         loss -= float(weights[rows] @ mapped[labels[rows], np.arange(len(rows))])
-        counts.append([class_weight(labels[part], weights[part], len(log_p)) for part in (others, rows)])
-    held_out = HeldOutLoss(loss / float(weights.sum()), base_log_loss(counts))
-    return replace(model, calibration=fit_calibration(method, log_p, labels, columns.weights)), held_out
+        of_others, own = (np.bincount(labels[i], weights[i], len(log_p)).astype(np.float64) for i in (others, rows))
+        class_weights.append((of_others, own))
+    calibrated = replace(model, calibration=fit_calibration(method, log_p, labels, columns.weights))
+    return calibrated, loss / float(weights.sum()), class_weights
 
 
 def predict(model: Model, columns: Columns) -> Array:
