@@ -327,6 +327,14 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         "off: the method as published, which knows nothing of cell counts.",
         none_if_default=True,
     ),
-    Option("--tolerance", Real(), "1e-10", PARAMETER, "Stop when the objective improves by less than this share."),
+    Option(
+        "--tolerance",
+        Real(words=("auto",)),
+        "auto",
+        PARAMETER,
+        "Stop when the objective improves by less than this share; auto: 1e-10, and on 10,000 rows or more with a "
+        "penalty up to 1e-4, a small part of the statistical error.",
+        "NUMBER|auto",
+    ),
     Option("--max-iterations", Integer(), "500", PARAMETER, "Stop after so many iterations."),
 )

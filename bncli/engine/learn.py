@@ -450,7 +450,7 @@ def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None) -> Optimiz
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,
         penalty_center=float(recipe.penalty_center or 0.0),
         optimizer=recipe.optimizer,
-        tolerance=recipe.tolerance,
+        tolerance=None if recipe.tolerance == "auto" else recipe.tolerance,
         max_iterations=recipe.max_iterations,
         early_stop=early_stop,
         seed=recipe.seed or 0,

@@ -80,7 +80,7 @@ def test_options_of_methods_have_defaults() -> None:
         ({"param": "extended", "early_stop": "cv", "penalty": 1.0}, {"early_stop": "cv", "penalty": 1.0, "seed": 0}),
         (
             {"param": "em"},
-            {"missing_policy": "marginalize", "optimizer": None, "penalty": None, "tolerance": 1e-10, "seed": None},
+            {"missing_policy": "marginalize", "optimizer": None, "penalty": None, "tolerance": "auto", "seed": None},
         ),
         (
             {"param": "apn", "seed": 3},

@@ -79,6 +79,7 @@ TINY = float(np.finfo(np.float64).tiny)
 """Replaces a count of 0 in a logarithm; if all counts of a distribution are 0, it is uniform."""
 LEAST_CURVATURE = 1e-2
 """As a share of the mean: entries with next to no curvature would otherwise take huge steps."""
+TOLERANCE = 1e-10
 MUCH = 1 << 24
 """Entries per pass from which a note is worthwhile: a tenth of a second."""
 DIFFERENCE = 1e-5
@@ -90,18 +91,22 @@ def learn_em(
     structure: Structure,
     *,
     smoothing: str,
-    tolerance: float,
+    tolerance: float | str,
     max_iterations: int,
     starts: Starts = Starts(),
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the probabilities of highest posterior near the start, or with random starts the best of all ends."""
+    """Return the probabilities of highest posterior near the start, or with random starts the best of all ends.
+
+    A tolerance `auto` is TOLERANCE.
+    """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = IncompleteLikelihood(counts.data, tables.families, joint=True)
     report_work(likelihood.work, counts.data.schema, watch)
     pseudo = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis)).cells
     coordinates = Softmax(tables.cells, tables.families)
-    em = _ExpectationMaximisation(likelihood, coordinates, pseudo, starts.seed, tolerance, max_iterations, watch)
+    least = TOLERANCE if isinstance(tolerance, str) else tolerance
+    em = _ExpectationMaximisation(likelihood, coordinates, pseudo, starts.seed, least, max_iterations, watch)
     return best_start(em.run, starts.random, watch) if starts.random else em.run(0)[1]
 
 

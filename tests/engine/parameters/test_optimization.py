@@ -15,9 +15,17 @@ from bncli.engine.model import Parameters, Restarts, StoppedBy
 from bncli.engine.optimizers import quasi_newton
 from bncli.engine.parameter_learners.conditional import learn_extended
 from bncli.engine.parameter_learners.missing_values import learn_em
+from bncli.engine.parameters import optimization
 from bncli.engine.parameters.costs import free_table_flops, network_flops
 from bncli.engine.parameters.nested_samples import Growth
-from bncli.engine.parameters.optimization import ParameterSpace, Starts, best_start, find_optimum_from, random_point
+from bncli.engine.parameters.optimization import (
+    ParameterSpace,
+    Starts,
+    best_start,
+    find_optimum_from,
+    random_point,
+    with_tolerance,
+)
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Iteration, Note, SelectedRun, silent
 from tests.datasets import dataset_of, random_dataset
@@ -85,6 +93,46 @@ def test_threads_do_not_change_a_bit(
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def automatic(n_rows: int, many_rows: int, penalty: float = 1.0, weighted: bool = False) -> tuple[float, float]:
+    """Return the tolerance `auto` on these rows, and the formula of the module."""
+    data = random_dataset(n_rows, (3, 2, 4), 3, weighted=weighted)
+    caught = catch("discriminative", data, TAN)
+    space = ParameterSpace(caught.likelihood, caught.space)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimization, "MANY_ROWS", many_rows)
+        found = with_tolerance(space, how(penalty=penalty, tolerance=None)).tolerance
+    assert found is not None
+    weights = np.ones(n_rows) if data.weights is None else data.weights
+    entropy = -sum(
+        weights[data.labels == y].sum() * np.log(weights[data.labels == y].sum() / weights.sum()) for y in range(3)
+    )
+    # two of three classes are free
+    return found, 1e-3 * (space.coordinates.n_parameters * 2 / 3 / 2) / entropy
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_tolerance_of_many_rows_is_a_share_of_the_statistical_error(weighted: bool) -> None:
+    found, formula = automatic(2_000, 2_000, weighted=weighted)
+    assert 1e-10 < found == pytest.approx(formula)
+    found, formula = automatic(50, 50)
+    assert found == 1e-4 < formula
+    assert automatic(2_000, 2_001)[0] == 1e-10
+    assert automatic(2_000, 2_000, penalty=0.0)[0] == 1e-10
+
+
+def test_a_typed_tolerance_is_kept_and_reaches_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_dataset(2_000, (3, 2, 4), 3)
+    exact = fit("discriminative", data, TAN, penalty=1.0, tolerance=1e-12)
+    few = fit("discriminative", data, TAN, penalty=1.0, tolerance=None)
+    monkeypatch.setattr(optimization, "MANY_ROWS", 2_000)
+    many = fit("discriminative", data, TAN, penalty=1.0, tolerance=None)
+    typed = fit("discriminative", data, TAN, penalty=1.0, tolerance=1e-12)
+    assert typed.cll == exact.cll
+    assert few.cll == pytest.approx(exact.cll, rel=1e-7)
+    assert many.iterations < exact.iterations
+    assert many.cll == pytest.approx(exact.cll, rel=1e-3)
 
 
 GROWTH = Growth(many_rows=1_000, rows_per_parameter=4, least_largest=1_000, least=500)
