@@ -59,9 +59,12 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
     if len(report.labels) <= _MOST_LABELS:
         columns = [
             TextColumn(label, [f"{count:,.10g}" for count in counts])
-            for label, counts in zip(report.labels, zip(*report.confusion, strict=True), strict=True)
+            for label, counts in zip(report.labels, zip(*report.shown_confusion, strict=True), strict=True)
         ]
-        title = "Confusion (rows true, columns predicted)"
+        undecided = report.decisions.undecided
+        if undecided is not None and undecided.any():
+            columns.append(TextColumn("no decision", [f"{count:,.10g}" for count in undecided.tolist()]))
+        title = f"Confusion (rows true, columns {'predicted' if undecided is None else 'decided by the rule'})"
         yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")
 
 
@@ -95,7 +98,10 @@ def _decimals(value: float | None) -> str:
 
 
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds."""
+    """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds.
+
+    With costs, those of the rule stand beside the costs of always deciding for one label and of the best threshold.
+    """
     decisions = report.decisions
     if not decisions.metrics:
         return
@@ -105,6 +111,13 @@ def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
     for name, value in decisions.metrics.items():
         std = [_decimals(decisions.std.get(name))] if has_std else []
         add_row(table, name.replace("_", "-"), _decimals(value), *std)
+        if name == "cost":
+            always = sorted(zip(decisions.constant_costs, report.labels, strict=True), key=lambda pair: pair[0])
+            for cost, label in always[: _MOST_LABELS if len(always) <= _MOST_LABELS else 1]:
+                add_row(table, f"cost, always {label}", _decimals(cost), *([""] if has_std else []))
+            if (best := decisions.best_threshold) is not None:
+                words = f"cost, best threshold ({best['threshold']:.2f})"
+                add_row(table, words, _decimals(best["cost"]), *([""] if has_std else []))
     for label, coverage in zip(report.labels, decisions.class_coverage, strict=False):
         add_row(table, f"coverage of {label}", _decimals(coverage), *([""] if has_std else []))
     yield table
@@ -120,14 +133,17 @@ def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
 
 def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
     """Yield precision, recall, f1 and support of the labels with the most rows, in the order of the labels."""
-    figures = report.per_label
+    figures = report.shown_per_label
     shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_MOST_LABELS])
     columns = [
         TextColumn(name, [_figure(getattr(figures[c], name)) for c in shown]) for name in ("precision", "recall", "f1")
     ]
     support = TextColumn("support", [f"{figures[c].support:,.10g}" for c in shown])
     names = TextColumn("label", [report.labels[c] for c in shown])
-    yield from fitted_tables("Each label against all others", names, [*columns, support])
+    title = "Each label against all others"
+    if report.decisions.confusion is not None:
+        title += ", as decided by the rule"
+    yield from fitted_tables(title, names, [*columns, support])
     if hidden := len(figures) - len(shown):
         yield f"... and {hidden:,} more labels with fewer rows; --json has them"
 

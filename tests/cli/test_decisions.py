@@ -15,6 +15,7 @@ from sklearn.metrics import f1_score
 
 import bncli as package
 from bncli.files.artifacts.model import dump_model, read_model
+from bncli.steps.report.page_text import percent
 from tests.cli.conftest import Bncli
 
 NB = ("--structure", "nb", "--param", "map")
@@ -181,9 +182,10 @@ def test_an_evaluation_decides_inside_its_folds(bncli: Bncli) -> None:
     words = ("evaluate", "tumours.csv", *NB, "--json", "-q")
     plain = json.loads(bncli(*words).out)
     found = json.loads(bncli(*words, "--costs", COSTS, "--abstain-below", "0.8").out)
-    assert {key: found[key] for key in plain if key not in ("seconds", "folds", "std", "thresholds")} == {
-        key: plain[key] for key in plain if key not in ("seconds", "folds", "std", "thresholds")
-    }, "what is decided changes no figure of the probabilities"
+    of_decisions = {"confusion", "confusion_of", "per_class", "thresholds", "folds", "std"}
+    kept = plain.keys() - of_decisions - {"seconds"}
+    same = {key: found[key] for key in kept} == {key: plain[key] for key in kept}
+    assert same, "what is decided changes no figure of the probabilities"
     assert found["cost"] == pytest.approx(np.mean([fold["cost"] for fold in found["folds"]]))
     assert set(found["std"]) - set(plain["std"]) == {"cost", "abstention", "decided_accuracy"}
     assert 0 < found["abstention"] < 0.3
@@ -203,6 +205,41 @@ def test_an_evaluation_decides_inside_its_folds(bncli: Bncli) -> None:
     for shown in ("Decisions", "coverage of malignant", "set-size", "Thresholds on p_malignant", "threshold"):
         assert shown in text
     assert "thresholds" not in json.loads(bncli("evaluate", "iris.csv", *NB, "--json", "-q").out)
+
+
+def test_confusion_and_costs_are_those_of_the_decisions(bncli: Bncli) -> None:
+    """By hand, from the probabilities of the rows."""
+    words = ("evaluate", "tumours.csv", *NB, "-q")
+    assert bncli(*words, "--predictions", "p.csv").code == 0
+    p = np.array([float(row["p_malignant"]) for row in rows(Path("p.csv").read_text())])
+    true = np.array([line.endswith("malignant") for line in Path("tumours.csv").read_text().splitlines()[1:]])
+    ran = bncli(*words, "--costs", COSTS, "--abstain-below", "0.7", "--json", "--report", "r.html")
+    found = json.loads(ran.out)
+    is_decided, decided = np.maximum(p, 1 - p) >= 0.7, 8 * p > 1 - p
+    table = [[int((is_decided & (true == t) & (decided == d)).sum()) for d in (False, True)] for t in (False, True)]
+    undecided = [int((~is_decided & (true == t)).sum()) for t in (False, True)]
+    assert (found["confusion"], found["undecided"]) == (table, undecided)
+    assert found["confusion_of"] == "decisions"
+    assert found["per_class"][1]["recall"] == pytest.approx(table[1][1] / sum(table[1]))
+    always = [{"label": "benign", "cost": 8 * true.mean()}, {"label": "malignant", "cost": (~true).mean()}]
+    assert found["constant_costs"] == [pytest.approx(one) for one in always]
+    costs = [np.where(true, 8.0 * (p < t / 100), 1.0 * (p >= t / 100)).mean() for t in range(101)]
+    best = int(np.argmin(costs))
+    assert found["best_threshold"] == pytest.approx({"threshold": best / 100, "cost": costs[best]})
+    page = Path("r.html").read_text()
+    wrong = 1 - (table[0][0] + table[1][1]) / is_decided.sum()
+    assert f"{percent(wrong)} are decided wrong" in page
+    assert "always deciding for malignant costs" in page
+    text = bncli(*words, "--costs", COSTS, "--abstain-below", "0.7").out
+    for shown in ("cost, always benign", "cost, best threshold", "columns decided by the rule", "no decision"):
+        assert shown in text
+
+
+def test_without_a_rule_the_confusion_is_that_of_the_most_probable_label(bncli: Bncli) -> None:
+    found = json.loads(bncli("evaluate", "tumours.csv", *NB, "-q", "--sets", "0.2", "--json").out)
+    assert found["confusion_of"] == "most probable label"
+    assert np.trace(found["confusion"]) / 569 == pytest.approx(found["accuracy"], abs=1e-3)
+    assert found.keys().isdisjoint({"undecided", "constant_costs", "best_threshold"})
 
 
 def test_the_test_table_is_decided_too(bncli: Bncli) -> None:

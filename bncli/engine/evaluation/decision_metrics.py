@@ -33,12 +33,15 @@ class DecidedRows(NamedTuple):
 class DecisionMetrics:
     """Metrics by name; the coverage per label, or None without prediction sets; the decided rows.
 
-    rows is None if the rule has prediction sets only.
+    rows is None if the rule has prediction sets only. Otherwise confusion[true][decided], (K, K), sums the weights of
+    rows with a decision and undecided[true], (K,), those of rows without one.
     """
 
     metrics: dict[str, float | None]
     class_coverage: tuple[float | None, ...] | None
     rows: DecidedRows | None
+    confusion: Integers | Array | None = None
+    undecided: Integers | Array | None = None
 
 
 def measure_decisions(
@@ -52,7 +55,7 @@ def measure_decisions(
     if rule is None:
         return None
     decided = Decider.of(rule, model.schema.labels).decide(log_probabilities)
-    weights = np.ones(len(labels)) if weights is None else weights
+    given, weights = weights, np.ones(len(labels)) if weights is None else weights
     rows = DecidedRows(replace(rule, held_out=None), decided.codes)
     metrics = measure_decided_rows(rows, labels, weights)
     class_coverage = None
@@ -61,7 +64,20 @@ def measure_decisions(
         metrics["coverage"] = _mean(covered, weights, np.ones(len(labels), np.bool_))
         metrics["set_size"] = float(np.average(decided.members.sum(axis=0), weights=weights))
         class_coverage = tuple(_mean(covered, weights, labels == k) for k in range(len(log_probabilities)))
-    return DecisionMetrics(metrics, class_coverage, rows if rule.decides else None)
+    if not rule.decides:
+        return DecisionMetrics(metrics, class_coverage, None)
+    return DecisionMetrics(metrics, class_coverage, rows, *count_decisions(rows, labels, given, len(log_probabilities)))
+
+
+def count_decisions(
+    rows: DecidedRows, labels: Integers, weights: Array | None, n_labels: int
+) -> tuple[Integers | Array, Integers | Array]:
+    """Return confusion[true][decided] (K, K), and undecided[true] (K,): numbers of rows, or sums of their weights."""
+    is_decided, true = rows.codes != ABSTAINED, labels.astype(np.intp)
+    cells = true[is_decided] * n_labels + rows.codes[is_decided]
+    decided_weights, other_weights = (None, None) if weights is None else (weights[is_decided], weights[~is_decided])
+    confusion = np.bincount(cells, decided_weights, n_labels * n_labels).reshape(n_labels, n_labels)
+    return confusion, np.bincount(true[~is_decided], other_weights, n_labels)
 
 
 def measure_decided_rows(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:

@@ -182,7 +182,7 @@ def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> f
     return float((between.sum() - np.trace(between)) / (len(present) * (len(present) - 1)))
 
 
-def measure_labels(confusion: NDArray[np.int64] | Array) -> list[LabelMetrics]:
+def measure_labels(confusion: Integers | Array) -> list[LabelMetrics]:
     """Return the metrics of every label, in order, from confusion[true, predicted].
 
     >>> measure_labels(np.array([[3, 1], [0, 0]]))[0]

@@ -15,7 +15,7 @@ import numpy as np
 from bncli.engine.evaluation.curves import Calibration, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
-from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, skill_score
+from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
 from bncli.engine.prediction.decision_rules import threshold_table
@@ -77,6 +77,8 @@ class DecisionReport:
       over all test rows together.
     - rows: the decision for each row, by the model of the first repeat that was not trained on it. The threshold of the
       rule is the mean of those of the folds.
+    - confusion[true][decided], undecided[true]: sums of the weights of the rows with and without a decision, over the
+      folds; None if the rule decides nothing.
     """
 
     metrics: dict[str, float | None] = field(default_factory=dict)
@@ -84,12 +86,33 @@ class DecisionReport:
     class_coverage: tuple[float | None, ...] = ()
     thresholds: tuple[dict[str, float], ...] = ()
     rows: DecidedRows | None = None
+    confusion: Integers | Array | None = None
+    undecided: Integers | Array | None = None
+
+    @property
+    def constant_costs(self) -> tuple[float, ...]:
+        """The mean cost per row of deciding for the same label everywhere, for each label; () without costs."""
+        if self.rows is None or self.rows.rule.costs is None or self.confusion is None or self.undecided is None:
+            return ()
+        shares = self.confusion.sum(axis=1) + self.undecided
+        return tuple((shares @ np.array(self.rows.rule.costs) / shares.sum()).tolist())
+
+    @property
+    def best_threshold(self) -> dict[str, float] | None:
+        """The line of `thresholds` of least cost, the first of equal ones; None without costs or with more labels."""
+        lines = [line for line in self.thresholds if "cost" in line]
+        return min(lines, key=lambda line: line["cost"], default=None)
 
     def as_json(self, labels: Sequence[str]) -> dict[str, Any]:
         values: dict[str, Any] = dict(self.metrics)
         if self.class_coverage:
             pairs = zip(labels, self.class_coverage, strict=True)
             values["class_coverage"] = [{"label": label, "coverage": coverage} for label, coverage in pairs]
+        if self.constant_costs:
+            pairs = zip(labels, self.constant_costs, strict=True)
+            values["constant_costs"] = [{"label": label, "cost": cost} for label, cost in pairs]
+        if self.best_threshold is not None:
+            values["best_threshold"] = {name: self.best_threshold[name] for name in ("threshold", "cost")}
         return values | ({"thresholds": list(self.thresholds)} if self.thresholds else {})
 
 
@@ -127,7 +150,8 @@ class EvaluateReport:
     - metrics: by name, None if undefined.
     - baseline: the metrics of the class frequencies of the training rows (a mean over the folds), or of the test rows
       for a model file, which does not contain the frequencies.
-    - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum.
+    - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
+      are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
     - predictions: every row with its out-of-fold prediction of the first repeat.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
@@ -157,6 +181,16 @@ class EvaluateReport:
         return label_curves(*self.predictions)
 
     @property
+    def shown_confusion(self) -> list[list[float]]:
+        """The confusion of the decisions if a rule decides, else that of the most probable label."""
+        return self.confusion if self.decisions.confusion is None else self.decisions.confusion.tolist()
+
+    @property
+    def shown_per_label(self) -> list[LabelMetrics]:
+        """The metrics of each label that follow from `shown_confusion`."""
+        return self.per_label if self.decisions.confusion is None else measure_labels(self.decisions.confusion)
+
+    @property
     def skill_score(self) -> float | None:
         """1 - log_loss / baseline log_loss, from the reported means (not a mean over the folds)."""
         return skill_score(self.metrics["log_loss"], self.baseline.log_loss)
@@ -172,13 +206,16 @@ class EvaluateReport:
             "skill_score": self.skill_score,
             "seconds": self.seconds,
             "labels": list(self.labels),
-            "confusion": self.confusion,
+            "confusion": self.shown_confusion,
+            "confusion_of": "most probable label" if self.decisions.confusion is None else "decisions",
             "per_class": [
                 {"label": label, **metrics._asdict()}
-                for label, metrics in zip(self.labels, self.per_label, strict=True)
+                for label, metrics in zip(self.labels, self.shown_per_label, strict=True)
             ],
             "curves": curves_json(self.labels, self.curves),
         }
+        if self.decisions.undecided is not None:
+            report["undecided"] = self.decisions.undecided.tolist()
         if self.scored is not None:
             report |= scored_json(self.scored)
         if self.folds is not None:
@@ -245,6 +282,8 @@ def summarize_decisions(
     coverages = [fold.class_coverage for fold in decided if fold.class_coverage is not None]
     by_class = [[share for share in shares if share is not None] for shares in zip(*coverages, strict=True)]
     rows = _combine_decided_rows(decided, fold_rows, len(predictions.codes))
+    confusions = [fold.confusion for fold in decided if fold.confusion is not None]
+    undecided = [fold.undecided for fold in decided if fold.undecided is not None]
     thresholds: list[dict[str, float]] = []
     if len(predictions.log_probabilities) == 2:
         p = np.exp(predictions.log_probabilities[1])
@@ -256,6 +295,8 @@ def summarize_decisions(
         class_coverage=tuple(fmean(shares) if shares else None for shares in by_class),
         thresholds=tuple(thresholds),
         rows=rows,
+        confusion=np.sum(confusions, axis=0) if confusions else None,
+        undecided=np.sum(undecided, axis=0) if undecided else None,
     )
 
 

@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
-from bncli.engine.evaluation.decision_metrics import DecidedRows
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import DecisionRule, HeldOutLoss
-from bncli.engine.prediction.decision_rules import ABSTAINED
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curves
@@ -114,9 +112,16 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     supports = [figures.support for figures in report.per_label]
     shown = sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
     names = [report.labels[c] for c in shown]
-    error, skill = report.metrics["error"], report.skill_score
+    error, skill, decisions = report.metrics["error"], report.skill_score, report.decisions
+    rows = f"{count(report.rows, 'row')} ({report.protocol})"
+    if decisions.confusion is not None and decisions.undecided is not None:
+        # the errors of what is decided, not of the most probable label
+        n_decided = float(decisions.confusion.sum())
+        error = 1 - float(np.trace(decisions.confusion)) / n_decided if n_decided else None
+        which = f"the {n_decided:,.10g} of {rows} that" if decisions.undecided.any() else f"{rows}, which"
+        rows = f"{which} the model's rule decides,"
     wrong = "none are" if error is None else f"{percent(error)} are"
-    summary = f"Of {count(report.rows, 'row')} ({report.protocol}) {wrong} decided wrong; "
+    summary = f"Of {rows} {wrong} decided wrong; "
     base_error = percent(1 - report.baseline.accuracy)
     summary += f"whoever always answers with the commonest class is wrong on {base_error}. "
     if skill is not None and skill <= 0:
@@ -127,14 +132,13 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     yield _metrics_grid(report, beside)
     if beside:
         yield Paragraph(" ".join(_comparison_sentence(report, other) for other in beside))
-    decided = report.decisions.rows
-    confusion = report.confusion
+    decided = decisions.rows
+    confusion = report.shown_confusion
     if decided is not None:
-        by_rule, undecided, sentence = _decisions_by_rule(report, decided)
-        confusion = by_rule.tolist()
-        yield Paragraph(sentence)
+        yield Paragraph(_rule_text(report, decided.rule))
         if len(report.labels) <= MOST_CELLS:
-            yield _confusion_grid("Confusion by the model's own rule", report.labels, by_rule, undecided)
+            caption = "Confusion by the model's own rule"
+            yield _confusion_grid(caption, report.labels, confusion, decisions.undecided)
     if len(shown) < len(report.labels):
         yield Paragraph(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
     if len(report.labels) == 2:
@@ -199,18 +203,12 @@ def _comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     return f"Its log-loss is {'below' if mean > 0 else 'above'} {difference}."
 
 
-def _decisions_by_rule(report: EvaluateReport, decided: DecidedRows) -> tuple[Array, Array, str]:
-    """Return what the model's own decision rule does with the rows.
-
-    These are the weights of rows by true label and decision, (K, K), and of those without a decision by true label,
-    (K,), and a paragraph about the rule, its error, and its mean cost per row if it has costs.
-    """
-    log_p, codes, weights = report.predictions
-    k, weights, (rule, decisions) = len(log_p), np.ones(len(codes)) if weights is None else weights, decided
-    has_decision = decisions != ABSTAINED
-    places = codes[has_decision].astype(np.intp) * k + decisions[has_decision]
-    confusion = np.bincount(places, weights[has_decision], k * k).reshape(k, k).astype(np.float64)
-    undecided = np.bincount(codes[~has_decision], weights[~has_decision], k).astype(np.float64)
+def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
+    """Return a paragraph about the model's own decision rule, its error, and its mean cost per row if it has costs."""
+    decisions = report.decisions
+    assert decisions.confusion is not None
+    assert decisions.undecided is not None
+    confusion, n_undecided = np.array(decisions.confusion, np.float64), float(decisions.undecided.sum())
     is_of_folds = report.folds is not None
     clauses = []
     if rule.costs is not None:
@@ -227,19 +225,29 @@ def _decisions_by_rule(report: EvaluateReport, decided: DecidedRows) -> tuple[Ar
     if n_decided:
         sentences.append(f"By it {percent(1 - float(np.trace(confusion)) / n_decided)} of its decisions are wrong.")
     if rule.abstain_below is not None:
-        total = float(confusion.sum() + undecided.sum())
-        share = percent(float(undecided.sum()) / max(total, 1e-300))
+        share = percent(n_undecided / max(n_decided + n_undecided, 1e-300))
         sentences.append(f"It leaves {share} of the rows undecided.")
     if rule.costs is not None and n_decided:
-        costs = np.array(rule.costs)
-        cost = float((costs * confusion).sum() / n_decided)
-        plain_cost = float(np.average(costs[codes, log_p.argmax(axis=0)], weights=weights))
-        sentences.append(f"They cost {cost:.4g} a row; deciding for the likeliest class costs {plain_cost:.4g}.")
-    return confusion, undecided, " ".join(sentences)
+        costs, likeliest = np.array(rule.costs), np.array(report.confusion)
+        cost, plain_cost = (float((costs * cells).sum() / cells.sum()) for cells in (confusion, likeliest))
+        label = int(np.argmin(decisions.constant_costs))
+        sentences.append(
+            f"They cost {cost:.4g} a row; always deciding for {report.labels[label]} costs "
+            f"{decisions.constant_costs[label]:.4g}, and deciding for the likeliest class {plain_cost:.4g}."
+        )
+        if (best := decisions.best_threshold) is not None:
+            sentences.append(
+                f"On these rows the best threshold on the probability of {report.labels[1]} is "
+                f"{best['threshold']:.2f}, which costs {best['cost']:.4g}."
+            )
+    return " ".join(sentences)
 
 
 def _confusion_grid(
-    caption: str, labels: Sequence[str], confusion: Sequence[Sequence[float]] | Array, undecided: Array | None = None
+    caption: str,
+    labels: Sequence[str],
+    confusion: Sequence[Sequence[float]],
+    undecided: Integers | Array | None = None,
 ) -> Grid:
     """Return rows of a true label by the predicted label, and the rows without a decision if there are any."""
     cells = [[f"{n:,.10g}" for n in row] for row in np.asarray(confusion).tolist()]
