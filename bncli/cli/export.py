@@ -63,7 +63,7 @@ TABLE = _sql_flag(
 KEY = _sql_flag(
     "--key",
     metavar="NAME",
-    default_text="id",
+    default_text="id, if training saw such a column",
     help="The column of that table that the view of scores repeats, to tell rows apart.",
 )
 

@@ -34,11 +34,12 @@ from bncli.engine.prediction.portable import make_portable, make_portable_effect
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, probe_rows, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
-from bncli.errors import BncliError, ModelError
+from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.exports import NetworkFormat, ProgramFormat, StructureFormat, export_format
 from bncli.files.exports.programs import ProgramTarget
+from bncli.files.exports.sql import DEFAULTS as SQL_DEFAULTS
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.source import MissingTokens
 from bncli.recipe import Recipe
@@ -178,6 +179,10 @@ def _export_program(
     seed: int,
     watch: Watch,
 ) -> ExportReport:
+    seen = {attribute.name for attribute in model.schema.attributes}
+    if form.word == "sql" and "key" not in options and SQL_DEFAULTS["key"] not in seen:
+        what = "--to sql needs --key COLUMN, the column of the table that tells its rows apart"
+        raise UsageError(what, hint=f"for example --key {SQL_DEFAULTS['key']}, if the table has such a column")
     with _errors_about(model_path):
         scorer = make_portable(model)
     # Parts of dates and numbers with a decimal comma are not in the table in the form in which the program takes them.

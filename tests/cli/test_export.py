@@ -126,6 +126,22 @@ def test_options_of_sql(bncli: Bncli, model: str) -> None:
         assert f"{option[0]} has no effect with --to python; it belongs to --to sql" in ran.err
 
 
+def test_sql_needs_a_key_unless_training_saw_it(bncli: Bncli) -> None:
+    Path("seen.csv").write_text("id,x,class\n" + "".join(f"{i * 7 % 20},{i},{int(i > 20)}\n" for i in range(40)))
+    Path("unseen.csv").write_text("x,class\n" + "".join(f"{i},{int(i > 20)}\n" for i in range(40)))
+    for name in ("seen", "unseen"):
+        assert bncli("fit", f"{name}.csv", "--structure", "nb", "--param", "map", "-q").code == 0
+    ran = bncli("export", "unseen.bnc", "-o", "x.sql")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "needs --key COLUMN" in ran.err
+    assert not Path("x.sql").exists()
+    assert bncli("export", "seen.bnc", "-o", "x.sql").code == 0
+    assert bncli("export", "unseen.bnc", "-o", "y.sql", "--key", "row id").code == 0
+    head = Path("y.sql").read_text().split("BEGIN;")[0]
+    for expected in ('the table or view "input"', '"row id", the key', '"x", numbers'):
+        assert expected in head
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -200,7 +200,7 @@ def _writes(process: int, folder: Path, before: set[str]) -> bool:
         ["help"],
         ["--version"],
         ["export", "iris.bnc", "--to", "json", "-q"],
-        ["export", "iris.bnc", "--to", "sql", "-q"],
+        ["export", "iris.bnc", "--to", "sql", "--key", "id", "-q"],
     ],
     ids=" ".join,
 )

@@ -142,7 +142,7 @@ def _duckdb(path: str, rows: pa.Table) -> Prepared:
 
 def _statements(path: str, dialect: str) -> str:
     out = f"{path}.{dialect}.sql"
-    export(path, "sql", output=out, options={"dialect": dialect})
+    export(path, "sql", output=out, options={"dialect": dialect, "key": "id"})
     return Path(out).read_text()
 
 

@@ -27,9 +27,9 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "xmlbif": ("xmlbif", {}),
     "python": ("python", {}),
     "javascript": ("javascript", {}),
-    "SQLite": ("sql", {"dialect": "sqlite"}),
-    "DuckDB": ("sql", {"dialect": "duckdb"}),
-    "PostgreSQL": ("sql", {"dialect": "postgres"}),
+    "SQLite": ("sql", {"dialect": "sqlite", "key": "id"}),
+    "DuckDB": ("sql", {"dialect": "duckdb", "key": "id"}),
+    "PostgreSQL": ("sql", {"dialect": "postgres", "key": "id"}),
     "onnx": ("onnx", {}),
     "scorecard": ("scorecard", {}),
 }

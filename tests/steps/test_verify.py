@@ -164,7 +164,7 @@ def test_an_export_that_is_not_there(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fewer_export_rows")
 def test_sql(model: str, tmp_path: Path) -> None:
-    export(model, "sql", output=str(tmp_path / "x.sql"))
+    export(model, "sql", output=str(tmp_path / "x.sql"), options={"key": "id"})
     report = verify(model, str(tmp_path / "x.sql"))
     assert (report.format, report.fault) == ("sql", None)
     (tmp_path / "bad.sql").write_text("DROP TABLE nothing;")

@@ -131,8 +131,10 @@ def _header(
     drops = " ".join(f"DROP TABLE {quote_identifier(f'{stem}_{part}')};" for part in ("levels", "weights"))
     yield HEADER_PREFIX + literal({**options, "view": f"{stem}_scores", "columns": list(columns)})
     yield f"-- P({literal(scorer.class_name)} | row) by the model {literal(target.name)}, for {dialect.product}."
-    yield f"-- The table {table} has the columns of the data and the key {key}."
-    yield f"--     SELECT * FROM {view}"
+    yield f"-- SELECT * FROM {view} scores the rows of the table or view {table}, which has to have the columns"
+    yield f"--     {key}, the key, which tells rows apart"
+    for each in scorer.inputs:
+        yield f"--     {literal(each.name)}, {'numbers' if each.codes is None else 'texts'}"
     yield "-- To take it away again:"
     yield f"--     DROP VIEW {view}; {drops}"
     for label, column in zip(scorer.labels, columns, strict=True):
