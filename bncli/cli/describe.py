@@ -71,7 +71,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
         lines += ["~ estimated: there are more different values than are kept", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]
     for note in report.notes:
-        lines += _wrapped(f"Note: {note}")
+        lines += _wrapped(f"{'Warning' if note in report.warnings else 'Note'}: {note}")
     if report.recommended:
         lines.append(f"Recommended: {report.recommended}")
     return lines

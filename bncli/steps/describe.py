@@ -138,8 +138,9 @@ class ColumnReport:
 class DescribeReport:
     """The columns in file order, with the class among them.
 
-    of_class: None if there is no class that can be learnt. notes: what else to know before learning. recommended: a
-    command line, empty for a table without rows. schema_file: the file that was written, if any.
+    of_class: None if there is no class that can be learnt. notes: what else to know before learning; warnings: those of
+    them that say that the table may have been misread. recommended: a command line, empty for a table without rows.
+    schema_file: the file that was written, if any.
     """
 
     rows: int
@@ -147,6 +148,7 @@ class DescribeReport:
     of_class: ClassCounts | None
     columns: tuple[ColumnReport, ...]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     recommended: str
     schema_file: str | None
     seconds: dict[str, float]
@@ -163,6 +165,7 @@ class DescribeReport:
             "unlabelled": None if known is None else known.unlabelled,
             "columns": [column.as_json() for column in self.columns],
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             "recommended": self.recommended,
             "schema": self.schema_file,
             "seconds": self.seconds,
@@ -205,10 +208,11 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
                 proposed.append(column.name)
     if summary.n_rows:
         has_class = class_column is not None and class_column.use
-        notes = _notes(source, summary, of_class, proposed, has_class)
+        warnings = _warnings(source, summary, has_class)
+        notes = [*warnings, *_notes(summary, of_class, proposed, has_class)]
         recommended = _recommended_command(source, summary, of_class, columns, proposed, schema_out)
     else:
-        notes, recommended = ["the table has a header and no rows"], ""
+        notes, warnings, recommended = ["the table has a header and no rows"], [], ""
     if schema_out is not None:
         write_schema_file(schema_out, _declared_roles(summary, columns, proposed))
     return DescribeReport(
@@ -217,6 +221,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
         of_class=of_class,
         columns=tuple(columns),
         notes=tuple(notes),
+        warnings=tuple(warnings),
         recommended=recommended,
         schema_file=schema_out,
         seconds=stopwatch.seconds(),
@@ -464,19 +469,35 @@ def _describe_cuts(attributes: Sequence[Attribute]) -> str:
     return ""
 
 
-def _notes(
-    source: Source, summary: TableSummary, of_class: ClassCounts | None, proposed: Sequence[str], has_class: bool
-) -> list[str]:
+def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[str]:
+    """Return warnings about names that look like a row of data, and about a class that was a guess."""
+    warnings = []
+    if look_like_data(summary.names):
+        warnings.append("the column names are numbers: is the header missing? --names a,b,c gives one")
+    else:
+        levels = {
+            name: column.column.levels
+            for name, column in summary.columns.items()
+            if isinstance(column.column, CategoricalColumn)
+        }
+        values = [name for name in summary.names if name in levels.get(name, ())]
+        if len(values) >= 2 and 2 * len(values) >= len(levels):
+            listed = ", ".join(map(repr, values[:_PROPOSED_NAMES])) + ", ..." * (len(values) > _PROPOSED_NAMES)
+            text = f"columns have a value that is the name of the column ({listed})"
+            warnings.append(f"{text}: is the header missing? --names a,b,c gives one")
+    if has_class and _why_class(source, summary) == _LAST_COLUMN:
+        guess = f"{summary.class_name!r} is taken for the class because it is last"
+        warnings.append(f"{guess}; --class NAME names another")
+    return warnings
+
+
+def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequence[str], has_class: bool) -> list[str]:
     """Return what else to know before learning; `proposed` are columns that could be the class instead."""
     notes: list[str] = []
-    if look_like_data(summary.names):
-        notes.append("the column names are numbers: is the header missing? --names a,b,c gives one")
     if proposed:
         notes.append(f"the class may be {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; --class NAME names it")
     elif not has_class:
         notes.append("no column looks like a class of a few labels; --class NAME names one")
-    elif _why_class(source, summary) == _LAST_COLUMN:
-        notes.append(f"{summary.class_name!r} is taken for the class because it is last; --class NAME names another")
     if of_class is not None and of_class.unlabelled and not proposed:
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")

@@ -147,6 +147,22 @@ def test_settings_reach_it(monkeypatch: pytest.MonkeyPatch, bncli: Bncli) -> Non
     assert run(["help", "describe"]) == 0
 
 
+def test_names_that_are_values_and_a_guessed_class_are_warnings(bncli: Bncli, tmp_path: Path) -> None:
+    rows = ["red,old,3,yes", "blue,new,4,no", "red,old,5,no", "blue,old,6,yes"] * 3
+    (tmp_path / "bare.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "named.csv").write_text("\n".join(["colour,age,size,sold", *rows]) + "\n")
+    report = json.loads(bncli("describe", str(tmp_path / "bare.csv"), "--json").out)
+    assert report["warnings"][0] == (
+        "columns have a value that is the name of the column ('red', 'old', 'yes'): "
+        "is the header missing? --names a,b,c gives one"
+    )
+    ran = bncli("describe", str(tmp_path / "named.csv"))
+    assert "Warning: 'sold' is taken for the class because it is last" in ran.out
+    assert "header" not in ran.out
+    typed = json.loads(bncli("describe", str(tmp_path / "named.csv"), "--class", "sold", "--json").out)
+    assert typed["warnings"] == []
+
+
 def test_a_header_without_rows_recommends_nothing(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text("a,b,y\n")
     report = json.loads(bncli("describe", "h.csv", "--json").out)
