@@ -19,7 +19,7 @@ from bncli.cli.learners import PAPERS
 from bncli.cli.options import kind_metavar
 from bncli.engine.model import StoppedBy
 from bncli.files.exports import EXPORTS
-from tests.performance import passes
+from tests.performance import growth, passes
 from tests.performance.results import read as measured
 from tests.published import (
     anchors,
@@ -183,6 +183,29 @@ def missing_passes_table() -> str:
     return table(("structure", "times a complete pass", "table entries"), rows)
 
 
+def single_rows_table() -> str:
+    """What one row in Python takes, and how many of them a core answers per second."""
+    section = "One row in Python: a scorer, a table of one row, and a web service"
+    rows = []
+    for figure in measured().figures:
+        if figure.section == section:
+            per_second = 1e6 / figure.measured
+            shown = f"{per_second:,.0f}" if figure.unit == "microseconds" else ""
+            rows.append((figure.what, f"{figure.measured:.3g} {figure.unit}", shown))
+    return table(("work", "CPU time", "per second and core"), rows)
+
+
+def growth_table() -> str:
+    """CPU seconds of each command on the smallest, a middle and the largest table of the picture."""
+    points = {(point.command, point.rows, point.columns): point for point in growth.recorded()}
+    sizes = [(10_000, 30), (100_000, 30), (1_000_000, 30), (200, 1_000), (200, 20_000)]
+    rows = []
+    for command in growth.COMMANDS:
+        own = [points.get((command, *size)) for size in sizes]
+        rows.append((f"`bncli {command}`", *("" if p is None else f"{p.cpu:.3g} s, {p.peak_mb:,.0f} MB" for p in own)))
+    return table(("command", *(f"{n:,} x {d:,}" for n, d in sizes)), rows)
+
+
 def _figures() -> Evidence:
     return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
 
@@ -218,6 +241,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "passes": passes_table,
     "mean passes": mean_passes_table,
     "missing passes": missing_passes_table,
+    "single rows": single_rows_table,
+    "growth": growth_table,
     "from one to another": lambda: penalty_center.center_table(penalty_center.recorded()),
     "settings": lambda: defaults.settings_table(defaults.recorded()),
     "chosen penalties": lambda: defaults.penalties_table(defaults.recorded()),

@@ -13,7 +13,7 @@ from bncli.cli.help import TOPICS
 from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, without_times, workplace
 
-PAGES = sorted(MANUAL.iterdir())
+PAGES = sorted(MANUAL.glob("*.md"))
 WIDEST = 120
 
 

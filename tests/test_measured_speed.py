@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.performance import passes
+from tests.performance import growth, passes
 from tests.performance.results import PAGE, SLACK, Figure, Results, objection, page, read, summary, write
 
 KEPT = Figure("Trees", "a tree of letter", 0.5, "x its time", 1.0)
@@ -17,6 +17,15 @@ UNLIMITED = Figure("Passes", "adult", 20.0, "passes")
 
 def test_the_page_is_made_from_the_figures() -> None:
     assert page(read()) == PAGE.read_text()
+
+
+def test_the_picture_of_growth_is_made_from_its_figures() -> None:
+    points = growth.recorded()
+    assert growth.PICTURE.read_text() == growth.picture(points)
+    assert {point.command for point in points} == {*growth.COMMANDS}
+    cpu = {(point.command, point.rows): point.cpu for point in points if point.columns == growth.FEW_COLUMNS}
+    ratios = [cpu[command, 1_000_000] / cpu[command, 100_000] for command in growth.COMMANDS]
+    assert (round(min(ratios)), round(max(ratios))) == (2, 6), "the manual says 2 to 6 times"
 
 
 def test_every_figure_stands_once_and_says_why_its_limit_is_missed() -> None:

@@ -68,7 +68,10 @@ COMMANDS = (
     Command(
         "score",
         "Stream a table through a model; write one row of predictions a row.",
-        ("score", "monitor", "explain", "what-if", "decisions", "missing-values", "data", "shell", "cluster"),
+        (
+            *("score", "monitor", "explain", "what-if", "decisions", "missing-values", "data", "shell", "web-service"),
+            "cluster",
+        ),
     ),
     Command(
         "monitor",

@@ -38,7 +38,7 @@ TOPIC_GROUPS = (
         ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "simulate"),
     ),
     ("Judging a model", ("evaluate", "groups", "calibration", "compare")),
-    ("Out of the shell", ("report", "python", "install")),
+    ("Out of the shell", ("report", "python", "web-service", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """The table of contents; the topics of a command are listed in `bncli.cli.commands`."""

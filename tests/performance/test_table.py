@@ -1,7 +1,8 @@
 """Reading a file.
 
 Beside pyarrow's own typed reading of it: 200,000 rows of 6 numbers, 8 categories and a class, all types given. CPU
-time, least of several runs.
+time, least of several runs. The Parquet file holds 1,000,000 rows of 12 numbers, 12 categories as dictionaries and a
+class; its plain read decodes the dictionaries.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from pyarrow import parquet
 
 from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
@@ -78,3 +81,43 @@ def test_reading_to_score(mixed: str, record: Recorder) -> None:
         assert sum(batch.columns.n_rows for batch in read_batches(Source((mixed,)), schema, needed)) == N_ROWS
 
     record("read to score", cpu(drain) / plain(mixed), "x the plain read", 1.7)
+
+
+@pytest.fixture(scope="module")
+def coded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rng = np.random.default_rng(0)
+    n_rows = 1_000_000
+    columns: dict[str, pa.Array] = {}
+    for i in range(12):
+        x = rng.normal(size=n_rows)
+        kinds = (x, np.round(x * 100, 2), np.rint(x * 1000).astype(np.int64), np.exp(x).astype(np.float32))
+        columns[f"x{i}"] = pa.array(kinds[i % 4])
+        levels = (3, 8, 20, 50, 200, 12)[i % 6]
+        codes = pa.array(rng.integers(0, levels, n_rows).astype(np.int32))
+        columns[f"c{i}"] = pa.DictionaryArray.from_arrays(codes, pa.array([f"level {k}" for k in range(levels)]))
+    columns["class"] = pa.array(rng.choice(["yes", "no"], n_rows)).dictionary_encode()
+    path = tmp_path_factory.mktemp("coded") / "coded.parquet"
+    parquet.write_table(pa.table(columns), path, row_group_size=1 << 17)
+    return str(path)
+
+
+def decoded(path: str) -> None:
+    """Read a Parquet file batch by batch, dictionaries decoded."""
+    for batch in parquet.ParquetFile(path).iter_batches(1 << 16, use_threads=False):
+        for column in batch.columns:
+            if pa.types.is_dictionary(column.type):
+                column.dictionary_decode()
+
+
+def test_reading_dictionaries(coded: str, record: Recorder) -> None:
+    ratio = cpu(lambda: read_columns(Source((coded,)))) / cpu(lambda: decoded(coded))
+    missed = "batches are validated, texts that no row has are left out, and blocks are joined"
+    record("read Parquet to learn", ratio, "x the plain read", 1, missed=missed)
+
+
+def test_cutting_many_rows(coded: str, record: Recorder) -> None:
+    """Beside a sort of each column of numbers."""
+    columns = read_columns(Source((coded,)))
+    numbers = [c.values for c in columns.attributes.values() if isinstance(c, NumericColumn)]
+    ratio = cpu(lambda: learn_dataset(columns), 3) / cpu(lambda: [np.sort(values) for values in numbers], 3)
+    record("cuts and codes of 1,000,000 rows", ratio, "x a sort of the numbers", 3)

@@ -427,3 +427,26 @@ def test_coded_rows_are_scored_as_their_texts(tmp_path: Path, indices: list[int 
             for c, name in ((column, "coded.arrow"), (column.dictionary_decode(), "plain.arrow"))
         )
         assert np.array_equal(model.predict_proba(coded), model.predict_proba(plain))
+
+
+def test_texts_of_large_row_groups_are_those_of_other_files(tmp_path: Path) -> None:
+    """Parquet texts are read as dictionaries, also where the writer gave a dictionary up in the middle of a group."""
+    n = 40_000
+    few = [None if i % 11 == 0 else f" level {i % 7}" for i in range(n)]
+    table = pa.table(
+        {
+            "few": few,
+            "many": [f"{i % 9_999} {'long' * 20}" for i in range(n)],
+            "late": ["same"] * (n - 5) + ["other"] * 5,
+            "numbers": [str(i % 50) for i in range(n)],
+            "nothing": pa.array([None] * n, pa.string()),
+            "k": ["u", "v"] * (n // 2),
+        }
+    )
+    for size in (20_000, n, 1_000):
+        path = tmp_path / "t.parquet"
+        parquet.write_table(table, path, row_group_size=size, dictionary_pagesize_limit=1 << 16)
+        found, expected = read(str(path)), read(write(tmp_path, as_feather(table), "t.arrow"))
+        assert found.attributes.keys() == expected.attributes.keys()
+        for name in (*expected.attributes, "k"):
+            assert values(found, name) == values(expected, name)
