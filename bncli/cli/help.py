@@ -150,24 +150,28 @@ def _topics_mentioning(word: str) -> list[str]:
 def _search(text: str) -> str:
     """Return a page with the lines of the manual that contain the text, ignoring case; "" if there are none.
 
-    Each line is shown with the heading above it. Topics with most lines come first.
+    Each line is shown with the heading above it. Topics with the text in a heading come first, then those
+    with most lines.
     """
     pattern = text.strip().lower()
     if len(re.findall(r"\w", pattern)) < _FEWEST_LETTERS:
         return ""
     matches: dict[str, list[str]] = {}
+    headed = set[str]()
     for topic in TOPICS:
         heading, lines = "", list[str]()
         for line in _read_topic(topic).splitlines():
             heading = line.lstrip("# ") if line.startswith("#") else heading
             if pattern in line.lower():
                 lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
+                if line.startswith("#"):
+                    headed.add(topic)
         if lines:
             matches[topic] = lines
     if not matches:
         return ""
     parts = [f"# {text} in the manual", ""]
-    order = sorted(matches, key=lambda topic: -len(matches[topic]))
+    order = sorted(matches, key=lambda topic: (topic not in headed, -len(matches[topic])))
     for topic in order[:_MOST_TOPICS]:
         parts += [f"`bncli help {topic}`: {_subject(topic)}", ""]
         parts += [f"- {line}" for line in matches[topic][:_MOST_LINES]]

@@ -254,14 +254,16 @@ def test_a_pager_that_does_not_exist_is_left_out() -> None:
 
 
 def test_other_words_are_searched_for(bncli: Bncli) -> None:
-    """Topics with most of the lines first; a slow search of the files finds the same."""
+    """Topics with a heading first, then most lines; a slow search of the files finds the same."""
     assert bncli("help", "Speed").out == bncli("help", "speed").out
     ran = bncli("help", "missing", "values")
     assert ran.code == 0
     assert ran.out.startswith("# missing values in the manual\n")
     pages = {topic: (MANUAL / f"{topic}.md").read_text().lower().splitlines() for topic in TOPICS}
-    counts = {topic: sum("missing values" in line for line in lines) for topic, lines in pages.items()}
+    found = {topic: [line for line in lines if "missing values" in line] for topic, lines in pages.items()}
+    ranks = {topic: (any(line.startswith("#") for line in lines), len(lines)) for topic, lines in found.items()}
     shown = re.findall(r"^`bncli help (\S+)`: ", ran.out, flags=re.MULTILINE)
     (others,) = re.findall(r"^Also in: (.*)$", ran.out, flags=re.MULTILINE)
-    assert {*shown, *others.split(", ")} == {topic for topic in TOPICS if counts[topic]}
-    assert [counts[topic] for topic in shown] == sorted((counts[topic] for topic in shown), reverse=True)
+    assert {*shown, *others.split(", ")} == {topic for topic in TOPICS if found[topic]}
+    assert [ranks[topic] for topic in shown] == sorted((ranks[topic] for topic in shown), reverse=True)
+    assert "`bncli help parameters`: " in bncli("help", "smoothing").out.splitlines()[2]
