@@ -210,6 +210,15 @@ ADDED = {
     ),
 }
 
+ENTRIES = {
+    "structure_learners": ("structure_learners", "OPTIONS"),
+    "scores": ("structure_learners", "OPTIONS"),
+    "parameter_learners": ("parameter_learners", "OPTIONS"),
+    "optimizers": ("parameter_learners", "OPTIMIZER_OPTIONS"),
+    "discretizers": ("__init__", "_CUTTING_OPTIONS"),
+}
+"""Module of the catalogue and tuple of options that hold the entries about the modules of a folder of the engine."""
+
 every_method = pytest.mark.parametrize("kind", ADDED)
 
 
@@ -224,11 +233,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 module.write(added.code)
         else:
             (folder / "bncli" / "engine" / added.folder / f"{added.module}.py").write_text(added.code)
-        entry_module = "structure_learners" if added.folder == "scores" else added.folder
+        entry_module, options = ENTRIES[added.folder]
         entries = folder / "bncli" / "catalogue" / f"{entry_module}.py"
         text = _with_entry(entries.read_text(), added.tuple_begins, "    (\n", f"        {added.method},\n")
         if added.option:
-            text = _with_entry(text, "OPTIONS: ", "(\n", f"    {added.option},\n")
+            text = _with_entry(text, f"\n{options}: ", "(\n", f"    {added.option},\n")
             imports = "from bncli.catalogue.choices import "
             text = text.replace(
                 imports, f"from bncli.catalogue.option_kinds import {_kind(added.option)}\n{imports}", 1
