@@ -150,6 +150,11 @@ def test_what_a_frame_cannot_be() -> None:
     assert bncli.fit(lists, ignore="l", progress=lambda event: None, **NB).feature_names_in_.tolist() == ["a"]
 
 
+def test_the_column_that_is_there_twice_is_named() -> None:
+    with pytest.raises(UsageError, match="two columns are called 'b', the table"):
+        table_of(pa.table([[1], [2], [3], ["u"]], names=["a", "b", "b", "class"]))
+
+
 def test_numbers_that_no_integer_of_arrow_holds() -> None:
     large = [10**30 + i * 10**28 for i in range(40)]
     rows = {"a": large, "class": ["x"] * 20 + ["y"] * 20}

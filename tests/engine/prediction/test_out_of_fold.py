@@ -39,6 +39,24 @@ def test_the_map_is_that_of_five_folds(method: str, words: dict[str, str]) -> No
     assert found.tables.bias.tolist() == learn(columns, plain).model.tables.bias.tolist()
 
 
+def test_the_rows_of_prediction_sets_are_not_learnt_from(tmp_path: Path) -> None:
+    """The probabilities that are stored are those of the first of five folds, by a model of the others."""
+    path = str(tmp_path / "m.bnc")
+    assert run(["fit", TABLE, "--structure", "nb", "--param", "map", "--sets", "0.1", "-q", "-o", path]) == 0
+    columns = read_columns(Source((TABLE,)))
+    assert columns.label is not None
+    held_out = stratified_folds(columns.label.codes, 5, (0, 0)) == 0
+    model = learn(columns.take(np.flatnonzero(~held_out)), Recipe.of(structure="nb", param="map")).model
+    rows = columns.take(np.flatnonzero(held_out))
+    assert rows.label is not None
+    log_p = predict(model, rows)
+    rule = read_model(path).rule
+    assert rule is not None
+    assert rule.held_out is not None
+    for label, stored in enumerate(rule.held_out.probabilities):
+        assert sorted(stored) == pytest.approx(np.sort(np.exp(log_p[label, rows.label.codes == label])), abs=1e-9)
+
+
 def test_the_model_is_the_same_for_any_number_of_threads_and_from_codes(tmp_path: Path) -> None:
     words = ["--structure", "nb", "--param", "map", "--calibrate", "isotonic", "-q"]
     assert run(["fit", TABLE, *words, "-o", str(tmp_path / "a.bnc"), "--threads", "1"]) == 0

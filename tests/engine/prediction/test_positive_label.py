@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from bncli.engine.learn import learn
 from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets, Threshold
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import probe_rows
 from bncli.errors import UsageError
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
+from bncli.recipe import Recipe
 from tests.files.exports.test_programs_calibrated import calibrated_models
 from tests.strategies import models
+
+TABLE = str(Path(__file__).parents[3] / "sample_data" / "tumours.csv")
 
 
 @given(calibrated_models())
@@ -29,6 +37,16 @@ def test_each_label_keeps_its_probability(model: Model) -> None:
     assert with_positive_label(model, None) is model
     again = probe_rows(with_positive_label(other, second), 50, np.random.default_rng(0))
     assert np.allclose(again.probabilities, before.probabilities, rtol=1e-9, atol=1e-12)
+
+
+def test_directions_stay_those_of_their_label() -> None:
+    """With another event the log-odds of the former one still rise, so it has to be named."""
+    columns = read_columns(Source((TABLE,)))
+    model = learn(columns, Recipe.of(structure="nb", increasing=("radius",), penalty=1.0)).model
+    assert (model.schema.labels, model.schema.towards) == (("benign", "malignant"), None)
+    other = with_positive_label(model, "benign")
+    assert (other.schema.labels, other.schema.towards) == (("malignant", "benign"), "malignant")
+    assert with_positive_label(other, "malignant").schema.towards is None
 
 
 def test_rules_decide_the_same() -> None:

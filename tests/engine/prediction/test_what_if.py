@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.schema import NumericAttribute, Schema
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.networks.network import Network, true_model
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
@@ -67,6 +67,21 @@ def test_words() -> None:
     )
     told = flips.find([np.array([0, 1, 2, 3], np.uint8)], np.log([1 - of_second, of_second]))
     assert told == ["age>65.5", "age<=18", "age<=18", "age<=18"]  # of the last, unknown, a tie is the first label
+
+
+def test_words_of_an_interval_and_of_a_name_that_begins_like_one() -> None:
+    age = NumericAttribute("age", False, (1.0, 1.0, 1.0), cuts=(18.0, 65.5))
+    size = CategoricalAttribute("size", False, (1.0, 1.0), ("<5", "big"))
+    schema = Schema("y", ("a", "b"), (age, size))
+    of_second = np.array([[0.1, 0.2], [0.9, 0.1], [0.3, 0.4]])
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        p = of_second[codes[0].astype(int), codes[1].astype(int)]
+        return np.log([1 - p, p])
+
+    flips = CounterfactualSearch(schema, (0, 1), (0, 1), 1, score)
+    codes = [np.array([0, 1], np.uint8), np.array([0, 1], np.uint8)]
+    assert flips.find(codes, score(codes)) == ["age=18..65.5", "size=<5"]
 
 
 def test_changes_lead_to_another_decision_of_the_rule() -> None:
