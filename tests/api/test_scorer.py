@@ -19,6 +19,8 @@ import pytest
 
 import bncli
 from bncli.cli.main import run
+from bncli.engine.prediction.factors import Factor, WideFactor
+from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.watch import Event
 from tests.transcripts import ROOT
@@ -109,6 +111,19 @@ def test_a_table_of_one_row() -> None:
         model.predict_proba(row, allow_missing_columns=True),
         model.predict_proba({name: values * 2 for name, values in row.items()}, allow_missing_columns=True)[:1],
     )
+
+
+def test_tables_without_entries_for_unknown_values() -> None:
+    """Rows that lack parents in large tables are averaged over all values, with the same bits in any company."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (2_000, 17))
+    table: dict[str, Any] = {f"b{i}": [f"v{x}" for x in column] for i, column in enumerate(bits.T)}
+    table["class"] = [f"label {(a ^ b) + c}" for a, b, c in bits[:, :3].tolist()]
+    model = bncli.fit(table, structure="kdb", k=14, param="map", progress=ignore_notes)
+    kinds = {type(factor) for factor in compile_scorer(model._model).stages[0].factors}
+    assert kinds == {Factor, WideFactor}
+    scorer, rows = model.scorer(), with_strangers({name: values[:200] for name, values in table.items()})
+    assert np.array_equal([scorer(row) for row in rows_of(rows)], model.predict_proba(rows))
 
 
 def test_marginalized_values() -> None:

@@ -130,7 +130,8 @@ class WideFactor:
             for start in range(0, alike.size, step):
                 block = alike[start : start + step]
                 for row, table in zip(scores, self.tables, strict=True):
-                    row[block] += table[cells[block, None] + offsets] @ weights
+                    # not a product of matrices, whose bits depend on the number of rows
+                    row[block] += (table[cells[block, None] + offsets] * weights).sum(axis=1)
 
 
 @dataclass(frozen=True)
