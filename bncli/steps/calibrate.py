@@ -24,13 +24,12 @@ from bncli.engine.calibration import (
     refuse_directed,
     refuse_few,
 )
-from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.encoding import encode_labels
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.decision_rules import without_held_out
-from bncli.engine.prediction.monitoring import drift_of
+from bncli.engine.prediction.monitoring import are_training_rows, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.errors import BncliError, UsageError
@@ -44,18 +43,23 @@ from bncli.watch import Note, Run, Stage, Watch
 
 @dataclass(frozen=True)
 class CalibrateReport:
-    """The calibration, the model that got it, and the file it was written to; `labels` in the order of the maps."""
+    """The calibration, the model that got it, and the file it was written to; `labels` in the order of the maps.
+
+    on_training_rows: whether the rows have the training frequencies in every column.
+    """
 
     model: str
     output: str
     labels: tuple[str, ...]
     calibration: Calibration
+    on_training_rows: bool
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields, with the calibration's own keys as in the model file."""
-        report = {"model": self.model, "output": self.output, "labels": list(self.labels)}
-        return report | calibration_json(self.calibration) | {"seconds": self.seconds}
+        report: dict[str, Any] = {"model": self.model, "output": self.output, "labels": list(self.labels)}
+        report |= calibration_json(self.calibration)
+        return report | {"on_training_rows": self.on_training_rows, "seconds": self.seconds}
 
 
 def calibrate(
@@ -64,15 +68,17 @@ def calibrate(
     """Write the model at `model_path`, calibrated on `source`, to `output`; raises what `calibrate_model` raises."""
     check_outputs((output, source.bad_rows_file), source.paths)
     watch = Stopwatch(run.watch)
-    model = calibrate_model(read_model(model_path), source, method, run=run._replace(watch=watch))
+    model, on_training_rows = calibrate_model(read_model(model_path), source, method, run=run._replace(watch=watch))
     watch(Stage("write"))
     write_model(output, model)
     assert model.calibration is not None
-    return CalibrateReport(model_path, output, model.schema.labels, model.calibration, watch.seconds())
+    return CalibrateReport(
+        model_path, output, model.schema.labels, model.calibration, on_training_rows, watch.seconds()
+    )
 
 
-def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run()) -> Model:
-    """Return the model with a calibration fitted on `source`, and with a self-test of its new probabilities.
+def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run()) -> tuple[Model, bool]:
+    """Return the model calibrated on `source`, with a self-test, and whether its rows look like those of training.
 
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
     """
@@ -96,7 +102,8 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
         # The probabilities are those of weighted classes, so the rows are weighted in the same way.
         of_class = np.array(model.class_weights)[labels]
         weights = of_class if weights is None else of_class * weights
-    if _are_training_rows(rows, weights, model, used):
+    on_training_rows = are_training_rows(rows, model, used)
+    if on_training_rows:
         what = "these look like the rows that the model was learnt from: what it says of them is bolder than of others"
         watch(Note(f"{what}; calibrate on rows that were held out", warning=True))
     try:
@@ -124,21 +131,7 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
             "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
         )
         watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
-    return with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
-
-
-def _are_training_rows(rows: Columns, weights: Array | None, model: Model, used: tuple[int, ...]) -> bool:
-    """Return whether the number of rows and every frequency of the used attributes are those of training."""
-    present = [i for i in used if model.schema.attributes[i].name in rows.attributes]
-    if rows.n_rows != model.n_rows or not present:
-        return False
-    for i, codes in zip(present, encode_attributes(rows, model.schema, present).codes, strict=True):
-        attribute = model.schema.attributes[i]
-        in_training = (*attribute.frequencies, attribute.missing_weight)
-        here = np.bincount(codes, weights, attribute.cardinality + 1)
-        if not np.allclose(here, in_training, rtol=1e-9, atol=0):
-            return False
-    return True
+    return with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None)), on_training_rows
 
 
 def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:

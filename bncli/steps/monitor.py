@@ -30,6 +30,7 @@ _MOST_CURVES = 12
 _LIMIT = f"limit {LEAST_PSI:g}"
 _FIGURES = (
     "rows",
+    "on_training_rows",
     "drift",
     "drifted",
     "predictions",

@@ -82,6 +82,8 @@ class MonitorSummary:
         if monitor.below_training is not None:
             lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
             improbable = f"; {100 * monitor.below_training:.3g} % of the rows below the {lowest}"
+        if monitor.on_training_rows:
+            return f"these are the figures of the training rows: every attribute has their frequencies{improbable}"
         if not drifted:
             return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{improbable}"
         drift_of = dict(zip((tally.name for tally in monitor.tally.attributes), monitor.drifts, strict=True))

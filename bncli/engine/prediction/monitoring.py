@@ -103,6 +103,13 @@ class Monitor:
         return tuple(name for _, name in sorted(drifted, key=lambda pair: pair[0]))
 
     @property
+    def on_training_rows(self) -> bool:
+        """Whether there are as many rows as in training, with the training frequencies in every attribute."""
+        known = self.tally.attributes
+        same = all(np.array_equal(a.counts, a.training) for a in known)
+        return bool(known) and self.tally.rows == self.model.rows and same
+
+    @property
     def below_training(self) -> float | None:
         """The share of rows less probable than the lowest quantile of training; None if either is not known."""
         if self.model.log_p is None or not self.tally.log_p.n:
@@ -401,6 +408,26 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
     places = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
     mean = float(np.average(log_p, weights=weights))
     return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
+
+
+def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
+    """Return whether a table has the number of rows and, in every used column, the frequencies of training.
+
+    Nothing about single rows is kept in a model, so other rows with the same frequencies are taken for them too.
+    """
+    schema = model.schema
+    present = [i for i in used if schema.attributes[i].name in rows.attributes]
+    if rows.n_rows != model.n_rows or not present:
+        return False
+    for i, codes in zip(present, encode_attributes(rows, schema, present).codes, strict=True):
+        attribute = schema.attributes[i]
+        here = np.bincount(codes, rows.weights, attribute.cardinality + 1)
+        in_training: tuple[float, ...] = (*attribute.frequencies, attribute.missing_weight)
+        if model.plain_frequencies is not None:
+            in_training = model.plain_frequencies[i]
+        if not np.allclose(here, in_training, rtol=1e-9, atol=0):
+            return False
+    return True
 
 
 def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:

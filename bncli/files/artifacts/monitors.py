@@ -36,6 +36,7 @@ from bncli.files.documents import Node, dump_json
 VERSION = 1
 _DERIVED_KEYS = (
     "rows",
+    "on_training_rows",
     "drift",
     "drifted",
     "attributes",
@@ -98,6 +99,7 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
         "format": "bncli-monitor",
         "version": VERSION,
         "rows": tally.rows,
+        "on_training_rows": monitor.on_training_rows,
         "drift": bool(monitor.drifted),
         "drifted": list(monitor.drifted),
         "attributes": attributes,

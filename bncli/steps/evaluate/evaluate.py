@@ -45,6 +45,7 @@ from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
+from bncli.engine.prediction.monitoring import are_training_rows
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import BncliError, UsageError
@@ -448,6 +449,8 @@ def evaluate_fitted(
     model = replace(model, rule=rule_to_score(model, decisions, False, watch))
     source = carry_group_columns(source, outputs.by)
     rows = read_test_rows([model], source, run)
-    report = report_on_rows(model, rows, source, "a model on a test set", run)
+    on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
+    protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
+    report = replace(report_on_rows(model, rows, source, protocol, run), on_training_rows=on_training_rows)
     report = with_groups(report, group_columns(rows, source, model.schema.attributes, watch))
     return _finish_report(report, outputs, watch)

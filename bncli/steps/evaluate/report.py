@@ -155,6 +155,7 @@ class EvaluateReport:
     - predictions: every row with its out-of-fold prediction of the first repeat.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
+    - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
     - learning_curve: one point per sample size, ascending. groups, calibration: None unless requested.
     """
 
@@ -174,6 +175,7 @@ class EvaluateReport:
     decisions: DecisionReport = field(default_factory=DecisionReport)
     groups: GroupsReport | None = None
     calibration: Calibration | None = None
+    on_training_rows: bool | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -216,6 +218,8 @@ class EvaluateReport:
         }
         if self.decisions.undecided is not None:
             report["undecided"] = self.decisions.undecided.tolist()
+        if self.on_training_rows is not None:
+            report["on_training_rows"] = self.on_training_rows
         if self.scored is not None:
             report |= scored_json(self.scored)
         if self.folds is not None:

@@ -185,7 +185,8 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     names = [*(text for _, text in _METRICS), "skill score: log-loss saved"]
     headings = ("figure", "model", *(other.name for other in beside), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
-    return Grid("Figures on rows not seen", headings, rows, tuple(range(1, len(headings))))
+    title = "Figures on the training rows" if report.on_training_rows else "Figures on rows not seen"
+    return Grid(title, headings, rows, tuple(range(1, len(headings))))
 
 
 def _comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:

@@ -112,13 +112,6 @@ def _drifts(model: Model, scored: ScoredTable) -> list[tuple[Drift, tuple[float,
     return drifts
 
 
-def seems_trained_on(model: Model, scored: ScoredTable) -> bool:
-    """Return whether the scored rows look like the training rows: as many, and no drift at all in any column."""
-    if scored.report.rows != model.n_rows or not scored.used:
-        return False
-    return all(drift.psi == 0.0 for drift, _ in _drifts(model, scored))
-
-
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Yield the groups of rows with the highest log-loss, where a group has one value of a column in common."""
     log_p, labels, weights = scored.report.predictions

@@ -10,7 +10,9 @@ from typing import Any
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.model import HeldOutLoss, Model
+from bncli.engine.prediction.monitoring import are_training_rows
 from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
@@ -32,7 +34,7 @@ from bncli.steps.report.performance_section import (
     held_out_section,
     score_other_models,
 )
-from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section, seems_trained_on
+from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section
 from bncli.steps.report.structure_section import construction_section, evaluation_provenance, provenance_section
 from bncli.steps.report.what_if_section import MOST_BYTES, what_if_sections
 from bncli.steps.run import Stopwatch
@@ -57,7 +59,10 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class ReportReport:
-    """What was written: the page, its size and sections, and pictures in a folder; `rows` is None without data."""
+    """What was written: the page, its size and sections, and pictures in a folder; `rows` is None without data.
+
+    on_training_rows: whether the data have the training frequencies in every column, None without data.
+    """
 
     model: str
     output: str
@@ -65,6 +70,7 @@ class ReportReport:
     sections: tuple[str, ...]
     pictures: tuple[str, ...]
     rows: int | None
+    on_training_rows: bool | None
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
@@ -112,7 +118,10 @@ def report(
     if source is not None:
         with_by = carry_group_columns(source, others.by)
         rows = read_test_rows([model], with_by, run)
-        evaluated = report_on_rows(model, rows, with_by, "not seen in training, as far as is known here", run)
+        same = are_training_rows(rows, model, compile_scorer(model).used)
+        protocol = "those of training" if same else "not seen in training, as far as is known here"
+        evaluated = report_on_rows(model, rows, with_by, protocol, run)
+        evaluated = replace(evaluated, on_training_rows=same)
         evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch))
         scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
         beside = score_other_models(others.beside, model.schema.class_name, model.schema.labels, source, run)
@@ -125,7 +134,8 @@ def report(
     write_bytes(output, text)
     sections = tuple(section.word for section in page.sections)
     n_rows = None if inputs.scored is None else inputs.scored.report.rows
-    return ReportReport(path, output, len(text), sections, pictures, n_rows, watch.seconds())
+    on_training_rows = None if inputs.scored is None else inputs.scored.report.on_training_rows
+    return ReportReport(path, output, len(text), sections, pictures, n_rows, on_training_rows, watch.seconds())
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
@@ -156,7 +166,7 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
     files = [("model", path), *(("data", file) for file in inputs.data)]
     scored = inputs.scored
     performance = held_out_section(None if scored is None else scored.report, inputs.held_out, inputs.beside)
-    if scored is not None and seems_trained_on(model, scored):
+    if scored is not None and scored.report.on_training_rows:
         same = "These rows have every value as often as the training rows, and are as many: they look like these"
         what = f"{same} themselves, on which a model looks better than it is. Give rows that it has not seen."
         performance = replace(performance, blocks=(Paragraph(what, "warning"), *performance.blocks))
