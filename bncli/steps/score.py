@@ -82,10 +82,9 @@ class MonitorSummary:
         if monitor.below_training is not None:
             lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
             improbable = f"; {100 * monitor.below_training:.3g} % of the rows below the {lowest}"
-        if monitor.on_training_rows:
-            return f"these are the figures of the training rows: every attribute has their frequencies{improbable}"
         if not drifted:
-            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{improbable}"
+            same = ": these are the figures of the training rows" if monitor.on_training_rows else ""
+            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{same}{improbable}"
         drift_of = dict(zip((tally.name for tally in monitor.tally.attributes), monitor.drifts, strict=True))
         listed = ", ".join(f"{name} ({_describe_drift(drift_of[name])})" for name in drifted[:_LISTED_ATTRIBUTES])
         more = ", ..." if len(drifted) > _LISTED_ATTRIBUTES else ""
