@@ -38,6 +38,8 @@ SPARSE_BLOCK = 3 << 13
 """Rows at a time, about, in sparse products."""
 MANY_CLASSES_BLOCK = 1 << 12
 """Rows at a time with more than SOME_CLASSES classes."""
+MANY_CLASSES = 64
+"""With more classes scores are kept row by row: transposing them would take most of the time of a pass."""
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
@@ -210,6 +212,11 @@ def sparse_gradient_classes(
     """
     total, cll = np.zeros(table.shape), 0.0
     for rows, by_row, by_column in z:
+        if table.shape[1] >= MANY_CLASSES:
+            differences = by_row @ table
+            cll += residuals_by_row(differences, labels[rows], None if weights is None else weights[rows])
+            total += by_column @ differences
+            continue
         scores = class_major(by_row @ table)
         cll += residuals(scores, labels[rows], None if weights is None else weights[rows])
         total += by_column @ np.ascontiguousarray(scores[1:].T)
@@ -283,6 +290,24 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     if weights is not None:
         scores *= weights
     return cll
+
+
+def residuals_by_row(differences: Array, labels: Integers, weights: Array | None) -> float:
+    """Do the same as `residuals` for differences from the first class, (rows, K - 1), without that class's residuals."""
+    highest = np.maximum(differences.max(axis=1), 0.0)
+    others = np.flatnonzero(labels)  # the rows that are not of the first class
+    own = -highest
+    own[others] += differences[others, labels[others].astype(np.intp) - 1]
+    differences -= highest[:, np.newaxis]
+    np.exp(differences, out=differences)
+    norm = differences.sum(axis=1) + np.exp(-highest)
+    own -= np.log(norm)
+    differences *= (-1.0 / norm)[:, np.newaxis]
+    differences[others, labels[others].astype(np.intp) - 1] += 1.0
+    if weights is None:
+        return float(np.add.reduce(own))
+    differences *= weights[:, np.newaxis]
+    return float(own @ weights)
 
 
 def curvature_two_classes(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:

@@ -32,6 +32,10 @@ them, and the reported loss at the chosen lambda is that of fits that keep them.
 learners: the log-loss under directions is 0.07 % higher, and the same in two thirds of the cases, as with a path that
 keeps them.)
 
+**Many classes.** With more than MANY_CLASSES classes every fit costs as many times more, and each row judges all tables.
+So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that is not
+better, and networks with arcs are given up where they are WORSE than without at the penalty that was best there.
+
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
 
@@ -82,6 +86,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, TriedArcs, TriedPenalty
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import Likelihood, OptimizerSettings, ParameterSpace, Space, find_optimum_from
@@ -132,6 +137,7 @@ def penalty_path(
     *,
     center: float,
     near: float | None = None,
+    least: float = math.inf,
     shrink: bool = False,
     grid: Sequence[float] = GRID,
     worse: float = WORSE,
@@ -142,18 +148,22 @@ def penalty_path(
 
     The penalty shrinks towards `center`. `near` is a penalty that was best for a similar space: the path begins AHEAD
     steps before it, and again at the top if nothing that follows is better than its first. It ends where the loss
-    is a share `worse` above the lowest. `shrink`: whether the tables may be shrunk if rows are few. `prefix` begins
-    the progress messages to the watch.
+    is a share `worse` above the lowest. `least`: the loss of that space; the path ends if the loss at `near` is that
+    much above it. `shrink`: whether the tables may be shrunk if rows are few. `prefix` begins the progress messages to
+    the watch.
     """
     if not folds:
         return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
     n_rows = sum(fold.rows.n_rows for fold in folds)
     shrink = shrink and n_rows <= FEW_ROWS
-    first = 0 if near is None else max(grid.index(near) - AHEAD, 0)
+    ahead = AHEAD
+    if folds[0].rows.n_labels > MANY_CLASSES:
+        grid, ahead = grid[::AHEAD], 1
+    first = 0 if near is None else max(grid.index(near) - ahead, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_rows) ** 3) or grid[:1]
     paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
-    tried = _follow(paths, grid[first:], worse, watch, prefix)
-    if first and best_of(tried) == GRID[first]:
+    tried = _follow(paths, grid[first:], worse, watch, prefix, near, least)
+    if first and best_of(tried) == grid[first] and grid[first] != near:
         paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
         tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
@@ -175,9 +185,16 @@ def best_of(tried: list[TriedPenalty]) -> float:
 
 
 def _follow(
-    paths: Sequence[_FoldPath], grid: Sequence[float], worse: float, watch: Watch, prefix: str
+    paths: Sequence[_FoldPath],
+    grid: Sequence[float],
+    worse: float,
+    watch: Watch,
+    prefix: str,
+    near: float | None = None,
+    least: float = math.inf,
 ) -> list[TriedPenalty]:
-    """Return the losses along the grid, down to where the path ends."""
+    """Return the losses along the grid, down to where the path ends; `near` and `least` are as in `penalty_path`."""
+    has_many_classes = paths[0].held_out.data.n_labels > MANY_CLASSES
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
     for penalty in grid:
@@ -189,6 +206,9 @@ def _follow(
         # 0.0 - x in place of -x: a loss of 0 is never written -0
         tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(trial.log_loss for trial in tried)
+        if has_many_classes and best_of(tried) != penalty:
+            break
+        lowest = least if penalty == near else lowest
         # SLACK: if classes are almost certain, 8 % of a loss is less than its own error
         if tried[-1].log_loss > lowest * (1 + worse) + SLACK:
             break
@@ -365,7 +385,8 @@ def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
     if len(labels) < 2:
         return []
     fold_of = stratified_folds(labels, min(FOLDS, len(labels)), seed)
-    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(fold_of.max() + 1)]
+    n_folds = 1 if labels.max() >= MANY_CLASSES else int(fold_of.max()) + 1
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
 
 
 def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
@@ -421,10 +442,13 @@ def choose_arcs(
     structures = {id(fold.counts): search(fold.counts) for fold in folds}
     chosen: dict[str, ChosenPenalty] = {}
     near: float | None = None
+    least = math.inf
     for word in networks:
-        chosen[word] = _path_of_arcs(word, structures, space_of, judges, path, near)
+        chosen[word] = _path_of_arcs(word, structures, space_of, judges, path, near, least)
         # the class alone gives no hint of the penalty of tables
         near = None if word == "class" else chosen[word].penalty
+        if near is not None and counts.data.n_labels > MANY_CLASSES:
+            least = min(least, loss_of(chosen[word]))
     tried = tuple(
         TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, loss_of(chosen[word])) for word in chosen
     )
@@ -497,11 +521,13 @@ def _path_of_arcs(
     folds: Sequence[HeldOutFold],
     path: PathOf,
     near: float | None,
+    least: float = math.inf,
 ) -> ChosenPenalty:
     """Return the penalty of a network; `structures` are those found in the folds, by the identity of their counts."""
     return path(
         folds,
         lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),
         near=near,
+        least=least,
         prefix=f"arcs {word}, ",
     )

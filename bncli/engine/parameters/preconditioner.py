@@ -71,6 +71,7 @@ from bncli.engine.counting.fused_codes import Fusion
 from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.engine.kernels.gram import ROWS, Functions, Packing, co_occurrences, functions_work, pack, pack_functions
+from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.kernels.preconditioning import (
     LEAST_SCALE,
     Precondition,
@@ -103,7 +104,10 @@ MAX_ENTRIES = 1 << 22
 LEAST_ROWS = 1 << 12
 """Rows sampled, whatever the budget."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
-"""For effects of more than MANY_ROWS rows a smaller sample is enough: effects vary less than cells."""
+"""For effects of more than MANY_ROWS rows a smaller sample is enough: effects vary less than cells.
+
+It has to be enough for more than MANY_CLASSES classes too, whose matrices cost more than the passes that they save.
+"""
 CELLS_OF_PREDICTOR = 4.0
 """A factor of lambda, found by trial."""
 START_PASSES = 15.0
@@ -233,7 +237,8 @@ class Whitening:
         """Return C_y on the subspace, (1 or K, n, n), scaled up from the rows sampled for `budget` nanoseconds."""
         fusion, data = self.likelihood.fusion, self.likelihood.data
         n_blocks = 1 if tables is None or data.n_labels == 2 else data.n_labels
-        least_rows, key = LEAST_ROWS, (columns.n, n_blocks)
+        least_rows = LEAST_ROWS if data.n_labels <= MANY_CLASSES else LEAST_OF_MANY
+        key = (columns.n, n_blocks)
         if isinstance(self.coordinates, EffectCoordinates):
             least_rows = LEAST_OF_MANY if data.n_rows > MANY_ROWS else LEAST_ROWS
             # the size determines which effects are in the subspace: the most massive
