@@ -116,6 +116,8 @@ MOST_FLAT = 1024
 """Flat directions at most: those of the heaviest values."""
 FLAT_WORK = 0.3
 """Approximate nanoseconds for flat directions, by the cube of their number."""
+SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7
+"""Scores of rows that are made at a time, of at least the second number of rows."""
 FEATURE_ROWS = 1 << 11
 """Rows at a time whose effects stay in the cache."""
 LOOKED_UP, MULTIPLIED = 2.0, 0.1
@@ -352,10 +354,16 @@ def _block_masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]
 
 def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
     """Return q of rows from their codes and the tables of the groups, (K, rows), or (1, rows) for two classes."""
-    scores = np.zeros((len(tables[0]), len(codes[0])))
-    for table, code in zip(tables, codes, strict=True):
-        scores += table[:, code]
-    return row_factors(scores)
+    n_labels, n_rows = len(tables[0]), len(codes[0])
+    at_a_time = max(FEWEST_AT_A_TIME, SCORES_IN_CACHE // n_labels)
+    parts = []
+    for start in range(0, max(n_rows, 1), at_a_time):
+        part = slice(start, start + at_a_time)
+        scores = np.zeros((n_labels, min(at_a_time, n_rows - start)))
+        for table, code in zip(tables, codes, strict=True):
+            scores += table.take(code[part], axis=1)
+        parts.append(row_factors(scores))
+    return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 @dataclass(frozen=True)
