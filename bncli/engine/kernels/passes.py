@@ -293,7 +293,10 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
 
 
 def residuals_by_row(differences: Array, labels: Integers, weights: Array | None) -> float:
-    """Do the same as `residuals` for differences from the first class, (rows, K - 1), without that class's residuals."""
+    """Do the same as `residuals` for differences from the first class, (rows, K - 1).
+
+    That class's residuals, the negative sums of the others, are left out.
+    """
     highest = np.maximum(differences.max(axis=1), 0.0)
     others = np.flatnonzero(labels)  # the rows that are not of the first class
     own = -highest

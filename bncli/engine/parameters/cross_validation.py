@@ -32,9 +32,9 @@ them, and the reported loss at the chosen lambda is that of fits that keep them.
 learners: the log-loss under directions is 0.07 % higher, and the same in two thirds of the cases, as with a path that
 keeps them.)
 
-**Many classes.** With more than MANY_CLASSES classes every fit costs as many times more, and each row judges all tables.
-So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that is not
-better, and networks with arcs are given up where they are WORSE than without at the penalty that was best there.
+**Many classes.** With more than MANY_CLASSES classes every fit costs as many times more, and each row judges all
+tables. So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that
+is not better, and networks with arcs are given up where they are WORSE than without at the penalty that was best there.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,

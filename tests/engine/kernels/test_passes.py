@@ -225,3 +225,16 @@ def test_no_rows() -> None:
     p = passes.probabilities(codes, [np.ones((3, 2))])
     assert p.shape == (3, 0)
     assert not passes.hessian_classes(codes, p, None, [np.ones((3, 2))])[0].any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_residuals_row_by_row(weighted: bool) -> None:
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(6, 40)) * 30
+    labels = rng.integers(0, 6, 40).astype(np.uint8)
+    weights = rng.uniform(0.2, 3.0, 40) if weighted else None
+    differences = np.ascontiguousarray((scores[1:] - scores[0]).T)
+    expected = scores.copy()
+    cll = passes.residuals(expected, labels, weights)
+    assert passes.residuals_by_row(differences, labels, weights) == pytest.approx(cll, rel=1e-12)
+    np.testing.assert_allclose(differences.T, expected[1:], rtol=1e-9, atol=1e-14)

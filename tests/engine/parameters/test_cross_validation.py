@@ -22,6 +22,7 @@ from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict
+from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.learn import learn, learn_parameters
 from bncli.engine.model import ChosenPenalty, Shrinkage, TriedArcs, TriedPenalty
 from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
@@ -783,3 +784,21 @@ def test_arcs_are_judged_by_the_loss_at_the_penalty_that_won() -> None:
     x, rng = rows_of(60, 5)
     chosen = choose_among_arcs(dataset_of([*x.T], rng.integers(0, 2, 60), (2, 2, 2), 2), path=followed)
     assert {one.log_loss for one in chosen.penalty.arcs} == {0.5}
+
+
+def test_many_classes_hold_one_fold_out_and_try_every_second_penalty() -> None:
+    data = random_dataset(700, (4, 3, 5), MANY_CLASSES + 1)
+    folds = held_out_folds(data, 0)
+    assert len(folds) == 1
+    assert folds[0].rows.n_rows + folds[0].counts.data.n_rows == 700
+    dag = Dag(((), (), ()), (0, 1, 2), method="nb")
+    chosen = penalty_path(
+        folds, lambda counts: build_space_discriminative(counts, dag, smoothing="laplace"), center=0.0
+    )
+    tried = [trial.penalty for trial in chosen.tried]
+    assert tried == list(GRID[::2])[: len(tried)]
+    assert chosen.penalty == tried[-2 if len(tried) < len(GRID[::2]) else -1]
+
+
+def test_few_enough_classes_hold_all_folds_out() -> None:
+    assert len(held_out_folds(random_dataset(700, (4, 3, 5), MANY_CLASSES), 0)) == 5
