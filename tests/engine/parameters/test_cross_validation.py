@@ -792,12 +792,14 @@ def test_many_classes_hold_one_fold_out_and_try_every_second_penalty() -> None:
     assert len(folds) == 1
     assert folds[0].rows.n_rows + folds[0].counts.data.n_rows == 700
     dag = Dag(((), (), ()), (0, 1, 2), method="nb")
-    chosen = penalty_path(
-        folds, lambda counts: build_space_discriminative(counts, dag, smoothing="laplace"), center=0.0
-    )
+    space_of = partial(build_space_discriminative, structure=dag, smoothing="laplace:1")
+    chosen = penalty_path(folds, space_of, center=0.0)
     tried = [trial.penalty for trial in chosen.tried]
     assert tried == list(GRID[::2])[: len(tried)]
-    assert chosen.penalty == tried[-2 if len(tried) < len(GRID[::2]) else -1]
+    losses = [trial.log_loss for trial in chosen.tried]
+    assert losses[:-1] == sorted(losses[:-1], reverse=True)
+    assert losses[-1] > losses[-2]
+    assert chosen.penalty == tried[-2]
 
 
 def test_few_enough_classes_hold_all_folds_out() -> None:
