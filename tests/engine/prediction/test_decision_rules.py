@@ -68,6 +68,26 @@ def test_a_probability_equal_to_a_threshold_is_enough() -> None:
     ]
 
 
+@pytest.mark.parametrize("rule", ["costs", "threshold", "abstain", "plain"])
+def test_margins_are_distances_to_another_decision(rule: str) -> None:
+    p = np.array([[0.7, 0.2, 0.55, 0.35], [0.3, 0.8, 0.45, 0.65]])
+    costs = ((0.0, 1.0), (4.0, 0.0))
+    rules = {
+        "costs": DecisionRule(costs=costs),
+        "threshold": DecisionRule(threshold=Threshold(0.6, "")),
+        "abstain": DecisionRule(abstain_below=0.6),
+        "plain": DecisionRule(),
+    }
+    expected = {
+        # expected costs of the two decisions: 4 P(second) and P(first), relative to the largest cost
+        "costs": [abs(4 * b - a) / 4 for a, b in p.T],
+        "threshold": [abs(b - 0.6) for _, b in p.T],
+        "abstain": [min(abs(a - b), abs(max(a, b) - 0.6)) for a, b in p.T],
+        "plain": [abs(a - b) for a, b in p.T],
+    }
+    assert Decider.of(rules[rule], ("n", "y")).margins(p).tolist() == pytest.approx(expected[rule])
+
+
 def slow_sets(p: np.ndarray, conformity: list[float], alpha: float) -> np.ndarray:
     """Return sets by the textbook: the quantile of 1 - P with the correction for a finite sample."""
     scores = sorted(1 - c for c in conformity)
