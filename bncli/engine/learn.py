@@ -376,7 +376,9 @@ class _HeldOutModels:
             structure = learn_structure(counts, self.recipe, quiet)
         if isinstance(structure, Dag):
             structure = subset_of_arcs(self.arcs, counts, structure)
-        recipe = self.recipe.replaced(tolerance=max(self.recipe.tolerance or 0.0, ENOUGH_TO_MEASURE))
+        typed = self.recipe.tolerance
+        enough = max(typed, ENOUGH_TO_MEASURE) if isinstance(typed, float) else ENOUGH_TO_MEASURE
+        recipe = self.recipe.replaced(tolerance=enough)
         predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen).predictor
         return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
 
