@@ -147,6 +147,7 @@ class Console:
         # Write below the text layer, whose encoding follows the locale, after what click has printed through it.
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.flush()  # other files of the command may be the same output, as with `--csv -`
 
     def tables(self, *tables: str | Table | Tree) -> None:
         """Print tables, trees, and lines to the standard output; a title of a table stays on one line."""

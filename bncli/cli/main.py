@@ -51,13 +51,12 @@ def run(arguments: Sequence[str]) -> int:
             return 128 + int(interrupt.args[0] if interrupt.args else signal.SIGINT)
         if "--debug" in arguments or isinstance(error, SystemExit):
             raise
-        code = _report(error)
-        try:
+        try:  # what was printed before the error comes before its line
             if sys.stdout is not None:
                 sys.stdout.flush()
         except (OSError, BncliError):
             _discard_stdout()
-        return code
+        return _report(error)
     return 0
 
 
@@ -68,8 +67,10 @@ def _discard_stdout() -> None:
 
 def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the interrupt if it is the error or its cause, as where ^C meets the making of a class."""
+    seen: list[BaseException] = []
     while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__
+        seen.append(error)
+        error = None if any(error.__cause__ is one for one in seen) else error.__cause__
     return error
 
 

@@ -78,7 +78,7 @@ def test_score_waits_for_no_terminal(bncli: Bncli, monkeypatch: pytest.MonkeyPat
     bncli("fit", "iris.csv")
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     assert "give DATA, or pipe it in" in bncli("score", "iris.bnc").err
-    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True, flush=lambda: None))
     assert "nothing for a terminal" in bncli("score", "iris.bnc", "iris.csv", "--output-format", "arrow").err
 
 

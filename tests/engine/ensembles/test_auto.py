@@ -20,7 +20,9 @@ from bncli.engine.ensembles.boosted_bag import BagPlan
 from bncli.engine.ensembles.budget import ComputeBudget
 from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
 from bncli.engine.ensembles.penalty_path import FREQUENCIES, HeldOutEvaluation, parameter_space
+from bncli.engine.ensembles.pool_weights import pool_log_probabilities
 from bncli.engine.evaluation.cross_validation import predict
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
 from bncli.engine.parameters import few_rows, nested_samples, optimization
@@ -317,14 +319,33 @@ def test_progress_names_the_trials() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None:
-    """No worse than the best component, by the convexity of -ln, and no better than each row's best component."""
+def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a fold are pooled with weights that their own labels did not touch, so that the loss does not flatter."""
+    calls = []
+    pool_held_out = auto._pool_held_out
+
+    def record(*arguments: Any) -> Array:
+        calls.append(arguments)
+        return pool_held_out(*arguments)
+
+    monkeypatch.setattr(auto, "_pool_held_out", record)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 150) if weighted else None
     found = learnt(mixed(150, 3, weights=weights))
     held_out = found.parameters.held_out
     assert held_out is not None
-    losses = [trial.log_loss for trial in ensemble_of(found.model).trials if trial.weight > 0]
-    assert 0 < held_out.log_loss <= min(losses) * (1 + 1e-3)
+    ((searched, evaluations, pool, metric),) = calls
+    labels, row_weights = auto._held_out_labels(searched)
+    pooled = pool_held_out(searched, evaluations, pool, metric)
+    loss_of = partial(np.average, weights=row_weights)
+    assert held_out.log_loss == pytest.approx(loss_of(-pooled[labels, np.arange(len(labels))]), rel=1e-12)
+    flattering = pool_log_probabilities([evaluation.log_p for evaluation in evaluations], pool)
+    assert held_out.log_loss >= loss_of(-flattering[labels, np.arange(len(labels))])
+    first = searched[0]
+    changed = replace(first, held_out=replace(first.held_out, labels=first.held_out.labels[::-1].copy()))
+    again = pool_held_out([changed, *searched[1:]], evaluations, pool, metric)
+    own = first.held_out.n_rows
+    np.testing.assert_array_equal(again[:, :own], pooled[:, :own])
+    assert (again[:, own:] != pooled[:, own:]).any()
     folds = auto._make_folds(coded(mixed(150, 3, weights=weights)), budget.EFFORTS[budget.DEFAULT], 0)
     loss, total = 0.0, 0.0
     for fold in folds:

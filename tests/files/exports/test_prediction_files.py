@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from bncli.errors import BncliError, UsageError
+from bncli.errors import UsageError
 from bncli.files import atomic as output_streams
 from bncli.files.exports import SCORES
 from bncli.files.exports.prediction_files import open_scores, write_predictions
@@ -174,16 +174,6 @@ def test_arrow_into_a_pipe_is_a_stream(stdout: Pipe) -> None:
     with open_scores(None, "arrow", ScoreLayout(("no", "yes"))) as out:
         out.write((), LOG_P)
     assert pa.ipc.open_stream(stdout.getvalue()).read_all().num_rows == 3
-
-
-@pytest.mark.parametrize("output_format", SCORES)
-def test_a_full_disk_behind_standard_output(stdout: Pipe, output_format: str) -> None:
-    stdout.fault = OSError(28, "No space left on device")
-    with (
-        pytest.raises(BncliError, match="no space left on device, standard output"),
-        open_scores(None, output_format, ScoreLayout(("no", "yes"))) as out,
-    ):
-        out.write((), LOG_P)
 
 
 @pytest.mark.parametrize("output_format", SCORES)
