@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bncli.catalogue import CHOICES, NETWORKS, OPTIONS
 from bncli.catalogue.choices import Choice, Method
-from bncli.cli.commands import COMMANDS
 from bncli.cli.help import TOPIC_GROUPS
 from bncli.cli.learners import PAPERS
 from bncli.cli.options import kind_metavar
@@ -72,10 +71,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def words_table(choice: Choice) -> str:
     rows = [(_word(choice, method), method.summary, _taken(method)) for method in choice.methods]
     return table((f"`{choice.flag}`", "meaning", "takes"), rows)
-
-
-def commands_table() -> str:
-    return table(("command", "what it does"), [(f"`bncli {one.word}`", one.summary) for one in COMMANDS])
 
 
 def methods_table() -> str:
@@ -229,7 +224,6 @@ def papers_table() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "commands": commands_table,
     "methods": methods_table,
     "options": options_table,
     "other defaults": other_defaults_table,
