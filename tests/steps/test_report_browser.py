@@ -252,7 +252,7 @@ def test_the_manual_says_why_a_row_is_what_it_is(browser: Browser, tmp_path: Pat
     words = ["--structure", "tan", "--param", "map", "-q", "-o", str(tmp_path / "m.bnc")]
     assert run(["fit", str(tmp_path / "train.csv"), *words, "--report", str(tmp_path / "r.html")]) == 0
     manual = (ROOT / "bncli/manual/report.md").read_text(encoding="utf-8")
-    (name, level, told) = re.findall(r"Why this row\?, with (\S+) set to (\S+) \| (.*) \|", manual)[0]
+    (name, level, told) = re.findall(r"Explain a prediction, with (\S+) set to (\S+) \| (.*) \|", manual)[0]
     page = browser.open(tmp_path / "r.html")
     page.wait_for(READY)
     shown = " ".join(page.evaluate(f"{CHOOSE}({json.dumps(name)}, {json.dumps(level)})").split())

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bncli.files.pictures.drawing import Axis, Drawing, Frame, PanelLayout, axis_of, shortened, text_width
+from bncli.files.pictures.drawing import INSIDE, Axis, Drawing, Frame, PanelLayout, axis_of, shortened, text_width
 
 Points = Sequence[tuple[float, float]]
 Series = Sequence[float | None]
@@ -30,6 +30,8 @@ _NARROWEST = 460.0
 _UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 
 _PAGE_WIDTH, _PAGE_SIDE, _PAGE_LEFT, _PAGE_TOP = 340.0, 240.0, 56.0, 26.0
+UNIT_FRAME = (_PAGE_LEFT, _PAGE_TOP, _PAGE_SIDE, INSIDE)
+"""Left, top, side, and margin within the frame of `unit_curves`; page.js uses it to draw the point of a threshold."""
 _SERIES_WIDTH, _SERIES_HEIGHT = 270.0, 130.0
 
 METRIC_PANELS = PanelLayout(width=360.0, height=240.0, left=66.0, above=44.0, right=22.0, below=46.0, columns=2)
@@ -105,9 +107,9 @@ def unit_curves(
     return frame.drawing
 
 
-def reliability_dots(labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
+def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
     """Return dots (mean probability, share of rows, weight, tip) per label; the area of a dot is its weight."""
-    frame = _page_frame("Reliability", "mean probability", "share of rows", _UNIT)
+    frame = _page_frame(title, "mean probability", "share of rows", _UNIT)
     ends = (_UNIT.share(0.0), _UNIT.share(1.0))
     frame.drawing.line("dashed", *(frame.place(end, end) for end in ends))
     for label, dots in enumerate(labels):
@@ -160,7 +162,7 @@ def _draw_learning_curve(frame: Frame, across: Axis, ticks: Sequence[int], panel
     upwards = axis_of(ends, logarithmic=False)
     frame.outline()
     drawing.text(frame.left, frame.top - 10, f"↑ {panel.name}")
-    drawing.text(right, bottom + 34, "rows learnt from →", anchor="end", size=11)
+    drawing.text(right, bottom + 34, "training rows →", anchor="end", size=11)
     for size in ticks:
         frame.tick_below(frame.left + frame.width * across.share(size), f"{size:,.0f}")
     for tick in upwards.ticks:

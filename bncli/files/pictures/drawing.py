@@ -157,14 +157,18 @@ class Drawing:
         if place:
             self._parts.append("  </a>")
 
-    def source(self) -> str:
-        """Return the SVG document, with its own background and style."""
-        width, height = _number(self.width), _number(self.height)
+    def source(self, *, heading: bool = False) -> str:
+        """Return the SVG document, with its own background and style; `heading` writes its title above the drawing."""
+        above = 30 if heading else 0
+        width, height = _number(self.width), _number(self.height + above)
         size = f'width="{width}" height="{height}"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 {-above} {width} {height}" role="img">'
         style = f"  <style>\n{STYLE}\n@media (prefers-color-scheme: dark) {{\n{DARK}\n}}\n  </style>"
-        paper = f'  <rect class="paper" {size}/>'
-        return "\n".join([head, f"  {_tip(self._title)}", style, paper, *self._parts, "</svg>"]) + "\n"
+        paper = ['  <rect class="paper" ' + (f'y="-{above}" ' if heading else "") + f"{size}/>"]
+        if heading:
+            text = escape(_without_controls(shortened(self._title, self.width - 16)))
+            paper.append(f'  <text x="8" y="-10" font-size="{_number(SIZE)}">{text}</text>')
+        return "\n".join([head, f"  {_tip(self._title)}", style, *paper, *self._parts, "</svg>"]) + "\n"
 
     def inline(self, description: str, *, role: Literal["img", "group"] = "img") -> str:
         """Return the drawing for a page that has the style; `description` says in words what it shows.

@@ -1,9 +1,9 @@
 """Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion tables.
 
-- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Every value has
-  the same room, since intervals of numbers may differ in width by powers of ten; the numbers under the steps are the
-  cuts. A band around the steps, or a thin line on a bar, shows the uncertainty. The caller supplies the axis, so that
-  all classes of a model can share it.
+- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Intervals of
+  numbers are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide.
+  The numbers under the steps are the cuts. A band around the steps, or a thin line on a bar, shows the uncertainty.
+  The caller supplies the axis, so that all classes of a model can share it.
 - `heat_map`: the cells of a table of two attributes, with the effects of the single attributes along its edges. There
   are eleven shades, blue above 0 and vermilion below, so that all cells of a shade are one path.
 - `nomogram`: points for every value, to be added by hand, and the probability for their sum (Lubsen et al. 1978).
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from bncli.engine.kernels.arrays import Array
@@ -21,8 +22,10 @@ from bncli.files.pictures.drawing import SHADES, Axis, Drawing, Frame, axis_of, 
 
 _WIDTH = 340.0
 """Width of a picture in pixels, that of a small phone."""
-STEPS_FRAME = (44.0, 12.0, 286.0, 130.0)
+STEPS_FRAME = (44.0, 16.0, 286.0, 130.0)
 """Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
+LEAST_INTERVAL = 0.2
+"""Share of an equal interval that the narrowest must have for an axis that is true to scale."""
 _WEIGHTS_HEIGHT = 22.0
 """Height of the training weights under steps."""
 BARS_FRAME = (112.0, 170.0)
@@ -82,47 +85,77 @@ class NomogramPoints:
     sums: Sequence[tuple[float, float]]
 
 
-def effect_steps(title: str, values: Sequence[ValueEffect], cuts: Sequence[str], axis: Axis) -> Drawing:
-    """Return the effects of intervals with the cuts between them; a missing value, if there is one, comes last."""
+def interval_edges(cuts: Sequence[float], n_values: int) -> list[float]:
+    """Return the edges of the intervals between cuts, and of a missing value if there is one, as shares of a width.
+
+    The scale is linear or logarithmic, whichever leaves the narrowest interval widest. Where that interval would
+    still be narrower than LEAST_INTERVAL of an equal share, all intervals have equal widths. The outer intervals,
+    which are unbounded, are drawn as wide as a mean interval.
+    """
+    equal = [i / n_values for i in range(n_values + 1)]
+    n = len(cuts) + 1
+    if n < 3:
+        return equal
+    scales = [list(cuts)] + ([[math.log(cut) for cut in cuts]] if cuts[0] > 0 else [])
+    shares = [[(x - scale[0]) / ((scale[-1] - scale[0]) or 1.0) for x in scale] for scale in scales]
+    narrowest = [min(right - left for left, right in pairwise(own)) for own in shares]
+    best = max(range(len(scales)), key=lambda i: narrowest[i])
+    if narrowest[best] * (n - 2) < LEAST_INTERVAL:
+        return equal
+    outer = 1 / n
+    inner = [outer + (1 - 2 * outer) * share for share in shares[best]]
+    return [edge * n / n_values for edge in (0.0, *inner, 1.0)] + equal[n + 1 :]
+
+
+def effect_steps(
+    title: str, values: Sequence[ValueEffect], cuts: Sequence[str], axis: Axis, edges: Sequence[float], across: str
+) -> Drawing:
+    """Return the effects of intervals with the cuts between them; a missing value, if there is one, comes last.
+
+    - edges: of the intervals, as shares of the width (`interval_edges`). across: the name below the axis.
+    - Values whose bounds are all equal to the values have no band.
+    """
     left, top, width, height = STEPS_FRAME
-    step, right, floor = width / len(values), left + width, top + height + 6 + _WEIGHTS_HEIGHT
+    xs = [left + width * edge for edge in edges]
+    right, floor = left + width, top + height + 6 + _WEIGHTS_HEIGHT
     drawing = Drawing(_WIDTH, floor + 30, title)
     frame = Frame(drawing, left, top, width, height)
     frame.outline()
     for tick in axis.ticks:
         frame.tick_left(frame.place(0.0, axis.share(tick))[1], f"{tick + 0.0:.4g}")
+    drawing.text(4, 9, "↑ log-odds", size=10)
     _, zero = frame.place(0.0, axis.share(0.0))
     drawing.line("dashed", (left, zero), (right, zero))
     # the band runs along its upper side and back along its lower side
-    band = _step_outline([axis.share(effect.high) for effect in values])
-    for i in range(len(values) - 1, -1, -1):
-        y = top + height * (1 - min(max(axis.share(values[i].low), 0.0), 1.0))
-        band += f"V{y:.1f}H{left + i * step:.1f}"
-    drawing.path("band", f"{band}Z")
-    drawing.path("curve", _step_outline([axis.share(effect.value) for effect in values]))
+    if any(effect.low < effect.high for effect in values):
+        band = _step_outline([axis.share(effect.high) for effect in values], xs)
+        for i in range(len(values) - 1, -1, -1):
+            y = top + height * (1 - min(max(axis.share(values[i].low), 0.0), 1.0))
+            band += f"V{y:.1f}H{xs[i]:.1f}"
+        drawing.path("band", f"{band}Z")
+    drawing.path("curve", _step_outline([axis.share(effect.value) for effect in values], xs))
     most = max((effect.weight for effect in values), default=0.0) or 1.0
     for i, effect in enumerate(values):
         high = _WEIGHTS_HEIGHT * effect.weight / most
-        tip = f"{effect.name}: {effect.value:+.3g} ({100 * effect.weight:.3g}% of the training weight)"
-        drawing.bar(left + i * step + 0.5, floor - high, max(step - 1, 0.5), high, tip, kind="weight")
+        tip = f"{effect.name}: {effect.value:+.3g} ({100 * effect.weight:.3g}% of rows)"
+        drawing.bar(xs[i] + 0.5, floor - high, max(xs[i + 1] - xs[i] - 1, 0.5), high, tip, kind="weight")
     end = left - 20
     for i, cut in enumerate(cuts, 1):
-        x, half = left + i * step, text_width(cut, 10) / 2
+        x, half = xs[i], text_width(cut, 10) / 2
         if x - half > end + 4 and x + half < _WIDTH:
             drawing.line("faint", (x, floor), (x, floor + 4))
             drawing.text(x, floor + 15, cut, anchor="middle", size=10)
             end = x + half
-    drawing.text(right, floor + 27, "cuts, and training weight of each interval", anchor="end", size=9)
+    drawing.text(right, floor + 27, shortened(f"{across} →", width, 10), anchor="end", size=10, tip=across)
     return drawing
 
 
-def _step_outline(shares: Sequence[float]) -> str:
-    """Return the path of steps at these heights, 0 to 1; page.js draws those of other classes in the same way."""
-    left, top, width, height = STEPS_FRAME
-    step = width / len(shares)
+def _step_outline(shares: Sequence[float], xs: Sequence[float]) -> str:
+    """Return the path of steps at these heights, 0 to 1, between the edges xs; page.js draws other classes so."""
+    _, top, _, height = STEPS_FRAME
     heights = [top + height * (1 - min(max(share, 0.0), 1.0)) for share in shares]
-    moves = (f"V{y:.1f}H{left + (i + 1) * step:.1f}" for i, y in enumerate(heights))
-    return f"M{left:.1f} {heights[0]:.1f}" + "".join(moves)
+    moves = (f"V{y:.1f}H{xs[i + 1]:.1f}" for i, y in enumerate(heights))
+    return f"M{xs[0]:.1f} {heights[0]:.1f}" + "".join(moves)
 
 
 def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawing:
@@ -134,7 +167,8 @@ def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawin
         x = left + width * axis.share(tick)
         drawing.line("dashed" if tick else "ink", (x, _HEAD - 4), (x, bottom))
         drawing.text(x, _HEAD - 8, f"{tick + 0.0:.4g}", anchor="middle", size=10)
-    drawing.text(_WIDTH - 2, _HEAD - 8, "weight", anchor="end", size=10)
+    drawing.text(4, _HEAD - 8, "log-odds →", size=10)
+    drawing.text(_WIDTH - 2, _HEAD - 8, "rows", anchor="end", size=10)
     zero, most = axis.share(0.0), max((effect.weight for effect in values), default=0.0) or 1.0
     for i, (name, value, low, high, weight) in enumerate(values):
         top, share = _HEAD + _ROW * i + (_ROW - _BAR) / 2, axis.share(value)
@@ -142,8 +176,9 @@ def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawin
         start, length = left + width * min(zero, share), max(width * abs(share - zero), 0.5)
         drawing.bar(start, top, length, _BAR, f"{name}: {value:+.3g}", kind="raise" if value >= 0 else "lower")
         ends = [left + width * min(max(axis.share(bound), 0.0), 1.0) for bound in (low, high)]
-        drawing.path("bound", f"M{ends[0]:.1f} {top + _BAR / 2:.1f}H{ends[1]:.1f}")
-        tip = f"{100 * weight:.3g}% of the training weight"
+        if low < high:
+            drawing.path("bound", f"M{ends[0]:.1f} {top + _BAR / 2:.1f}H{ends[1]:.1f}")
+        tip = f"{100 * weight:.3g}% of rows"
         drawing.bar(left + width + 10, top, _WEIGHTS_WIDTH * weight / most, _BAR, tip, kind="weight")
     return drawing
 
@@ -221,11 +256,14 @@ def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide:
     """Draw one path per shade around all its cells; shares are -1 to 1, and a cell has `wide` times `high` pixels."""
     outlines: dict[str, list[str]] = {}
     for i, row in enumerate(shares.tolist()):
-        for j, share in enumerate(row):
-            if level := round(SHADES * share):
-                corner = f"M{left + j * wide:.1f} {top + i * high:.1f}"
-                outline = f"{corner}h{wide:.1f}v{high:.1f}h-{wide:.1f}z"
+        first = 0
+        for level, run in groupby(round(SHADES * share) for share in row):
+            n = len(list(run))
+            if level:
+                corner = f"M{left + first * wide:.1f} {top + i * high:.1f}"
+                outline = f"{corner}h{n * wide:.1f}v{high:.1f}h-{n * wide:.1f}z"
                 outlines.setdefault(f"p{level}" if level > 0 else f"n{-level}", []).append(outline)
+            first += n
     for shade, cells in sorted(outlines.items()):
         drawing.path(shade, "".join(cells))
 
@@ -239,7 +277,7 @@ def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -
     wrong = [count / (sum(row) or 1.0) for i, row in enumerate(confusion) for j, count in enumerate(row) if i != j]
     most = max(wrong, default=0.0) or 1.0
     side, left, top = min(26.0, max(10.0, 620.0 / n)), 100.0, 20.0
-    drawing = Drawing(left + n * side + 30, top + n * side + _upright_height(labels), "Confusion")
+    drawing = Drawing(left + n * side + 30, top + n * side + _upright_height(labels), "Confusion matrix")
     for i, (label, row) in enumerate(zip(labels, confusion, strict=True)):
         total, y = sum(row) or 1.0, top + i * side
         drawing.text(left - 5, y + side / 2 + 3, shortened(label, left - 10, 10), anchor="end", size=10, tip=label)
@@ -248,7 +286,7 @@ def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -
             if count:
                 # every count has a shade, however small
                 level = min(SHADES, max(1, math.ceil(SHADES * share - 1e-9)))
-                tip = f"{label} taken for {labels[j]}: {count:,.10g}" if n <= _MOST_TIPS and i != j else ""
+                tip = f"{label} predicted as {labels[j]}: {count:,.10g}" if n <= _MOST_TIPS and i != j else ""
                 shade = f"p{level}" if i == j else f"n{level}"
                 drawing.bar(left + j * side, y, side - 1, side - 1, tip, kind=shade)
         x, name = left + (i + 0.5) * side + 3, shortened(label, _UPRIGHT, 10)
@@ -278,7 +316,7 @@ def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
 def nomogram(points: NomogramPoints, label: str) -> Drawing:
     """Return a nomogram: a scale of points, one per attribute, the sum of points, and the probability of the label."""
     n, room = len(points.scales), _NOMOGRAM_WIDTH - _NOMOGRAM_NAMES - _NOMOGRAM_RIGHT
-    drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, "Nomogram")
+    drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, f"Nomogram of {label}")
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
     for row, scale in enumerate(points.scales, 1):
         _draw_scale(drawing, row, scale.name, [(name, room * value / 100) for name, value in scale.values])
@@ -301,12 +339,13 @@ def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[st
         return
     ordered = sorted(places, key=lambda place: place[1])
     drawing.line("ink", (_NOMOGRAM_NAMES + ordered[0][1], y), (_NOMOGRAM_NAMES + ordered[-1][1], y))
-    ends = [-math.inf, -math.inf]
+    ends, ticks = [-math.inf, -math.inf], ""
     for text, offset in ordered:
         x, label = _NOMOGRAM_NAMES + offset, shortened(text, 90, 9)
-        half = text_width(label, 9) / 2
+        half, tip = text_width(label, 9) / 2, "" if label == text else text
         side = 0 if ends[0] <= ends[1] else 1
-        drawing.line("ink", (x, y - 4 + 4 * side), (x, y + 4 * side))
+        ticks += f"M{x:.1f} {y - 4 + 4 * side:.1f}v4"
         if x - half > ends[side] + 2:
-            drawing.text(x, y - 6 if side == 0 else y + 13, label, anchor="middle", size=9, tip=text)
+            drawing.text(x, y - 6 if side == 0 else y + 13, label, anchor="middle", size=9, tip=tip)
             ends[side] = x + half
+    drawing.path("ink", ticks)

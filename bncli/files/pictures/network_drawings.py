@@ -169,7 +169,7 @@ def network_drawing(
     deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
     step = max(widths, default=_MOST_WIDTH) + _GAP
-    drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, "The network")
+    drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, "Network")
     for (parent, child), places in layout.arcs.items():
         points = [(_EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2) for depth, breadth in places]
         points[0] = (points[0][0] + widths[parent], points[0][1])

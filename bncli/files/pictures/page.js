@@ -5,7 +5,7 @@
 
   /** An element with attributes and children; text is text, never markup. */
   const make = (tag, attributes = {}, ...children) => {
-    const element = tag === "svg" || tag === "rect" ? document.createElementNS(SVG, tag) : document.createElement(tag);
+    const element = ["svg", "rect", "circle"].includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
       if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
       else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
@@ -28,7 +28,7 @@
   // --- pictures of another class -----------------------------------------------------------------------------------
 
   /** How low and high each value's log-odds may be: twice the standard error of so many rows. */
-  const bounds = (one, label) => one.rows.map((rows, code) => {
+  const bounds = (one, label) => one.rows && one.rows.map((rows, code) => {
     const scores = one.base.map((base, y) => base + one.values[y][code] / 1000);
     const k = scores.length, most = Math.max(...scores);
     const shares = scores.map((score) => Math.exp(((k - 1) / k) * (score - most)));
@@ -42,15 +42,16 @@
   const steps = (figure, one, label) => {
     const [left, top, wide, high] = one.frame;
     const ys = (values) => values.map((value) => top + high * (1 - clipped(place(one, value))));
-    const step = wide / one.rows.length;
-    const outline = (heights) => `M${left} ${heights[0].toFixed(1)}` +
-      heights.map((y, i) => `V${y.toFixed(1)}H${(left + (i + 1) * step).toFixed(1)}`).join("");
+    const xs = one.edges.map((edge) => (left + wide * edge).toFixed(1));
+    const outline = (heights) => `M${xs[0]} ${heights[0].toFixed(1)}` +
+      heights.map((y, i) => `V${y.toFixed(1)}H${xs[i + 1]}`).join("");
+    figure.querySelector(".curve").setAttribute("d", outline(ys(one.values[label].map((value) => value / 1000))));
     const between = bounds(one, label);
+    if (!between) return;
     const back = ys(between.map((pair) => pair[0]));
     let band = outline(ys(between.map((pair) => pair[1])));
-    for (let i = back.length - 1; i >= 0; i--) band += `V${back[i].toFixed(1)}H${(left + i * step).toFixed(1)}`;
+    for (let i = back.length - 1; i >= 0; i--) band += `V${back[i].toFixed(1)}H${xs[i]}`;
     figure.querySelector(".band").setAttribute("d", band + "Z");
-    figure.querySelector(".curve").setAttribute("d", outline(ys(one.values[label].map((value) => value / 1000))));
   };
 
   const bars = (figure, one, label) => {
@@ -63,6 +64,7 @@
       rect.setAttribute("x", left + wide * Math.min(zero, share));
       rect.setAttribute("width", Math.max(wide * Math.abs(share - zero), 0.5));
       rect.firstChild.textContent = `${rect.firstChild.textContent.replace(/: [^:]*$/, "")}: ${signed(value)}`;
+      if (!between) return;
       const y = lines[code].getAttribute("d").match(/^M\S+ (\S+)H/)[1];
       const [low, high] = between[code].map((end) => (left + wide * clipped(place(one, end))).toFixed(1));
       lines[code].setAttribute("d", `M${low} ${y}H${high}`);
@@ -115,6 +117,18 @@
     });
   }
 
+  // --- the navigation marks the section in view --------------------------------------------------------------------
+
+  const sections = [...document.querySelectorAll("main > section")];
+  const follow = () => {
+    const inView = sections.filter((one) => one.getBoundingClientRect().top < innerHeight / 3).pop() || sections[0];
+    for (const link of document.querySelectorAll("nav a")) {
+      if (link.hash === `#${inView.id}`) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+    }
+  };
+  addEventListener("scroll", follow, { passive: true });
+  follow();
+
   // --- what a link leads to is opened ------------------------------------------------------------------------------
 
   const open = () => {
@@ -133,24 +147,36 @@
     const { positives, negatives } = data, label = short(data.label), other = short(data.other);
     const slider = make("input", { type: "range", min: 0, max: data.t.length - 1, value: data.start, oninput: () => show() });
     const cost = (what, start) => make("input", { type: "number", min: 0, step: "any", value: start, "aria-label": what, oninput: () => show() });
-    const missed = cost(`Cost of a missed ${label}`, data.costs[0]), alarm = cost(`Cost of a false alarm, ${other} taken for ${label}`, data.costs[1]);
-    const value = make("output", { "aria-live": "polite" }), body = make("tbody");
+    const missed = cost(`Cost of a missed ${label}`, data.costs[0]), alarm = cost(`Cost of a false positive, ${other} predicted as ${label}`, data.costs[1]);
+    const value = make("output", { "aria-live": "polite" }), matrix = make("tbody"), rates = make("dl", { class: "duo" });
     const price = (i) => (Number(missed.value) * (positives - data.tp[i]) + Number(alarm.value) * data.fp[i]) / (positives + negatives);
     const show = () => {
       const i = Number(slider.value), from = Number(data.t[i].toPrecision(4)), tp = data.tp[i], fp = data.fp[i], all = positives + negatives;
       const fn = positives - tp, tn = negatives - fp, told = tp + fp;
-      value.textContent = `${label} is decided from a probability of ${from} on`;
+      value.textContent = `${label} is predicted if its probability is at least ${from}`;
       slider.setAttribute("aria-valuetext", `${from}`);
       const count = (number) => `${Number(number.toPrecision(10)).toLocaleString("en")}`;
-      const rows = [
-        [`${label} found`, count(tp)], [`${label} missed`, count(fn)],
-        [`false alarms (${other} taken for ${label})`, count(fp)], [`${other} left alone`, count(tn)],
-        ["wrong decisions (error)", percent((fn + fp) / all)], ["rows decided " + label, percent(told / all)],
-        ["precision: of those decided, truly so", percent(tp / told)], ["recall: of those truly so, found", percent(tp / positives)],
-        ["F1", percent((2 * tp) / (2 * tp + fp + fn))], ["cost a row", price(i).toPrecision(4)],
+      const cell = (number, kind) => make("td", { class: kind }, count(number));
+      matrix.replaceChildren(
+        make("tr", {}, make("th", { scope: "row" }, `true ${label}`), cell(tp, "right"), cell(fn, "wrong")),
+        make("tr", {}, make("th", { scope: "row" }, `true ${other}`), cell(fp, "wrong"), cell(tn, "right")));
+      const figures = [
+        ["Error rate", percent((fn + fp) / all)], ["Precision", percent(tp / told)], ["Predicted so", percent(told / all)],
+        ["Recall", percent(tp / positives)], ["Cost per row", price(i).toPrecision(4)], ["F1", percent((2 * tp) / (2 * tp + fp + fn))],
       ];
-      body.replaceChildren(...rows.map(([name, told]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "number" }, told))));
+      rates.replaceChildren(...figures.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", { class: "number" }, text))));
+      mark("roc", fp / negatives, tp / positives);
+      mark("precision-recall", tp / positives, told ? tp / told : 1);
       panel.dataset.figures = JSON.stringify({ threshold: data.t[i], tp, fp, fn, tn, cost: price(i) });
+    };
+    /** Moves the point of a curve; the frame is that of unit_curves. */
+    const mark = (name, x, y) => {
+      const svg = document.querySelector(`#picture-${name} svg`), [left, top, side, inside] = data.frame;
+      if (!svg || !Number.isFinite(x + y)) return;
+      const dot = svg.querySelector(".mark") || svg.appendChild(make("circle", { class: "mark", r: 6 }));
+      const share = (value) => inside + (1 - 2 * inside) * value;
+      dot.setAttribute("cx", left + side * share(x));
+      dot.setAttribute("cy", top + side * (1 - share(y)));
     };
     const cheapest = () => {
       let best = 0;
@@ -161,9 +187,11 @@
     panel.replaceChildren(
       make("h3", {}, panel.getAttribute("aria-label")),
       make("label", {}, "Threshold ", slider), value,
-      make("div", { class: "fields" }, make("label", {}, `Cost of a missed ${label}`, missed), make("label", {}, "Cost of a false alarm", alarm)),
-      make("p", {}, make("button", { type: "button", onclick: cheapest }, "Cheapest threshold")),
-      make("table", {}, make("caption", {}, "What is decided then"), body),
+      make("table", { class: "matrix" }, make("caption", {}, "Decisions at this threshold"),
+        make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, `predicted ${label}`), make("th", { scope: "col" }, `predicted ${other}`))), matrix),
+      rates,
+      make("div", { class: "fields" }, make("label", {}, `Cost of a missed ${label}`, missed), make("label", {}, "Cost of a false positive", alarm)),
+      make("p", {}, make("button", { type: "button", onclick: cheapest }, "Set the threshold with the lowest cost")),
     );
     show();
   };
@@ -239,15 +267,17 @@
       const most = all.slice().sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 15);
       const largest = Math.max(...most.map(([, number]) => Math.abs(number)), 1e-12);
       about.textContent = data.effects
-        ? `What speaks for ${told} (+) and against it (−): log-odds, which add up to ${signed(oddsOf(shares, best))} with a base of ${signed(contrasts(STAGES[0].shift)[best])}.`
-        : `By how much each value moves the log-odds of ${told}, against not knowing it.`;
+        ? `Contributions to the log-odds of ${told}. With the base of ${signed(contrasts(STAGES[0].shift)[best])} they add up to ${signed(oddsOf(shares, best))}.`
+        : `Change of the log-odds of ${told} by each value, compared with a missing value.`;
       reasons.replaceChildren(...most.flatMap(([name, number]) => [named(name), bar(Math.abs(number) / largest, number < 0 ? "lower" : "raise"), make("span", { class: "number" }, signed(number))]));
       panel.dataset.probabilities = JSON.stringify(shares);
       panel.dataset.contributions = JSON.stringify(all.map(([name, number]) => [name, number]));
     };
     panel.replaceChildren(
-      make("h3", {}, panel.getAttribute("aria-label")), heading, classes, about, reasons,
-      make("div", { class: "fields" }, ...data.inputs.map((one, i) => make("label", {}, named(one.name), fields[i]))),
+      make("h3", {}, panel.getAttribute("aria-label")),
+      make("div", { class: "form" },
+        make("div", { class: "fields" }, ...data.inputs.map((one, i) => make("label", {}, named(one.name), fields[i]))),
+        make("div", { class: "answer" }, heading, classes, about, reasons)),
     );
     show();
   };

@@ -62,10 +62,10 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Pictures side by side, as many as there is room for."""
+class Cards:
+    """Pictures, tables and panels side by side, as many as there is room for; a wide picture takes two places."""
 
-    pictures: Sequence[Picture]
+    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ class FoldedBlocks:
 class InteractivePanel:
     """A panel that page.js builds from `data`; `fallback` is shown without scripts.
 
-    thresholds: {"label", "other", "t": [...], "tp": [...], "fp": [...], "positives", "negatives", "start", "costs"}
+    thresholds: {"label", "other", "t", "tp", "fp", "positives", "negatives", "start", "costs", "frame"}; t, tp and fp
+    are lists
     what-if: {"inputs": [{"name", "options" or null, "value"}], "effects": bool}
     """
 
@@ -106,26 +107,36 @@ class InteractivePanel:
     fallback: Sequence[Block] = ()
 
 
-Block = Paragraph | Grid | Picture | Pictures | LabelSwitch | Listing | FoldedBlocks | InteractivePanel
+Block = Paragraph | Grid | Picture | Cards | LabelSwitch | Listing | FoldedBlocks | InteractivePanel
 
 
 @dataclass(frozen=True)
 class Section:
-    """A question of the reader, and the blocks that answer it; `word` is its place in the page."""
+    """A title and the blocks below it; `word` is the section's anchor in the page."""
 
     word: str
-    question: str
+    title: str
     blocks: Sequence[Block] = ()
 
 
 @dataclass(frozen=True)
+class Tile:
+    """A figure in the header of a page, with its name above and a comparison below."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
-    """A title, a one-sentence summary, the sections, and the JavaScript program that scores rows (empty: none)."""
+    """A title, a one-sentence summary, the sections, the JavaScript program that scores rows (empty: none), tiles."""
 
     title: str
     summary: str
     sections: Sequence[Section]
     program: str = ""
+    tiles: Sequence[Tile] = ()
 
 
 def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
@@ -133,9 +144,7 @@ def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
     for block in blocks:
         if isinstance(block, Picture):
             yield block
-        elif isinstance(block, Pictures):
-            yield from block.pictures
-        elif isinstance(block, FoldedBlocks):
+        elif isinstance(block, Cards | FoldedBlocks):
             yield from pictures_in(block.blocks)
 
 
@@ -143,12 +152,18 @@ def html_page(page: Page) -> str:
     """Return the HTML of a page."""
     data: dict[str, dict[str, Any]] = {"pictures": {}, "panels": {}}
     sections, contents = [], []
-    for number, section in enumerate(page.sections, 1):
+    for section in page.sections:
         inner, word = "\n".join(_markup(block, data) for block in section.blocks), section.word
-        heading = f'<h2 id="{word}-heading">{number}. {_escape(section.question)}</h2>'
+        heading = f'<h2 id="{word}-heading">{_escape(section.title)}</h2>'
         sections.append(f'<section id="{word}" aria-labelledby="{word}-heading">\n{heading}\n{inner}\n</section>')
-        contents.append(f'<li><a href="#{word}">{_escape(section.question)}</a></li>')
+        contents.append(f'<li><a href="#{word}">{_escape(section.title)}</a></li>')
     body = "\n".join(sections)
+    tiles = "".join(
+        f'<div class="tile"><dt>{_escape(tile.name)}</dt><dd><strong>{_isolate(tile.value)}</strong>'
+        f"<span>{_isolate(tile.note)}</span></dd></div>"
+        for tile in page.tiles
+    )
+    tiles = f'<dl class="tiles">{tiles}</dl>\n' if tiles else ""
     style = f"\n{read_part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
     script = f"\n{escape_script(page.program)}{read_part('page.js')}"
     policy = (
@@ -170,12 +185,12 @@ def html_page(page: Page) -> str:
 <style>{style}</style>
 </head>
 <body>
-<a class="skip" href="#{page.sections[0].word}">Skip to the answers</a>
+<a class="skip" href="#{page.sections[0].word}">Skip to the content</a>
 <header>
 <h1>{_escape(page.title)}</h1>
 <p>{_escape(page.summary)}</p>
-<nav aria-label="Questions"><ol>{"".join(contents)}</ol></nav>
-</header>
+{tiles}</header>
+<nav aria-label="Sections"><ol>{"".join(contents)}</ol></nav>
 <main>
 {body}
 </main>
@@ -200,8 +215,10 @@ def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
             return _grid_markup(block)
         case Picture():
             return _picture_markup(block, data)
-        case Pictures(pictures):
-            return '<div class="pictures">\n' + "\n".join(_markup(picture, data) for picture in pictures) + "\n</div>"
+        case Cards(blocks):
+            # captions line up only where every card is a picture
+            cards = "cards" if all(isinstance(inner, Picture) for inner in blocks) else "cards mixed"
+            return f'<div class="{cards}">\n' + "\n".join(_markup(inner, data) for inner in blocks) + "\n</div>"
         case LabelSwitch(labels, chosen):
             options = "".join(
                 f'<option value="{i}"{" selected" if i == chosen else ""}>{_escape(label)}</option>'
@@ -227,7 +244,11 @@ def _grid_markup(grid: Grid) -> str:
     )
     rows = []
     for first, *others in grid.rows:
-        cells = "".join(f"<td{kind}>{_isolate(text)}</td>" for kind, text in zip(kinds[1:], others, strict=True))
+        # numbers are written by bncli, and need no isolation from their surroundings
+        cells = "".join(
+            f"<td{kind}>{_escape(text) if kind else _isolate(text)}</td>"
+            for kind, text in zip(kinds[1:], others, strict=True)
+        )
         rows.append(f'<tr><th scope="row">{_isolate(first)}</th>{cells}</tr>')
     label, body = _escape(grid.caption), "\n".join(rows)
     table = f"<table>\n<caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts
 from bncli.files.pictures.curve_plots import Series, series_plot
 from bncli.files.pictures.effect_plots import share_bars
-from bncli.files.pictures.page import Block, Grid, Listing, Page, Paragraph, Picture, Pictures, Section
+from bncli.files.pictures.page import Block, Cards, Grid, Listing, Page, Paragraph, Picture, Section, Tile
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, metric_text
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
 from bncli.steps.describe import DescribeReport
@@ -23,9 +23,9 @@ MOST_PICTURES = 24
 _MOST_BARS = 30
 _MOST_LABELS = 40
 _MONITORED_MEANS = (
-    ("log_loss", "Log-loss.", "log-loss, nats a row", "higher is worse"),
-    ("confidence", "Confidence.", "mean probability of the decision", "lower is less sure"),
-    ("log_p", "How usual the rows are.", "mean ln P(x), nats", "lower is more unusual"),
+    ("log_loss", "Log-loss", "log-loss, nats per row", "higher is worse"),
+    ("confidence", "Confidence", "mean probability of the decision", "lower is less certain"),
+    ("log_p", "Typicality of the rows", "mean ln P(x), nats", "lower is more unusual"),
 )
 
 
@@ -35,28 +35,35 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
     size = f"{count(report.rows, 'row')}, {count(len(report.columns), 'column')}"
     recommended = [Listing([report.recommended])] if report.recommended else []
     sections = (
-        Section("class", "What is to be told?", tuple(_class_blocks(report))),
-        Section("columns", "What tells it?", tuple(_column_blocks(report))),
-        Section("begin", "How do I begin?", (*map(Paragraph, report.notes), *recommended)),
+        Section("class", "Class", tuple(_class_blocks(report))),
+        Section("columns", "Columns", tuple(_column_blocks(report))),
+        Section("begin", "Recommended command", (*map(Paragraph, report.notes), *recommended)),
         evaluation_provenance(data, None),
     )
-    return Page(f"A first look at {names}", size, sections)
+    tiles = [Tile("Rows", f"{report.rows:,}"), Tile("Columns", f"{len(report.columns):,}")]
+    if report.of_class is not None and report.of_class.labels:
+        labels, rows = report.of_class.labels, report.of_class.rows
+        most = percent(max(rows) / max(sum(rows), 1))
+        tiles.append(Tile("Class", report.of_class.name, count(len(labels), "label")))
+        tiles.append(Tile("Most frequent label", most, labels[rows.index(max(rows))]))
+    return Page(f"Description of {names}", size, sections, tiles=tiles)
 
 
 def _class_blocks(report: DescribeReport) -> Iterator[Block]:
     """Yield the entropy of the class and the frequencies of its labels."""
     column = report.of_class
     if column is None or not column.labels:
-        yield Paragraph("There is no column that can be the class as it is.")
+        yield Paragraph("No column can be used as the class.")
         return
     total = max(sum(column.rows), 1)
     order = sorted(range(len(column.rows)), key=lambda i: -column.rows[i])
     share = percent(column.rows[order[0]] / total)
-    yield Paragraph(f"{column.name}: {share} are {column.labels[order[0]]}; {column.bits:.3f} bits are to be known.")
+    text = f"The most frequent label of {column.name} is {column.labels[order[0]]} ({share})"
+    yield Paragraph(f"{text}; its entropy is {column.bits:.3f} bits.")
     rows = [(column.labels[i], f"{column.rows[i]:,}", percent(column.rows[i] / total)) for i in order[:_MOST_LABELS]]
     yield Grid("Labels", ("label", "rows", "share"), rows, (1, 2))
     if len(order) > _MOST_LABELS:
-        yield Paragraph(f"{count(len(order) - _MOST_LABELS, 'label')} more have fewer rows.", "gap")
+        yield Paragraph(f"{count(len(order) - _MOST_LABELS, 'label')} with fewer rows not shown.", "gap")
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
@@ -65,12 +72,14 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
     if informative:
-        drawing = share_bars("Bits about the class", informative, [f"{bits:.3f}" for _, bits in informative])
-        sentence = f"{informative[0][0][0]} tells most of the class, {informative[0][1]:.3f} bits."
-        yield Picture("bits", "Bits about the class.", sentence, drawing)
+        drawing = share_bars(
+            "Information about the class, bits", informative, [f"{bits:.3f}" for _, bits in informative]
+        )
+        sentence = f"{informative[0][0][0]} has the most information about the class: {informative[0][1]:.3f} bits."
+        yield Picture("bits", "Information about the class", sentence, drawing)
     left_out = [column.name for column in others if not column.use]
     if left_out:
-        yield Paragraph(f"fit leaves out {listed(left_out)}.")
+        yield Paragraph(f"fit does not use {listed(left_out)}.")
     rows = [
         (
             column.name,
@@ -83,24 +92,24 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
         )
         for column in order[:MOST_COLUMNS]
     ]
-    headings = ("column", "type", "distinct", "missing", "bits", "fit uses it", "why")
-    yield Grid("Columns, those that tell most first", headings, rows, (2, 3, 4))
+    headings = ("column", "type", "distinct", "missing", "bits", "used by fit", "reason")
+    yield Grid("Columns by information about the class", headings, rows, (2, 3, 4))
     if len(order) > MOST_COLUMNS:
-        yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} more tell less.", "gap")
+        yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} with less information not shown.", "gap")
 
 
 def comparison_page(report: CompareReport) -> Page:
     """Return the page about learners on data sets, with one section per metric."""
     trial = report.results
     sections = [
-        Section(f"by-{metric}", f"Who is best by {metric_text(metric)}?", tuple(_metric_blocks(report, metric)))
+        Section(f"by-{metric}", f"Results: {metric_text(metric)}", tuple(_metric_blocks(report, metric)))
         for metric in report.metrics
     ]
     options = [(name, trial.options.get(name) or "") for name in trial.learners]
     learners = Grid("Learners", ("learner", "options"), options)
-    sections.append(Section("made", "How was it made?", (Paragraph(f"{trial.protocol}."), learners)))
+    sections.append(Section("made", "How it was made", (Paragraph(f"{trial.protocol}."), learners)))
     size = f"{count(len(trial.learners), 'learner')} on {count(len(trial.data), 'data set')}: {trial.protocol}."
-    return Page("Learners compared", size, sections)
+    return Page("Comparison of learners", size, sections)
 
 
 def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
@@ -118,7 +127,7 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         sentence = f"{most.name} is better than {report.baseline} on {most.better} of {count(n, 'data set')}, "
         sentence += f"worse on {most.worse}."
         if most.better <= most.worse:
-            sentence = f"No learner is better than {report.baseline} on more data sets than it is worse on."
+            sentence = f"No learner is better than {report.baseline} on more data sets than it is worse."
         title = f"{metric_text(metric)} of every learner against {report.baseline}."
         yield Picture(f"scatter-{metric}", title, sentence, scatter_drawing(report, metric, panels), wide=True)
     learners = report.results.learners
@@ -127,8 +136,8 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         means = [report.metric_mean(data, name, metric) for name in learners]
         cells = ["–" if m is None else f"{figure(m.mean)} ± {figure(m.std)}{' *' if m.best else ''}" for m in means]
         rows.append((data, *cells))
-    better = "more" if metric in HIGHER_IS_BETTER else "less"
-    caption = f"{metric_text(metric)}: mean ± standard deviation; {better} is better, * the best"
+    better = "higher" if metric in HIGHER_IS_BETTER else "lower"
+    caption = f"{metric_text(metric)}: mean ± standard deviation; {better} is better, * marks the best"
     yield Grid(caption, ("data", *learners), rows, tuple(range(1, len(learners) + 1)))
 
 
@@ -146,10 +155,12 @@ def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, f
         return Picture(f"ranks-{metric}", title, sentence, drawing)
     alike = [name for group in summary.groups if best[0] in group for name in group if name not in best]
     if alike:
-        differences = f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from the best"
+        verb = "does" if len(alike) == 1 else "do"
+        differences = f"{listed(alike)} {verb} not differ significantly from the best"
     else:
-        differences = "the best is told apart from all others" if len(best) < len(ranks) else "nobody is told apart"
-    sentence += f" By the test of Nemenyi (5 %) {differences}; a bar joins learners that are not told apart."
+        all_differ = "the best differs significantly from all others"
+        differences = all_differ if len(best) < len(ranks) else "no learners differ significantly"
+    sentence += f" In the Nemenyi test (5 %), {differences}; a bar joins learners without a significant difference."
     return Picture(f"ranks-{metric}", title, sentence, drawing, wide=True)
 
 
@@ -159,14 +170,14 @@ def monitoring_page(report: MonitorReport) -> Page:
     provenance = evaluation_provenance(report.files, None, "monitor")
     command = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
     sections = (
-        Section("drift", "Has anything drifted?", tuple(_drift_blocks(report))),
-        Section("predictions", "What does it predict?", tuple(_prediction_blocks(report))),
-        Section("figures", "Is it as sure and as right as it was?", tuple(_mean_blocks(report))),
-        Section("unknown", "What is missing or was never seen?", tuple(_missing_and_unseen(report))),
-        Section(provenance.word, provenance.question, (*provenance.blocks, command)),
+        Section("drift", "Drift", tuple(_drift_blocks(report))),
+        Section("predictions", "Predictions", tuple(_prediction_blocks(report))),
+        Section("figures", "Confidence and log-loss", tuple(_mean_blocks(report))),
+        Section("unknown", "Missing and unseen values", tuple(_missing_and_unseen(report))),
+        Section(provenance.word, provenance.title, (*provenance.blocks, command)),
     )
-    of = f"a model that tells {model.class_name}, learnt from {count(model.rows, 'row')}"
-    summary = f"{count(rows, 'row')} in {count(len(report.files), 'file')} of score --monitor, scored by {of}."
+    of = f"a model for {model.class_name} fitted to {count(model.rows, 'row')}"
+    summary = f"{count(rows, 'row')} in {count(len(report.files), 'file')} scored by {of}."
     return Page(f"Monitor of {model.class_name}", summary, sections)
 
 
@@ -181,10 +192,10 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         where = f"In {len(drifted_files):,} of {count(n, 'file')} ({listed(drifted_files)})"
         yield Paragraph(f"{where} {listed(columns)} {verb} drifted.", "warning")
     else:
-        yield Paragraph(f"Nothing has drifted from training in {count(n, 'file')}.")
-    yield Pictures([_psi_picture(report, number, name) for number, name in enumerate(order[:MOST_PICTURES], 1)])
+        yield Paragraph(f"No column has drifted from the training data in {count(n, 'file')}.")
+    yield Cards([_psi_picture(report, number, name) for number, name in enumerate(order[:MOST_PICTURES], 1)])
     if len(order) > MOST_PICTURES:
-        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'column')} more drifted less.", "gap")
+        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'column')} with less drift not shown.", "gap")
     limit = f"at least {LEAST_PSI:g} (dashed) and more than chance explains, or where"
     unknown = f"{percent(LEAST_UNKNOWN)} of its values or more were never seen in training"
     yield Paragraph(f"A column has drifted where its stability index (PSI) is {limit} {unknown}.")
@@ -243,16 +254,16 @@ def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
         spans.append(max(known) - min(known) if known else 0.0)
     moved = max(order, key=lambda y: spans[y])
     ends = _first_and_last([shares[moved] for shares in predicted], names)
-    yield Paragraph(f"{labels[moved]} is the label whose share moved farthest: {ends}.")
+    yield Paragraph(f"The share of {labels[moved]} changed most: {ends}.")
     pictures = []
     for number, y in enumerate(order[:MOST_PICTURES], 1):
         values, truth = [shares[y] for shares in predicted], [shares[y] for shares in true]
         sentence = f"Predicted for {_first_and_last(values, names)}."
         if any(share is not None for share in truth):
-            sentence += f" Truly so (dashed): {_first_and_last(truth, names)}."
+            sentence += f" True labels (dashed): {_first_and_last(truth, names)}."
         drawing = series_plot(labels[y], "share of rows", values, truth, names)
         pictures.append(Picture(f"predicted-{number}", f"{labels[y]}.", sentence, drawing))
-    yield Pictures(pictures)
+    yield Cards(pictures)
     if len(order) > MOST_PICTURES:
         yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
 
@@ -292,7 +303,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
             sentence += f" Rows held out when it was learnt had {held_out:.3f} (dashed)."
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
-    yield Pictures(pictures)
+    yield Cards(pictures)
     if not report.whole.tally.log_loss.n:
         yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
     if report.whole.no_log_p:
@@ -318,7 +329,7 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
         sentence = f"{ends}; missing in training (dashed): {percent(training)}."
         drawing = series_plot(tallies[i].name, "share of rows", values, [training] * len(values), report.short_names)
         pictures.append(Picture(f"unknown-{number}", f"{tallies[i].name}.", sentence, drawing))
-    yield Pictures(pictures)
+    yield Cards(pictures)
     rows = []
     for tally in (tallies[i] for i in places[:MOST_COLUMNS]):
         shares = (_missing_in_training(tally), tally.missing / n_rows, tally.unseen / n_rows)

@@ -10,6 +10,7 @@ A model of two classes also has a nomogram: the effects of single attributes as 
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,20 +29,25 @@ from bncli.files.pictures.effect_plots import (
     effect_bars,
     effect_steps,
     heat_map,
+    interval_edges,
     nomogram,
     share_bars,
 )
-from bncli.files.pictures.page import Block, Grid, LabelSwitch, Paragraph, Picture, Pictures, Section
+from bncli.files.pictures.page import Block, Cards, FoldedBlocks, Grid, LabelSwitch, Paragraph, Picture, Section
 from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
-from bncli.steps.report.page_text import percent, times
+from bncli.steps.report.page_text import count, percent, times
 
-QUESTION = "What does it say?"
+TITLE = "Effects"
 MOST_EFFECTS = 50
+SMALL_SHARE = 0.01
+"""Effects with a smaller share of the variance are folded into one line."""
+LEAST_PICTURES = 6
+"""As many effects are shown however small their shares are."""
 LISTED = 30
 """Bars in the picture of the most important effects."""
 MOST_NAMES = 24
 """Values of a categorical attribute in a picture; of more the most frequent are drawn."""
-MOST_INTERVALS = 200
+MOST_INTERVALS = 300
 MOST_NUMBERS = 60_000
 """Numbers in a page for drawing the other classes."""
 MOST_SENTENCES = 8
@@ -59,7 +65,7 @@ _LEAST_SHARE = 1e-6
 
 def effects_section(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Section:
     """Return the section on a model that was fitted to training rows of total weight `n_rows`."""
-    return Section("effects", QUESTION, tuple(_blocks(report, labels, n_rows)))
+    return Section("effects", TITLE, tuple(_blocks(report, labels, n_rows)))
 
 
 def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Iterator[Block]:
@@ -70,60 +76,94 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         return
     if len(labels) == 2:
         odds = math.exp(min(report.base[1], 50.0))
-        start = f"An average row has odds of {odds:.3g} to 1 for {labels[1]} against {labels[0]}; "
+        start = f"An average row has odds of {odds:.3g} to 1 for {labels[1]} against {labels[0]}. "
     else:
-        start = "What is shown are log-odds of a class against the others (their geometric mean) of an average row; "
+        start = "The pictures show the log-odds of a class against the geometric mean of the others. "
     yield Paragraph(
-        f"{start}every value adds its log-odds to that, so 0.69 doubles the odds and −0.69 halves them. "
-        "Lines and bands tell how sure so many training rows can be of a value: twice its standard error."
+        f"{start}Each value adds its log-odds to those of an average row: 0.69 doubles the odds, −0.69 halves them. "
+        "Lines and bands are twice the standard error of log-odds estimated from that many training rows."
     )
     if report.models > 1:
         yield Paragraph(
-            f"The model averages the probabilities of {report.models:,} models; told are effects of the average score."
+            f"The model averages the probabilities of {report.models:,} models. "
+            "The pictures show the effects on their mean score."
         )
-    yield _share_picture(effects)
-    if len(labels) > 2:
+    shares = _share_picture(effects)
+    if len(labels) == 2:
+        scales = _nomogram_picture(report, labels)
+        yield Cards((shares,) if scales is None else (shares, scales))
+    else:
         yield LabelSwitch(labels, _shown_label(labels))
-    if len(labels) == 2 and (picture := _nomogram_picture(report, labels)) is not None:
-        yield picture
-    # Effects of one attribute stand before those of two; pictures that would make the page too large are left out.
-    of_one, of_two, left_out, n_numbers = list[Picture](), list[Picture](), list[NamedEffect](), 0
-    for number, effect in enumerate(effects[:MOST_EFFECTS], 1):
+    # Small pairs have no picture, nor have effects with which the page would become too large.
+    main: list[Block] = [] if len(labels) == 2 else [shares]
+    small, rest = list[Picture](), list[NamedEffect]()
+    left_out, n_numbers = list[NamedEffect](), 0
+    taken = {"shares", "nomogram"}
+    for number, effect in enumerate(effects[:MOST_EFFECTS]):
+        is_small = effect.share < SMALL_SHARE and number >= LEAST_PICTURES
+        if is_small and len(effect.attributes) > 1:
+            rest.append(effect)
+            continue
         if len(effect.attributes) > 2:
+            main.append(_strongest_entries(effect, labels))
             continue
         codes = [_shown_codes(attribute) for attribute in effect.seen]
         n_numbers += math.prod(map(len, codes)) * len(labels) * (len(labels) > 2)
-        name = f"effect-{number:02d}"
+        name = _picture_name(effect, taken)
         if n_numbers > MOST_NUMBERS:
             left_out.append(effect)
         elif len(effect.attributes) == 1:
-            of_one.append(_value_picture(report, labels, n_rows, effect, codes[0], name))
+            (small if is_small else main).append(_value_picture(report, labels, n_rows, effect, codes[0], name))
         else:
-            of_two.append(_pair_picture(report, labels, effect, codes, name))
-    yield from (Pictures(pictures) for pictures in (of_one, of_two) if pictures)
-    yield from (_strongest_entries(effect, labels) for effect in effects[:MOST_EFFECTS] if len(effect.attributes) > 2)
+            main.append(_pair_picture(report, labels, effect, codes, name))
+    if main:
+        yield Cards(main)
+    if small or rest:
+        below = [effect for i, effect in enumerate(effects[:MOST_EFFECTS]) if i >= LEAST_PICTURES]
+        below = [effect for effect in below if effect.share < SMALL_SHARE]
+        total = percent(sum(effect.share for effect in below))
+        title = f"{count(len(below), 'effect')} below {percent(SMALL_SHARE)} of the variance, together {total}"
+        blocks: list[Block] = [Cards(small)] if small else []
+        if rest:
+            lines = [(" & ".join(effect.attributes), percent(effect.share)) for effect in rest]
+            blocks.append(Grid("Joint effects without a picture", ("attributes", "share of variance"), lines, (1,)))
+        yield FoldedBlocks("small-effects", title, blocks)
     hidden = [*effects[MOST_EFFECTS:], *left_out]
     if hidden or report.left_out:
         share = sum(effect.share for effect in hidden) + (report.left_out.share if report.left_out else 0.0)
         n = len(hidden) + (report.left_out.n_effects if report.left_out else 0)
         yield Paragraph(
-            f"Left out here: {n:,} effects with {percent(share)} of the variance; inspect --effects --csv has them.",
+            f"{count(n, 'effect')} with {percent(share)} of the variance not shown; see inspect --effects --csv.",
             "gap",
         )
 
 
+def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
+    """Return a name for the file of a picture by its attributes, and add it to those taken.
+
+    Characters that some file systems do not accept become `_`; a number makes equal names different.
+    """
+    plain = re.sub(r"[^\w.+-]+", "_", "-".join(effect.attributes))[:60].strip("_.") or "attribute"
+    name, n = f"effect-{plain}", 1
+    while name.lower() in taken:
+        n += 1
+        name = f"effect-{plain}-{n}"
+    taken.add(name.lower())
+    return name
+
+
 def _share_picture(effects: Sequence[NamedEffect]) -> Picture:
     """Return the shares of variance of the first effects as bars."""
-    first = effects[:LISTED]
+    first = [effect for i, effect in enumerate(effects[:LISTED]) if effect.share >= SMALL_SHARE or i < LEAST_PICTURES]
     rows = [(effect.attributes, effect.share) for effect in first]
-    drawing = share_bars("Shares of the score's variance", rows, [percent(effect.share) for effect in first])
+    drawing = share_bars("Shares of the variance of the score", rows, [percent(effect.share) for effect in first])
     total, n = 0.0, 0
     for effect in effects:
         total, n = total + effect.share, n + 1
         if total >= 0.8:
             break
-    who = f"{n} of {len(effects):,} effects make" if n > 1 else f"{' & '.join(effects[0].attributes)} alone makes"
-    return Picture("shares", "What matters most.", f"{who} {percent(total)} of the score's variance.", drawing)
+    who = f"{n} of {len(effects):,} effects explain" if n > 1 else f"{' & '.join(effects[0].attributes)} alone explains"
+    return Picture("shares", "Importance", f"{who} {percent(total)} of the variance of the score.", drawing)
 
 
 def _shown_label(labels: Sequence[str]) -> int:
@@ -157,6 +197,10 @@ def _value_picture(
     shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     errors = np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
+    # bounds wider than the effect itself, for most rows, say nothing about it
+    span = max(float(np.ptp(values[rows > 0], axis=0).max(initial=0.0)), 1e-9)
+    has_bounds = float(np.average(errors.mean(axis=1), weights=np.maximum(rows, 1e-9))) <= span
+    errors = errors if has_bounds else np.zeros_like(errors)
     # wide intervals of rare values are cut off, so that the effects remain readable
     ends = np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
     ends = np.clip(ends, 1.6 * min(values.min(), -0.05), 1.6 * max(values.max(), 0.05))
@@ -169,21 +213,24 @@ def _value_picture(
     is_curve = isinstance(attribute, NumericAttribute) and len(codes) == attribute.cardinality
     if is_curve and isinstance(attribute, NumericAttribute):
         cuts = [f"{cut:.5g}" for cut in attribute.cuts] + ["missing"] * attribute.missing
-        drawing = effect_steps(title, points, cuts, axis)
+        edges = interval_edges(attribute.cuts, len(points))
+        drawing = effect_steps(f"{title}: effect on {labels[label]}", points, cuts, axis, edges, title)
         frame: list[float] = [*effect_plots.STEPS_FRAME]
     else:
-        drawing = effect_bars(title, points, axis)
+        edges = []
+        drawing = effect_bars(f"{title}: effect on {labels[label]}", points, axis)
         frame = [*effect_plots.BARS_FRAME]
     redraw: dict[str, Any] | None = None
     if len(labels) > 2:
         redraw = {"kind": "steps" if is_curve else "bars", "frame": frame, "low": axis.low, "high": axis.high}
-        redraw |= {"inside": INSIDE, "values": _thousandths(values), "rows": np.round(rows, 1).tolist()}
-        redraw |= {"base": report.base.tolist()}
+        redraw |= {"inside": INSIDE, "values": _thousandths(values), "base": report.base.tolist()}
+        redraw |= {"rows": np.round(rows, 1).tolist() if has_bounds else None}
+        redraw |= {"edges": [round(edge, 4) for edge in edges]}
     sentences = [_value_sentence(labels[y], y, effect, names, values, rows) for y in _described_labels(labels, values)]
-    rest = f" Shown are the {len(codes)} commonest of {attribute.cardinality:,} values."
+    rest = f" The {len(codes)} most frequent of {attribute.cardinality:,} values are shown."
     sentences = _qualified(labels, sentences, rest if len(codes) < attribute.cardinality else "")
     several = tuple(sentences) if len(sentences) > 1 else ()
-    caption = f"{title} ({percent(effect.share)})."
+    caption = f"{title} ({percent(effect.share)})"
     return Picture(name, caption, sentences[0], drawing, redraw=redraw, sentences=several)
 
 
@@ -202,7 +249,7 @@ def _qualified(labels: Sequence[str], sentences: Sequence[str], rest: str) -> li
     With more than MOST_SENTENCES classes the sentence is about another class than the picture, and says so.
     """
     if len(labels) > MOST_SENTENCES:
-        sentences = [f"What it says most: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
+        sentences = [f"Largest effect on any class: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
     return [f"{sentence}{rest}" for sentence in sentences]
 
 
@@ -248,7 +295,7 @@ def _pair_picture(
         names = [effect.names[place][code] for code in codes[place]]
         axes.append(HeatAxis(effect.attributes[place], names, None if edge is None else edge[:, label]))
     title = " & ".join(effect.attributes)
-    drawing = heat_map(title, axes[0], axes[1], values[..., label])
+    drawing = heat_map(f"{title}: joint effect on {labels[label]}", axes[0], axes[1], values[..., label])
     redraw: dict[str, Any] | None = None
     if len(labels) > 2:
         # layers: numbers per class, columns, and left, top, width and height of a cell; all classes have one scale
@@ -267,12 +314,12 @@ def _pair_picture(
         cells = values[..., y]
         i, j = divmod(int(np.abs(cells).argmax()), cells.shape[1])
         both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
-        most = f"the odds of {labels[y]} most: {times(float(cells[i, j]))}"
-        sentences.append(f"Beyond what each says alone, {both} together change {most}.")
+        most = f"the odds of {labels[y]}: {times(float(cells[i, j]))}"
+        sentences.append(f"Largest change beyond the separate effects: {both} together change {most}.")
     is_partial = any(len(own) < attribute.cardinality for own, attribute in zip(codes, effect.seen, strict=True))
-    sentences = _qualified(labels, sentences, " Of many values the commonest are shown." if is_partial else "")
+    sentences = _qualified(labels, sentences, " The most frequent values are shown." if is_partial else "")
     several = tuple(sentences) if len(sentences) > 1 else ()
-    caption = f"{title} ({percent(effect.share)})."
+    caption = f"{title} ({percent(effect.share)})"
     return Picture(name, caption, sentences[0], drawing, redraw=redraw, sentences=several)
 
 
@@ -298,11 +345,10 @@ def _nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture
     drawing = nomogram(nomogram_points(report, effects), labels[1])
     share = sum(effect.share for effect in effects)
     widest = max(effects, key=lambda effect: float(np.ptp(effect.values[:, 1]))).attributes[0]
-    sentence = f"Add up the points of a row and read P({labels[1]}) under the sum; {widest} can move it most."
+    sentence = f"Add the points of a row and read P({labels[1]}) below the sum. {widest} has the widest range."
     if share < 1 - 1e-9:
-        rest = f"{percent(1 - share)} of the score's variance is left out"
-        sentence += f" {rest}: sets of columns, and the least columns."
-    return Picture("nomogram", "Nomogram.", sentence, drawing, wide=True)
+        sentence += f" Joint and small effects with {percent(1 - share)} of the variance are left out."
+    return Picture("nomogram", "Nomogram", sentence, drawing, wide=True)
 
 
 def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:

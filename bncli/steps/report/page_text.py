@@ -36,9 +36,9 @@ def times(log_odds: float) -> str:
     return f"×\u00a0{factor:,.0f}" if factor >= 100 else f"×\u00a0{factor:.2g}"
 
 
-def count(number: float, what: str) -> str:
-    """So many of something: `1 row`, `1,204 rows`."""
-    return f"{number:,.10g} {what}{'' if number == 1 else 's'}"
+def count(number: float, what: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 row`, `1,204 rows`."""
+    return f"{number:,.10g} {what if number == 1 else plural or what + 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -19,16 +19,26 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import DecisionRule, HeldOutLoss
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.pictures.curve_plots import Points, reliability_dots, unit_curves
+from bncli.files.pictures.curve_plots import UNIT_FRAME, Points, reliability_dots, unit_curves
 from bncli.files.pictures.effect_plots import confusion_map
-from bncli.files.pictures.page import Block, Grid, InteractivePanel, LabelSwitch, Paragraph, Picture, Pictures, Section
+from bncli.files.pictures.page import (
+    Block,
+    Cards,
+    Grid,
+    InteractivePanel,
+    LabelSwitch,
+    Paragraph,
+    Picture,
+    Section,
+    Tile,
+)
 from bncli.files.reading.source import Source
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.page_text import count, figure, percent
 from bncli.watch import Run
 
-QUESTION = "Is it any good?"
+TITLE = "Performance"
 MOST_LABELS = 40
 """With more labels, those with the most rows are shown."""
 MOST_CELLS = 12
@@ -39,13 +49,13 @@ _LIFT_AT = np.arange(1, 51) / 50
 _HIGHEST_LIFT = 10.0
 """A higher lift is cut off."""
 _METRICS = (
-    ("error", "wrong decisions (error)"),
-    ("log_loss", "log-loss, nats a row"),
+    ("error", "error rate"),
+    ("log_loss", "log-loss (nats per row)"),
     ("brier", "Brier score"),
     ("auc", "AUC"),
     ("ece", "calibration error (ECE)"),
     ("balanced_accuracy", "balanced accuracy"),
-    ("mcc", "Matthews' correlation"),
+    ("mcc", "Matthews correlation coefficient"),
 )
 
 
@@ -80,86 +90,118 @@ def score_other_models(
         model = read_model(path)
         schema = model.schema
         if class_name not in (None, schema.class_name) or set(schema.labels) != set(labels):
-            what = f"a model beside has to tell {class_name or 'the class'} ({', '.join(labels)})"
-            raise ModelError(f"{what}; this one tells {schema.class_name} ({', '.join(schema.labels)})", where=path)
+            what = f"a model to compare with must predict {class_name or 'the class'} ({', '.join(labels)})"
+            raise ModelError(f"{what}; this one predicts {schema.class_name} ({', '.join(schema.labels)})", where=path)
         report = report_on_rows(model, read_test_rows([model], source, run), source, "", run)
         compared.append(ComparedModel(name, report))
     return compared
 
 
-def held_out_section(
-    report: EvaluateReport | None, held_out: HeldOutLoss | None = None, beside: Sequence[ComparedModel] = ()
-) -> Section:
-    """Return the section on an evaluation and on other models `beside` it on the same rows.
-
-    If no rows were given (`report` is None), it has the log-losses `held_out` that were measured during fitting.
-    """
-    if report is not None:
-        return Section("good", QUESTION, tuple(_blocks(report, beside)))
-    blocks = [
-        Paragraph("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")
+def performance_tiles(report: EvaluateReport) -> list[Tile]:
+    """Return the five figures in the header of a page: error, log-loss, AUC, calibration error and rows."""
+    error, metrics, baseline = _error_of_decisions(report), report.metrics, report.baseline
+    rows = "training rows, too optimistic" if report.on_training_rows else report.protocol
+    base_error = f"most frequent class: {percent(1 - baseline.accuracy)}"
+    return [
+        Tile(
+            "Error rate",
+            "–" if error is None else percent(error),
+            base_error,
+        ),
+        Tile("Log-loss", figure(metrics["log_loss"]), f"class frequencies: {figure(baseline.log_loss)}"),
+        Tile("AUC", figure(metrics["auc"]), f"class frequencies: {figure(0.5)}"),
+        Tile("Calibration error", figure(metrics["ece"]), "0 is perfect"),
+        Tile("Rows", f"{report.rows:,}", rows),
     ]
+
+
+def held_out_section(
+    report: EvaluateReport | None,
+    held_out: HeldOutLoss | None = None,
+    beside: Sequence[ComparedModel] = (),
+) -> Section:
+    """Return the section on `report`; without rows it has the log-losses that were measured during fitting."""
+    if report is not None:
+        blocks = list(_blocks(report, beside))
+        return Section("good", TITLE, blocks)
+    blocks = [Paragraph("Error, AUC, calibration and curves need rows with known classes: add --data TEST.", "gap")]
     if held_out is not None:
-        losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
-        text = f"On rows that the model has not seen, the log-loss was {losses}."
-        blocks.insert(0, Paragraph(text))
-    return Section("good", QUESTION, blocks)
+        losses = f"{held_out.log_loss:.4f} nats per row (class frequencies: {held_out.base_log_loss:.4f})"
+        blocks.insert(0, Paragraph(f"The log-loss on held-out rows was {losses}."))
+    return Section("good", TITLE, blocks)
+
+
+def _error_of_decisions(report: EvaluateReport) -> float | None:
+    """Return the error rate of the decisions by the model's own rule if it has one, else of the most probable class."""
+    decisions = report.decisions
+    if decisions.confusion is None or decisions.undecided is None:
+        return report.metrics["error"]
+    n_decided = float(decisions.confusion.sum())
+    return 1 - float(np.trace(decisions.confusion)) / n_decided if n_decided else None
 
 
 def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator[Block]:
-    """Yield the summary, the metrics, the decisions and the curves."""
+    """Yield the summary, the decisions with their curves, the metrics and the other curves."""
     # the labels with the most rows, in schema order
     supports = [figures.support for figures in report.per_label]
     shown = sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
     names = [report.labels[c] for c in shown]
-    error, skill, decisions = report.metrics["error"], report.skill_score, report.decisions
-    rows = f"{count(report.rows, 'row')} ({report.protocol})"
-    if decisions.confusion is not None and decisions.undecided is not None:
-        # the errors of what is decided, not of the most probable label
-        n_decided = float(decisions.confusion.sum())
-        error = 1 - float(np.trace(decisions.confusion)) / n_decided if n_decided else None
-        which = f"the {n_decided:,.10g} of {rows} that" if decisions.undecided.any() else f"{rows}, which"
-        rows = f"{which} the model's rule decides,"
-    wrong = "none are" if error is None else f"{percent(error)} are"
-    summary = f"Of {rows} {wrong} decided wrong; "
+    error, skill, decisions = _error_of_decisions(report), report.skill_score, report.decisions
+    where = count(report.rows, "row") + (f" ({report.protocol})" if report.protocol else "")
+    if decisions.confusion is not None and decisions.undecided is not None and decisions.undecided.any():
+        where = f"the {float(decisions.confusion.sum()):,.10g} of {where} that the model decides"
+    if report.on_training_rows:
+        what = "Figures on the training rows, too optimistic: these rows are as many as the training rows and have"
+        yield Paragraph(f"{what} the same values equally often. Use rows that the model was not fitted to.", "warning")
+    wrong = "No row is decided" if error is None else f"Error rate {percent(error)} on {where}"
     base_error = percent(1 - report.baseline.accuracy)
-    summary += f"whoever always answers with the commonest class is wrong on {base_error}. "
+    summary = f"{wrong}; always predicting the most frequent class gives {base_error} errors. "
     if skill is not None and skill <= 0:
-        summary += "Its probabilities are no better than the class frequencies."
+        summary += "The log-loss is no lower than that of the class frequencies."
     elif skill is not None:
-        summary += f"Its probabilities take {percent(skill)} off the log-loss of the class frequencies."
+        summary += f"The log-loss is {percent(skill)} lower than that of the class frequencies."
     yield Paragraph(summary)
-    yield _metrics_grid(report, beside)
     if beside:
         yield Paragraph(" ".join(_comparison_sentence(report, other) for other in beside))
     decided = decisions.rows
     confusion = report.shown_confusion
+    tables: list[Block] = [_metrics_grid(report, beside)]
     if decided is not None:
         yield Paragraph(_rule_text(report, decided.rule))
         if len(report.labels) <= MOST_CELLS:
-            caption = "Confusion by the model's own rule"
-            yield _confusion_grid(caption, report.labels, confusion, decisions.undecided)
+            caption = "Confusion matrix of the model's own rule"
+            tables.append(_confusion_grid(caption, report.labels, confusion, decisions.undecided))
     if len(shown) < len(report.labels):
-        yield Paragraph(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
-    if len(report.labels) == 2:
-        yield from _threshold_blocks(report, None if decided is None else decided.rule)
-        yield Pictures(_curves(report, [1]))
-    else:
-        cells = [[confusion[a][b] for b in shown] for a in shown]
-        wrong_cells = [(n, a, b) for a, row in enumerate(cells) for b, n in enumerate(row) if a != b and n]
-        sentence = "No row is decided wrong."
-        if wrong_cells:
-            n, a, b = max(wrong_cells, key=lambda cell: cell[0])
-            rows = f"{count(round(n), 'row')}, {percent(n / sum(cells[a]))} of its rows"
-            sentence = f"{names[a]} is taken for {names[b]} most often: {rows}."
-        yield Picture("confusion", "Confusion.", sentence, confusion_map(names, cells), wide=True)
-        if decided is None and len(names) <= MOST_CELLS:
-            yield _confusion_grid("Confusion where the likeliest class is decided", names, cells)
-        yield LabelSwitch(names, 0)
-        yield Pictures(_curves(report, shown))
+        yield Paragraph(f"The {len(shown)} of {len(report.labels):,} labels with the most rows are shown.", "gap")
     per_label = [(report.labels[c], report.per_label[c]) for c in shown]
     lines = [(label, *map(figure, own[:3]), f"{own.support:,.10g}") for label, own in per_label]
-    yield Grid("Each label against all others", ("label", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4))
+    by_label = Grid(
+        "Each label against all others", ("label", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4)
+    )
+    if len(report.labels) == 2:
+        panel, recalls = _threshold_blocks(report, None if decided is None else decided.rule)
+        first, second, *others = _curves(report, [1])
+        yield Cards((panel, first, second))
+        yield Cards((*tables, *recalls, by_label))
+        yield Cards(others)
+        return
+    cells = [[confusion[a][b] for b in shown] for a in shown]
+    wrong_cells = [(n, a, b) for a, row in enumerate(cells) for b, n in enumerate(row) if a != b and n]
+    sentence = "No row is predicted wrong."
+    if wrong_cells:
+        n, a, b = max(wrong_cells, key=lambda cell: cell[0])
+        rows = f"{count(round(n), 'row')}, {percent(n / sum(cells[a]))} of the rows of {names[a]}"
+        sentence = f"The most frequent error predicts {names[b]} for {names[a]}: {rows}."
+    is_large = len(names) > MOST_CELLS
+    matrix = Picture("confusion", "Confusion matrix", sentence, confusion_map(names, cells), wide=is_large)
+    if decided is None and not is_large:
+        tables.append(_confusion_grid("Confusion matrix of the most probable class", names, cells))
+    yield Cards((*tables, by_label) if is_large else (*tables, matrix))
+    if is_large:
+        yield matrix
+    yield LabelSwitch(names, 0)
+    curves = _curves(report, shown)
+    yield Cards(curves if is_large else (*curves, by_label))
 
 
 def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Grid:
@@ -182,11 +224,11 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
         "mcc": 0.0,
     }
     columns.append([*(figure(base.get(name)) for name, _ in _METRICS), figure(0.0)])
-    names = [*(text for _, text in _METRICS), "skill score: log-loss saved"]
+    names = [*(text for _, text in _METRICS), "skill score (log-loss saved)"]
     headings = ("figure", "model", *(other.name for other in beside), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
-    title = "Figures on the training rows" if report.on_training_rows else "Figures on rows not seen"
-    return Grid(title, headings, rows, tuple(range(1, len(headings))))
+    caption = "Figures on the training rows, too optimistic" if report.on_training_rows else "Figures"
+    return Grid(caption, headings, rows, tuple(range(1, len(headings))))
 
 
 def _comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
@@ -198,9 +240,9 @@ def _comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     weights = np.ones(len(gaps)) if report.predictions.weights is None else report.predictions.weights
     mean = float(np.average(gaps, weights=weights))
     error = 2 * math.sqrt(float((weights**2 * (gaps - mean) ** 2).sum())) / float(weights.sum())
-    difference = f"that of {other.name} by {abs(mean):.4f} nats a row (± {error:.4f}, twice the standard error)"
+    difference = f"that of {other.name} by {abs(mean):.4f} nats per row (± {error:.4f}, twice the standard error)"
     if abs(mean) <= error:
-        return f"Its log-loss differs from {difference}: so many rows do not tell which is better."
+        return f"Its log-loss differs from {difference}: the difference is not significant."
     return f"Its log-loss is {'below' if mean > 0 else 'above'} {difference}."
 
 
@@ -213,18 +255,22 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
     is_of_folds = report.folds is not None
     clauses = []
     if rule.costs is not None:
-        clauses.append("it decides for the class of the least expected cost")
+        clauses.append("it predicts the class with the lowest expected cost")
     if rule.threshold is not None:
         mean = ", the mean of the folds" if is_of_folds else ""
         chosen = f" (chosen by {rule.threshold.chosen}{mean})" if rule.threshold.chosen else ""
-        clauses.append(f"it decides for {report.labels[1]} from a probability of {rule.threshold.value:.4g} on{chosen}")
+        clauses.append(
+            f"it predicts {report.labels[1]} if its probability is at least {rule.threshold.value:.4g}{chosen}"
+        )
     if rule.abstain_below is not None:
-        clauses.append(f"it decides nothing where no class has a probability of {rule.abstain_below:g}")
-    whose = "The models of the folds have a rule of their own" if is_of_folds else "The model has a rule of its own"
+        clauses.append(f"it abstains if no class has a probability of at least {rule.abstain_below:g}")
+    whose = "Decision rule of the models of the folds" if is_of_folds else "Decision rule of the model"
     sentences = [f"{whose}: {'; '.join(clauses)}."]
     n_decided = float(confusion.sum())
     if n_decided:
-        sentences.append(f"By it {percent(1 - float(np.trace(confusion)) / n_decided)} of its decisions are wrong.")
+        sentences.append(
+            f"With this rule, {percent(1 - float(np.trace(confusion)) / n_decided)} of the decisions are wrong."
+        )
     if rule.abstain_below is not None:
         share = percent(n_undecided / max(n_decided + n_undecided, 1e-300))
         sentences.append(f"It leaves {share} of the rows undecided.")
@@ -233,8 +279,8 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
         cost, plain_cost = (float((costs * cells).sum() / cells.sum()) for cells in (confusion, likeliest))
         label = int(np.argmin(decisions.constant_costs))
         sentences.append(
-            f"They cost {cost:.4g} a row; always deciding for {report.labels[label]} costs "
-            f"{decisions.constant_costs[label]:.4g}, and deciding for the likeliest class {plain_cost:.4g}."
+            f"They cost {cost:.4g} per row; always predicting {report.labels[label]} costs "
+            f"{decisions.constant_costs[label]:.4g}, and predicting the most probable class {plain_cost:.4g}."
         )
         if (best := decisions.best_threshold) is not None:
             sentences.append(
@@ -252,7 +298,7 @@ def _confusion_grid(
 ) -> Grid:
     """Return rows of a true label by the predicted label, and the rows without a decision if there are any."""
     cells = [[f"{n:,.10g}" for n in row] for row in np.asarray(confusion).tolist()]
-    headings = ["true \\ decided", *labels]
+    headings = ["true \\ predicted", *labels]
     if undecided is not None and undecided.any():
         headings.append("no decision")
         cells = [[*row, f"{n:,.10g}"] for row, n in zip(cells, undecided.tolist(), strict=True)]
@@ -260,8 +306,8 @@ def _confusion_grid(
     return Grid(caption, headings, rows, tuple(range(1, len(headings))))
 
 
-def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> Iterator[Block]:
-    """Yield, for two labels, a panel to choose the threshold, and precision and recall at a few thresholds.
+def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tuple[InteractivePanel, list[Grid]]:
+    """Return, for two labels, a panel to choose the threshold, and the thresholds that reach a few recalls (if any).
 
     The panel begins at the model's own threshold and costs. Without scripts it shows the confusion matrix.
     """
@@ -286,11 +332,12 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> Iter
         "negatives": table.negatives,
         "start": int(np.searchsorted(table.thresholds, start)),
         "costs": costs,
+        "frame": UNIT_FRAME,
     }
-    fallback = (_confusion_grid("Confusion where the likelier class is decided", report.labels, report.confusion),)
-    yield InteractivePanel("thresholds", f"From which probability of {label} on?", data, fallback)
+    fallback = (_confusion_grid("Confusion matrix at threshold 0.5", report.labels, report.confusion),)
+    panel = InteractivePanel("thresholds", f"Decision threshold for {label}", data, fallback)
     if not table.positives:
-        return
+        return panel, []
     rows = []
     for recall in _RECALLS:
         place = int(np.flatnonzero(table.found >= recall * table.positives * (1 - 1e-12)).max())
@@ -299,8 +346,8 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> Iter
         predicted = positives / (table.positives + table.negatives)
         shares = (true_positives / table.positives, true_positives / positives, predicted)
         rows.append((f"{100 * recall:g} %", f"{table.thresholds[place]:.4g}", *map(percent, shares)))
-    headings = (f"to find of all {label}", "decide from", "found", "of those picked truly so", "rows picked")
-    yield Grid("From which threshold on is how much found?", headings, rows, (1, 2, 3, 4))
+    headings = ("wanted recall", "threshold", "recall", "precision", "predicted so")
+    return panel, [Grid(f"Thresholds for a wanted recall of {label}", headings, rows, (1, 2, 3, 4))]
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
@@ -314,13 +361,16 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
     for label, curve in zip(labels, curves, strict=True):
         if curve.roc is None:
             roc.append(())
-            sentences.append(f"No row is {label}, or all are.")
+            sentences.append(f"No row is {label}, or all are, so there is no curve.")
             continue
         roc.append(tuple(zip(curve.roc.x.tolist(), curve.roc.y.tolist(), strict=True)))
-        first = f"the right one is ranked first in {percent(curve.roc.area)} of cases"
-        sentences.append(f"Of a row of {label} and another one, {first}.")
-    drawing = unit_curves("ROC curve", ("false alarms, share", "found, share"), roc, diagonal)
-    pictures = [Picture("roc", "ROC.", sentences[0], drawing, sentences=_if_several(sentences))]
+        sentences.append(
+            f"AUC {figure(curve.roc.area)}: the probability that a row of {label} is ranked above another row."
+        )
+    drawing = unit_curves(
+        f"ROC curve of {labels[0]}", ("false positive rate", "true positive rate (recall)"), roc, diagonal
+    )
+    pictures = [Picture("roc", "ROC curve", sentences[0], drawing, sentences=_if_several(sentences))]
     precisions, sentences = list[Points](), []
     for label, curve, share in zip(labels, curves, shares, strict=True):
         recall = curve.precision_recall
@@ -330,10 +380,10 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
             continue
         precisions.append(tuple(zip(recall.x.tolist(), recall.y.tolist(), strict=True)))
         half = percent(float(recall.y[int(np.searchsorted(recall.x, 0.5))]))
-        sentences.append(f"With half of {label} found, {half} of what is picked is so; of all rows {percent(share)}.")
+        sentences.append(f"At recall 50 %, the precision for {label} is {half}; without a model {percent(share)}.")
     base_rates = [((0.0, share), (1.0, share)) for share in shares]
-    drawing = unit_curves("Precision and recall", ("recall", "precision"), precisions, base_rates)
-    title = "Precision and recall."
+    drawing = unit_curves(f"Precision and recall of {labels[0]}", ("recall", "precision"), precisions, base_rates)
+    title = "Precision and recall"
     pictures.append(Picture("precision-recall", title, sentences[0], drawing, sentences=_if_several(sentences)))
     pictures += _gains_and_lift(labels, curves, shares)
     dots, sentences = [], []
@@ -341,12 +391,12 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
         bins = list(zip(*(column.tolist() for column in curve.reliability), strict=True))
         dots.append([(p, q, n, f"probability {p:.3g}: {q:.3g} of {n:,.10g} rows") for p, q, n in bins])
         p, q, n = max(bins, key=lambda own: abs(own[0] - own[1]))
-        worst = f"where it says {percent(p)}, {percent(q)} of {count(round(n), 'row')} are"
+        worst = f"predicted {percent(p)}, observed {percent(q)} of {count(round(n), 'row')}"
         sentences.append(
-            f"Its probabilities of {label} may be taken at their word on the dashed line; farthest off: {worst}."
+            f"On the dashed line, probabilities of {label} match observed frequencies. Largest deviation: {worst}."
         )
-    drawing = reliability_dots(dots)
-    pictures.append(Picture("reliability", "Reliability.", sentences[0], drawing, sentences=_if_several(sentences)))
+    drawing = reliability_dots(f"Reliability of {labels[0]}", dots)
+    pictures.append(Picture("reliability", "Reliability", sentences[0], drawing, sentences=_if_several(sentences)))
     return pictures
 
 
@@ -357,7 +407,7 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
         if curve.roc is None:
             gain_points.append(())
             lift_points.append(())
-            gain_sentences.append(f"No row is {label}, or all are.")
+            gain_sentences.append(f"No row is {label}, or all are, so there is no curve.")
             lift_sentences.append(gain_sentences[-1])
             continue
         inspected, found = gains(curve.roc, share)
@@ -365,17 +415,21 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
         lift = np.minimum(np.interp(_LIFT_AT, inspected, found) / _LIFT_AT, _HIGHEST_LIFT)
         gain_points.append(tuple(zip(inspected.tolist(), found.tolist(), strict=True)))
         lift_points.append(tuple(zip(_LIFT_AT.tolist(), lift.tolist(), strict=True)))
-        gain_sentences.append(f"The tenth of the rows likeliest to be {label} holds {percent(tenth)} of all {label}.")
-        lift_sentences.append(f"In the first tenth {label} is {10 * tenth:.1f} times as frequent as in all rows.")
+        gain_sentences.append(
+            f"The 10\u00a0% of rows with the highest probability of {label} contain {percent(tenth)} of all {label}."
+        )
+        lift_sentences.append(
+            f"Among these 10\u00a0% of rows, {label} is {10 * tenth:.1f} times as frequent as in all rows."
+        )
     diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)
     chance = [((0.0, 1.0), (1.0, 1.0))] * len(labels)
     highest = max((y for points in lift_points for _, y in points), default=1.0)
-    axis = "rows, likeliest first"
-    gain_drawing = unit_curves("Gains", (axis, "found, share"), gain_points, diagonal)
-    lift_drawing = unit_curves("Lift", (axis, "lift"), lift_points, chance, max(highest, 1.1))
+    axis = "share of rows, most probable first"
+    gain_drawing = unit_curves(f"Gains of {labels[0]}", (axis, "recall"), gain_points, diagonal)
+    lift_drawing = unit_curves(f"Lift of {labels[0]}", (axis, "lift"), lift_points, chance, max(highest, 1.1))
     return [
-        Picture("gains", "Gains.", gain_sentences[0], gain_drawing, sentences=_if_several(gain_sentences)),
-        Picture("lift", "Lift.", lift_sentences[0], lift_drawing, sentences=_if_several(lift_sentences)),
+        Picture("gains", "Gains", gain_sentences[0], gain_drawing, sentences=_if_several(gain_sentences)),
+        Picture("lift", "Lift", lift_sentences[0], lift_drawing, sentences=_if_several(lift_sentences)),
     ]
 
 

@@ -16,11 +16,11 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.monitoring import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
-from bncli.files.pictures.page import Block, Grid, Paragraph, Section
+from bncli.files.pictures.page import Block, Cards, Grid, Paragraph, Section
 from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.page_text import count, figure, listed, percent
 
-QUESTION = "Can I rely on it?"
+TITLE = "Reliability checks"
 MOST_COLUMNS = 40
 MOST_GROUPS = 12
 """Groups of rows with the highest log-loss."""
@@ -59,18 +59,23 @@ def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequenc
             if 0 < rows < FEW:
                 rare.append(f"{attribute.name} {name}")
     if rare:
-        values, them = count(len(rare), "value"), "it" if len(rare) == 1 else "them"
-        text = f"{values} had fewer than {FEW} training rows, so that little is known of {them}: {listed(rare)}."
+        values, them = count(len(rare), "value"), "its" if len(rare) == 1 else "their"
+        text = f"{values} had fewer than {FEW} training rows, so {them} effects are uncertain: {listed(rare)}."
     else:
-        text = f"Every value that the model knows had {FEW} training rows or more."
+        text = f"Every value had at least {FEW} training rows."
     blocks.append(Paragraph(text))
     if scored is None:
         blocks.append(
-            Paragraph("Missing and unseen values, drift and groups of rows need data: add --data TEST.", "gap")
+            Paragraph(
+                "Missing and unseen values, drift and groups need rows with known classes: add --data TEST.", "gap"
+            )
         )
     else:
-        blocks += [*_drift_blocks(model, scored), *_worst_groups(model, scored), *group_blocks(scored.report)]
-    return Section("rely", QUESTION, tuple(blocks))
+        checks = [*_drift_blocks(model, scored), *_worst_groups(model, scored)]
+        tables = [block for block in checks if isinstance(block, Grid)]
+        blocks += [*(block for block in checks if not isinstance(block, Grid)), Cards(tables)]
+        blocks += group_blocks(scored.report)
+    return Section("rely", TITLE, tuple(blocks))
 
 
 def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
@@ -80,20 +85,20 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
     lines.sort(key=lambda line: -(line[1][0].psi or 0.0))
     drifted = [name for name, (drift, _) in lines if drift.drifted]
     if drifted:
-        yield Paragraph(f"Farther from training than chance takes them: {listed(drifted)}.", "warning")
+        yield Paragraph(f"These columns have drifted from the training data: {listed(drifted)}.", "warning")
     elif lines:
         farthest, (drift, _) = lines[0]
-        text = f"the farthest, {farthest}, has an index of {figure(drift.psi)}"
-        yield Paragraph(f"No column has drifted from training; {text}.")
+        text = f"the highest stability index (PSI) is {figure(drift.psi)} ({farthest})"
+        yield Paragraph(f"No column has drifted from the training data; {text}.")
     rows = []
     for name, (drift, shares) in lines[:MOST_COLUMNS]:
-        verdict = "drifted" if drift.drifted else "as in training"
+        verdict = "yes" if drift.drifted else "no"
         rows.append((name, *map(percent, shares), figure(drift.psi), figure(drift.psi_expected), verdict))
-    titles = ("missing in training", "missing in data", "never seen in training")
-    headings = ("column", *titles, "drift (PSI)", "by chance", "verdict")
-    yield Grid("Columns: data against training", headings, rows, (1, 2, 3, 4, 5))
+    titles = ("missing in training", "missing in data", "unseen in training")
+    headings = ("column", *titles, "PSI", "PSI by chance", "drifted")
+    yield Grid("Columns compared with the training data", headings, rows, (1, 2, 3, 4, 5))
     if len(lines) > MOST_COLUMNS:
-        yield Paragraph(f"{count(len(lines) - MOST_COLUMNS, 'column')} more drifted less.", "gap")
+        yield Paragraph(f"{count(len(lines) - MOST_COLUMNS, 'column')} with a lower PSI not shown.", "gap")
 
 
 def _drifts(model: Model, scored: ScoredTable) -> list[tuple[Drift, tuple[float, float, float]]]:
@@ -136,8 +141,8 @@ def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     mean, error = float(np.average(losses, weights=weights)), float(np.average(wrong, weights=weights))
     highest, wrongs, mass, name, value = groups[0]
     yield Paragraph(
-        f"It fares worst where {name} is {value}: {percent(wrongs)} of {count(round(mass), 'row')} are "
-        f"decided wrong, of all rows {percent(error)}; log-loss {figure(highest)}, of all rows {figure(mean)}."
+        f"The highest log-loss is {figure(highest)} for {name} {value} (all rows: {figure(mean)}); "
+        f"error rate {percent(wrongs)} on {count(round(mass), 'row')} (all rows: {percent(error)})."
     )
     rows = [
         (name, value, f"{mass:,.10g}", percent(wrongs), f"{loss:.4f}")
@@ -145,7 +150,10 @@ def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
     ]
     rows.append(("all rows", "", f"{float(weights.sum()):,.10g}", percent(error), f"{mean:.4f}"))
     yield Grid(
-        "Groups of rows with the highest log-loss", ("column", "value", "rows", "wrong", "log-loss"), rows, (2, 3, 4)
+        "Groups of rows with the highest log-loss",
+        ("column", "value", "rows", "error rate", "log-loss"),
+        rows,
+        (2, 3, 4),
     )
 
 
@@ -169,12 +177,13 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
             rows.append(row)
         worst = next((group for group in own if group.rows >= _LEAST), own[0])
         name = "missing" if worst.value is None else worst.value
-        how = "predicted" if worst.decisions else "decided"
-        wrong = f"{percent(worst.metrics['error'] or 0.0)} of {count(worst.rows, 'row')} are {how} wrong"
-        yield Paragraph(f"By {by} it fares worst for {name}: {wrong}, of all rows {percent(error)}.")
-        headings = [by, "rows", "wrong", "95 % interval", "log-loss", "AUC"]
+        wrong = f"{percent(worst.metrics['error'] or 0.0)} on {count(worst.rows, 'row')}"
+        yield Paragraph(f"By {by}, the highest error rate is that of {name}: {wrong} (all rows: {percent(error)}).")
+        headings = [by, "rows", "error rate", "95 % interval", "log-loss", "AUC"]
         if worst.decisions:
-            headings.append("wrong by the rule")
-        yield Grid(f"By {by}, the highest error first", headings, rows, tuple(range(1, len(headings))))
+            headings.append("error rate of the rule")
+        yield Grid(f"Groups by {by}, highest error rate first", headings, rows, tuple(range(1, len(headings))))
         if len(own) > _MOST_REQUESTED_GROUPS:
-            yield Paragraph(f"{count(len(own) - _MOST_REQUESTED_GROUPS, 'group')} more have a lower error.", "gap")
+            yield Paragraph(
+                f"{count(len(own) - _MOST_REQUESTED_GROUPS, 'group')} with a lower error rate not shown.", "gap"
+            )

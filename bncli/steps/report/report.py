@@ -17,7 +17,7 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, check_target, refuse_ending
-from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, html_page, pictures_in
+from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, Tile, html_page, pictures_in
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
@@ -32,6 +32,7 @@ from bncli.steps.report.performance_section import (
     ComparedModel,
     check_other_models,
     held_out_section,
+    performance_tiles,
     score_other_models,
 )
 from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section
@@ -119,8 +120,7 @@ def report(
         with_by = carry_group_columns(source, others.by)
         rows = read_test_rows([model], with_by, run)
         same = are_training_rows(rows, model, compile_scorer(model).used)
-        protocol = "those of training" if same else "not seen in training, as far as is known here"
-        evaluated = report_on_rows(model, rows, with_by, protocol, run)
+        evaluated = report_on_rows(model, rows, with_by, "", run)
         evaluated = replace(evaluated, on_training_rows=same)
         evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch))
         scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
@@ -165,26 +165,33 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
     command = shlex.join(["bncli", "report", path, *with_data, "-o", "report.html"])
     files = [("model", path), *(("data", file) for file in inputs.data)]
     scored = inputs.scored
-    performance = held_out_section(None if scored is None else scored.report, inputs.held_out, inputs.beside)
-    if scored is not None and scored.report.on_training_rows:
-        same = "These rows have every value as often as the training rows, and are as many: they look like these"
-        what = f"{same} themselves, on which a model looks better than it is. Give rows that it has not seen."
-        performance = replace(performance, blocks=(Paragraph(what, "warning"), *performance.blocks))
-    before = (
-        performance,
-        effects_section(effects, schema.labels, weight),
+    evaluated = None if scored is None else scored.report
+    performance = held_out_section(evaluated, inputs.held_out, inputs.beside)
+    before = (performance, effects_section(effects, schema.labels, weight))
+    after = (
+        reliance_section(model, scored, inputs.warnings),
         construction_section(model, scored),
+        provenance_section(model, files, [command]),
     )
-    after = (reliance_section(model, scored, inputs.warnings), provenance_section(model, files, [command]))
-    title = f"{os.path.basename(path)}: {schema.class_name}"
-    labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
-    learnt = f"learnt from {count(model.n_rows, 'row')} ({model.structure_learned}; {model.recipe.param})"
-    summary = (
-        f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
-    )
+    labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "class", "classes")
+    fitted = f"fitted to {count(model.n_rows, 'row')} ({model.structure_learned}; {model.recipe.param})"
+    summary = f"Predicts {schema.class_name} ({labels}) from {count(len(model.attributes), 'attribute')}; {fitted}."
+    if evaluated is not None:
+        tiles = performance_tiles(evaluated)
+    else:
+        names = (
+            ("Training rows", model.n_rows),
+            ("Attributes used", len(model.attributes)),
+            ("Classes", len(schema.labels)),
+        )
+        tiles = [Tile(name, f"{number:,.10g}") for name, number in names]
+        if inputs.held_out is not None:
+            base = f"class frequencies: {inputs.held_out.base_log_loss:.4f}"
+            tiles.insert(0, Tile("Held-out log-loss", f"{inputs.held_out.log_loss:.4f}", base))
     # the first page that is small enough, else the last
     for what_if in what_if_sections(model, path, effects):
-        page = Page(title, summary, (*before, what_if.section, *after), what_if.program)
+        title = f"{os.path.basename(path)}: {schema.class_name}"
+        page = Page(title, summary, (*before, what_if.section, *after), what_if.program, tiles)
         if len(html_page(page).encode()) <= MOST_BYTES:
             break
     return page
@@ -199,13 +206,13 @@ def evaluation_page(
     """
     sections = [held_out_section(report, beside=beside)]
     if report.folds is not None or report.learning_curve:
-        sections.append(Section("sure", "How sure is that?", tuple(_spread_blocks(report))))
+        sections.append(Section("sure", "Variation between folds", tuple(_spread_blocks(report))))
     if report.groups is not None:
-        sections.append(Section("groups", "For whom is it good?", tuple(group_blocks(report))))
+        sections.append(Section("groups", "Groups", tuple(group_blocks(report))))
     sections.append(evaluation_provenance(data, recipe))
     names = ", ".join(os.path.basename(path) for path in data)
-    summary = f"How well {count(report.rows, 'row')} are told, {len(report.labels):,} labels: {report.protocol}."
-    return Page(f"Evaluation on {names}", summary, sections)
+    summary = f"{count(report.rows, 'row')}, {count(len(report.labels), 'class', 'classes')}: {report.protocol}."
+    return Page(f"Evaluation on {names}", summary, sections, tiles=performance_tiles(report))
 
 
 def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
@@ -215,7 +222,7 @@ def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
     known = [loss for loss in losses if loss is not None]
     if known:
         yield Paragraph(
-            f"Over {count(len(folds), 'fold')} the log-loss runs from {min(known):.4f} to {max(known):.4f}."
+            f"Over {count(len(folds), 'fold')}, the log-loss is between {min(known):.4f} and {max(known):.4f}."
         )
     names = ("error", "log_loss", "auc")
     rows = [
@@ -226,18 +233,18 @@ def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
         yield Grid("Folds", ("fold", "rows", "error", "log-loss", "AUC"), rows, (1, 2, 3, 4))
     if report.learning_curve:
         first, last = report.learning_curve[0], report.learning_curve[-1]
-        ends = f"{figure(first.metrics['log_loss'])} from {first.rows:,} rows, {figure(last.metrics['log_loss'])}"
-        sentence = f"The log-loss is {ends} from {last.rows:,}."
+        ends = f"{figure(first.metrics['log_loss'])} with {first.rows:,} rows, {figure(last.metrics['log_loss'])}"
+        sentence = f"The log-loss is {ends} with {last.rows:,}."
         drawing = draw_learning_curve(report.learning_curve)
-        yield Picture("learning-curve", "Learning curve.", sentence, drawing, wide=True)
+        yield Picture("learning-curve", "Learning curve", sentence, drawing, wide=True)
 
 
 def _check_folder(folder: str) -> None:
     """Raise UsageError if pictures cannot be written to the folder."""
     if folder == "-":
-        raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
+        raise UsageError("--svg writes several files, so it cannot write to the standard output", hint="name a folder")
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"--svg needs a folder for its pictures, and {folder!r} is none", hint="name another one")
+        raise UsageError(f"--svg needs a folder for its pictures, but {folder!r} is a file", hint="name a folder")
     if not os.path.isdir(folder):
         check_target(folder.rstrip("/"))
 
@@ -248,6 +255,6 @@ def _write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]
     names = []
     for section in sections:
         for picture in pictures_in(section.blocks):
-            names.append(f"{section.word}-{picture.name}.svg")
-            write_bytes(os.path.join(folder, names[-1]), picture.drawing.source().encode())
+            names.append(f"{picture.name}.svg")
+            write_bytes(os.path.join(folder, names[-1]), picture.drawing.source(heading=True).encode())
     return tuple(names)

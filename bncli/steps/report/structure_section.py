@@ -34,18 +34,18 @@ from bncli.files.pictures.network_drawings import (
     region_drawing,
     tree_layout,
 )
-from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
+from bncli.files.pictures.page import Block, Cards, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
 from bncli.recipe import Recipe
 from bncli.steps.report.page_text import count, listed
 from bncli.steps.report.reliability_section import ScoredTable
 
-QUESTION = "How is it built?"
-MAKING_QUESTION = "How was it made?"
+TITLE = "Model structure"
+MAKING_TITLE = "How it was made"
 MOST_NODES = 60
 MOST_REGIONS = 80
 MOST_CELLS = 4000
 """Cells of all tables in a page."""
-_ROWS = 24
+_ROWS = 8
 _LABELS = 8
 _MOST_COUNTED = 1 << 20
 """Cells of a contingency table."""
@@ -86,14 +86,14 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
         (family, table) for family, table in zip(tables.families, tables.weights, strict=True) if family.by_class
     ]
     if not families:
-        return Section("built", QUESTION, (Paragraph("It looks at no column: there is nothing to draw."),))
+        return Section("built", TITLE, (Paragraph("The model uses no attribute, so there is nothing to draw."),))
     information = _Information(model, scored)
     is_graph = isinstance(model.structure, Dag) and not isinstance(model.predictor, Ensemble)
     blocks = list(_graph_blocks(model, information) if is_graph else _region_blocks(model, families, information))
     if scored is None:
-        blocks.append(Paragraph("How much each arc tells, in bits, needs data: add --data TEST.", "gap"))
+        blocks.append(Paragraph("The information of each arc needs rows with known classes: add --data TEST.", "gap"))
     blocks += _table_blocks(model, families)
-    return Section("built", QUESTION, tuple(blocks))
+    return Section("built", TITLE, tuple(blocks))
 
 
 def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
@@ -131,18 +131,18 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
     else:
         layout = layered_layout(parents)
     between = count(dag.n_arcs, "arc") if dag.n_arcs else "no arc"
-    sentence = f"{count(len(dag.nodes), 'column')} with {between} between them."
+    sentence = f"{count(len(dag.nodes), 'attribute')}, {between} between them."
     if not has_class:
-        sentence += f" {class_name}, the class, is a parent of every one, which is not drawn."
+        sentence += f" The class, {class_name}, is also a parent of every attribute (not drawn)."
     if strengths and max(strengths.values()) > 0:
         (parent, child), strongest = max(strengths.items(), key=lambda item: item[1])
         ends = f"from {nodes[parent].name} to {nodes[child].name}"
         sentence += f" The strongest arc is {ends}: {strongest:.3f} bits, given the class."
     drawing = network_drawing(nodes, layout, with_tips)
-    yield Picture("network", "The network.", sentence, drawing, wide=True, links=True)
+    yield Picture("network", "Network", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
         yield Paragraph(
-            f"Drawn are {len(shown)} of {count(len(dag.nodes), 'column')}; export --to dot has them all.", "gap"
+            f"{len(shown)} of {count(len(dag.nodes), 'attribute')} are drawn; export --to dot writes all.", "gap"
         )
 
 
@@ -171,13 +171,14 @@ def _region_blocks(
         regions.append(Region(tuple(number[a] for a in own), bits[own] / most, tip, links[own]))
     larger = sum(len(own) > 2 for own in sets)
     sentence = (
-        f"{count(len(shown), 'column')} in {count(len(sets), 'set')} looked up together with the class: a line "
-        f"joins two of them{f', an area three or more ({larger:,})' if larger else ''}."
+        f"{count(len(shown), 'attribute')} in {count(len(sets), 'set')}, each with a table of scores. "
+        f"A line joins a set of two{f', an area encloses a set of three or more ({larger:,})' if larger else ''}."
     )
     drawing = region_drawing(nodes, regions)
-    yield Picture("regions", "What is looked up together.", sentence, drawing, wide=True, links=True)
+    yield Picture("regions", "Attribute sets", sentence, drawing, wide=True, links=True)
     if len(drawn) < len(sets):
-        yield Paragraph(f"Drawn are {len(drawn)} of {count(len(sets), 'set')}, those that tell most.", "gap")
+        largest = f"The {len(drawn)} of {count(len(sets), 'set')} with the most information about the class"
+        yield Paragraph(f"{largest} are drawn.", "gap")
 
 
 def _table_blocks(model: Model, families: Sequence[tuple[Family, Array]]) -> Iterator[Block]:
@@ -192,9 +193,9 @@ def _table_blocks(model: Model, families: Sequence[tuple[Family, Array]]) -> Ite
             continue
         key = tuple(sorted(family.attributes)) if family.child is None else (family.child,)
         folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
-    yield FoldedBlocks("tables", f"The tables behind it: {len(folded):,}", folded)
+    yield FoldedBlocks("tables", f"Tables of the model ({len(folded):,})", folded)
     if left_out:
-        yield Paragraph(f"Tables left out here, inspect --tables has them: {listed(left_out)}.", "gap")
+        yield Paragraph(f"Tables not shown (see inspect --tables): {listed(left_out)}.", "gap")
 
 
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
@@ -215,7 +216,7 @@ def _table_grid(model: Model, family: Family, table: Array) -> Grid:
     if has_probabilities:
         caption = f"P({first} | {', '.join((*others, model.schema.class_name))})"
     else:
-        caption = f"What {' & '.join((first, *others))} adds to the score of each class"
+        caption = f"Score of each class for {' & '.join((first, *others))}"
     if len(rows) < len(table):
         caption += f", the first {len(rows)} of {len(table):,} rows"
     if len(labels) < len(model.schema.labels):
@@ -233,37 +234,36 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
     facts = [
         ("class", schema.class_name),
         ("training rows", f"{model.n_rows:,}"),
-        ("columns", f"{len(schema.attributes):,}, of which the model looks at {len(model.attributes):,}"),
-        ("missing values", "count as a value of their own" if not schema.marginalizes else "are marginalized"),
-        ("learnt by", f"bncli {model.version}"),
+        ("columns", f"{len(schema.attributes):,}, of which the model uses {len(model.attributes):,}"),
+        ("missing values", "treated as a separate value" if not schema.marginalizes else "marginalized"),
+        ("fitted by", f"bncli {model.version}"),
         _versions(),
     ]
-    blocks: list[Block] = [Grid("The model", ("what", "value"), facts), *_hash_grids(files), _recipe_grid(model.recipe)]
+    tables = (Grid("Model", ("property", "value"), facts), _recipe_grid(model.recipe), *_hash_grids(files))
+    blocks: list[Block] = [Cards(tables)]
     command = fit_command(model)
     if command is None:
-        blocks.append(
-            Paragraph("The recipe cannot be typed as one command: a file was supplied for a part of it.", "gap")
-        )
+        blocks.append(Paragraph("No single command makes this model: a part of it was supplied as a file.", "gap"))
     else:
-        blocks.append(Paragraph("The command lines that make it again, with the training table in place of TRAIN:"))
+        blocks.append(Paragraph("Commands that make the model and the page again, with the training table as TRAIN:"))
     blocks.append(Listing([*([] if command is None else [command]), *commands]))
-    return Section("made", MAKING_QUESTION, tuple(blocks))
+    return Section("made", MAKING_TITLE, tuple(blocks))
 
 
 def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str = "data") -> Section:
     """Return the section on the origin of an evaluation: versions, file hashes, and the recipe of the fitted models."""
-    blocks: list[Block] = [Grid("Versions", ("what", "value"), [_versions()])]
-    blocks += _hash_grids([(kind, path) for path in files])
+    tables = [Grid("Versions", ("property", "value"), [_versions()])]
     if recipe is not None:
-        blocks.append(_recipe_grid(recipe))
-    return Section("made", MAKING_QUESTION, tuple(blocks))
+        tables.append(_recipe_grid(recipe))
+    tables += _hash_grids([(kind, path) for path in files])
+    return Section("made", MAKING_TITLE, (Cards(tables),))
 
 
 def _versions() -> tuple[str, str]:
-    return ("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    return ("page made by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
 
 
-def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Block]:
+def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Grid]:
     """Return a table of the SHA-256 of the files that can be read again; no table if there are none."""
     hashes = [(kind, path, digest) for kind, path in files if (digest := file_hash(path)) is not None]
     return [Grid("Fingerprints", ("file", "path", "SHA-256"), hashes)] if hashes else []
@@ -285,7 +285,7 @@ def file_hash(path: str) -> str | None:
 
 def _recipe_grid(recipe: Recipe) -> Grid:
     options = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
-    return Grid(f"The recipe: {count(len(options), 'option')} that had a part", ("option", "value"), options)
+    return Grid("Options that the model was fitted with", ("option", "value"), options)
 
 
 def fit_command(model: Model) -> str | None:

@@ -33,7 +33,7 @@ from bncli.files.reading.source import MissingTokens
 from bncli.steps.effects_and_regions import EffectsReport
 from bncli.steps.report.page_text import count
 
-QUESTION = "Why this row?"
+TITLE = "Explain a prediction"
 MOST_BYTES = 990_000
 """Bytes of a page with its program."""
 MOST_INPUTS = 60
@@ -62,7 +62,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
         if len(scorer.labels) < 2 or not scorer.inputs:
             raise ModelError("every row gets the same probabilities")
         if scorer.calibration is not None:
-            raise ModelError("the model is calibrated by a map of its probabilities, and values do not add up to them")
+            raise ModelError("the model is calibrated, so contributions of values do not add up to its probabilities")
         n_entries = sum(table.entries.size for table in scorer.tables)
         versions = [(scorer, False)]
         # without contributions, the panel still shows the probability
@@ -70,15 +70,17 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
             versions.insert(0, (_scorer_of_effects(model, scorer), True))
         for version, has_effects in versions:
             if sum(table.entries.size for table in version.tables) * _CHARACTERS_PER_ENTRY <= MOST_BYTES:
-                section = Section("row", QUESTION, _panel_blocks(model, version, effects, has_effects))
+                section = Section("row", TITLE, _panel_blocks(model, version, effects, has_effects))
                 tokens = MissingTokens.of(model.schema.missing_tokens)
                 target = ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
                 yield WhatIfSection(section, packed_javascript(version, target))
         why = f"a model of {n_entries:,} table entries makes the page larger than 1 MB"
-        hint = "export --to javascript writes the program as a file of its own; score --explain does it for tables."
+        hint = (
+            "export --to javascript writes the scorer as a separate file; score --explain explains the rows of a table."
+        )
     except ModelError as error:
-        why, hint = error.what, "score --explain does it for rows in a table."
-    yield WhatIfSection(Section("row", QUESTION, (Paragraph(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
+        why, hint = error.what, "score --explain explains the rows of a table."
+    yield WhatIfSection(Section("row", TITLE, (Paragraph(f"There is no form for a row: {why}. {hint}", "gap"),)), "")
 
 
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
@@ -140,28 +142,26 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
     }
     blocks: list[Block] = [
         Paragraph(
-            "Choose values: the probability, and what speaks for it, follow. "
-            "It begins with a value of each column that is common in training."
+            "Choose values to see the predicted probability and the contribution of each value. "
+            "The form starts with a common value of each attribute."
         ),
     ]
     if len(names) > MOST_INPUTS:
         rest = count(len(names) - MOST_INPUTS, "column")
         blocks.append(
             Paragraph(
-                f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep a common value.", "gap"
+                f"The form has the {MOST_INPUTS} most important attributes; {rest} more keep a common value.", "gap"
             )
         )
     cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
     if cut:
         blocks.append(
-            Paragraph(f"Of the values of {', '.join(cut[:5])} the {MOST_OPTIONS} commonest can be chosen.", "gap")
+            Paragraph(f"The form has the {MOST_OPTIONS} most frequent values of {', '.join(cut[:5])}.", "gap")
         )
     fallback = (
-        Paragraph(
-            "This panel needs a browser that runs scripts; score --explain says the same of rows in a table.", "gap"
-        ),
+        Paragraph("This panel needs a browser that runs scripts; score --explain explains the rows of a table.", "gap"),
     )
-    return (*blocks, InteractivePanel("what-if", "A row by hand", data, fallback))
+    return (*blocks, InteractivePanel("what-if", "Predict one row", data, fallback))
 
 
 def typical_value(attribute: Attribute) -> float | str:
