@@ -228,8 +228,8 @@ def test_confusion_and_costs_are_those_of_the_decisions(bncli: Bncli) -> None:
     assert found["best_threshold"] == pytest.approx({"threshold": best / 100, "cost": costs[best]})
     page = Path("r.html").read_text()
     wrong = 1 - (table[0][0] + table[1][1]) / is_decided.sum()
-    assert f"{percent(wrong)} are decided wrong" in page
-    assert "always deciding for malignant costs" in page
+    assert f"Error rate {percent(wrong)} on" in page
+    assert "always predicting malignant costs" in page
     text = bncli(*words, "--costs", COSTS, "--abstain-below", "0.7").out
     for shown in ("cost, always benign", "cost, best threshold", "columns decided by the rule", "no decision"):
         assert shown in text

@@ -175,13 +175,13 @@ def test_rates_under_cross_validation_are_those_of_the_folds_decisions(bncli: Bn
     assert np.average(rates, weights=weights) == pytest.approx(selected)
     assert selected != pytest.approx(np.mean([p > 0.5 for p in likely]))
     page = Path("e.html").read_text()
-    assert "The models of the folds have a rule of their own" in page
-    assert "wrong by the rule" in page
+    assert "Decision rule of the models of the folds" in page
+    assert "error rate of the rule" in page
     told = percent(1 - found["groups"][0]["decided_accuracy"])
-    assert f"<bdi>{told}</bdi>" in page.partition("wrong by the rule")[2]
+    assert f">{told}<" in page.partition("error rate of the rule")[2]
     fit(bncli, "--costs", COSTS)
     assert bncli("evaluate", "tumours.csv", "--model", "m.bnc", "-q", "--report", "m.html").code == 0
-    assert "The model has a rule of its own: it decides for the class of the least" in Path("m.html").read_text()
+    assert "Decision rule of the model: it predicts the class with the lowest" in Path("m.html").read_text()
     assert "Rates of decisions over the groups" in " ".join(bncli(*words, "--costs", COSTS).out.split())
     assert "Rates of decisions" not in bncli(*words).out
 

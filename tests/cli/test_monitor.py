@@ -59,7 +59,7 @@ def test_a_page_tells_what_drifted_in_which_file(bncli: Bncli, weeks: list[str])
     assert "In 3 of 4 files (0.json, 1.json, 2.json)" in read.text
     assert "Drifted in 3 of 4 files; PSI at most" in read.text
     # the label whose thirds these are goes from all rows to none; the dashed line is what was true
-    assert "Predicted for 100.0 % of rows in 0.json, 33.3 % in all.json. Truly so (dashed): 100.0 %" in read.text
+    assert "Predicted for 100.0 % of rows in 0.json, 33.3 % in all.json. True labels (dashed): 100.0 %" in read.text
     assert "No value is missing" in read.text
     places = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
     assert len(places) == len(set(places))
