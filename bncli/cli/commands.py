@@ -20,6 +20,11 @@ bncli evaluate data.csv                                cross-validate
 """
 COMPLETION_VARIABLE = "_BNCLI_COMPLETE"
 """The variable by which the script of a shell requests completions."""
+LIBRARIES = ("numpy", "scipy", "click", "rich", "pyarrow")
+OPTIONAL_PACKAGES = ("scikit-learn", "onnx", "onnxruntime", "dask", "distributed", "duckdb", "pandas", "polars")
+"""Packages that some commands, or tables given to the Python API, need."""
+_VERBOSE = "bncli.verbose"
+"""Key in the context of the group: whether --verbose was typed."""
 
 
 class Command(NamedTuple):
@@ -158,7 +163,12 @@ class CommandGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(command.word, command.summary) for command in COMMANDS])
         with formatter.section("Options"):
-            formatter.write_dl([("--version", "Show the version."), ("-h, --help", "Show this help.")])
+            formatter.write_dl(
+                [
+                    ("--version", "Show the version; with --verbose, of all libraries too."),
+                    ("-h, --help", "Show this help."),
+                ]
+            )
         formatter.write_paragraph()
         formatter.write_text("DATA is CSV, TSV, Parquet or Arrow, plain or compressed; '-' is the standard input.")
         formatter.write_text(
@@ -175,15 +185,43 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
     formatter.write_paragraph()
 
 
+def _note_verbose(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
+    ctx.meta[_VERBOSE] = is_typed
+
+
 def _show_version(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
     if is_typed:
-        click.echo(f"bncli {__version__}")
+        click.echo("\n".join(_all_versions()) if ctx.meta[_VERBOSE] else f"bncli {__version__}")
         ctx.exit()
 
 
+def _all_versions() -> list[str]:
+    """Return a line for bncli, Python, the system, each library, and each optional package."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {
+        "bncli": __version__,
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+    }
+    for name in (*LIBRARIES, *OPTIONAL_PACKAGES):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    width = max(map(len, found))
+    return [f"{name:{width}}  {value}" for name, value in found.items()]
+
+
+# --verbose is eager, so that it is known when --version is processed, whichever was typed first.
 @click.group(
     "bncli", cls=CommandGroup, context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version)
-def group() -> None:
+@click.option("--verbose", is_flag=True, is_eager=True, expose_value=False, callback=_note_verbose)
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version)
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Bayesian network classifiers on the command line."""
+    if ctx.meta[_VERBOSE]:
+        raise UsageError("--verbose has no effect here", hint="it goes with --version: bncli --version --verbose")

@@ -7,6 +7,8 @@ import pty
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -18,6 +20,7 @@ from bncli.cli.help import TOPIC_GROUPS, TOPICS
 from bncli.cli.options import Flag, kind_metavar
 from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
+from tests.transcripts import ROOT
 
 WORDS = [command.word for command in COMMANDS]
 
@@ -32,6 +35,36 @@ def test_version(bncli: Bncli) -> None:
     from bncli import __version__
 
     assert bncli("--version") == (0, f"bncli {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [("--version", "--verbose"), ("--verbose", "--version")])
+def test_versions_for_a_bug_report(bncli: Bncli, words: tuple[str, ...]) -> None:
+    import platform
+    import tomllib
+
+    from bncli import __version__
+
+    ran = bncli(*words)
+    assert (ran.code, ran.err) == (0, "")
+    shown = dict(re.split("  +", line, maxsplit=1) for line in ran.out.splitlines())
+    assert shown["bncli"] == __version__
+    assert shown["Python"].startswith(platform.python_version())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (project["optional-dependencies"][extra] for extra in ("cluster", "onnx", "sklearn"))
+    for requirement in (*project["dependencies"], *chain(*extras)):
+        name = requirement.partition(">")[0]
+        try:
+            assert shown[name] == version(name)
+        except PackageNotFoundError:
+            assert shown[name] == "not installed"
+
+
+@pytest.mark.parametrize("words", [("--verbose",), ("--verbose", "config")])
+def test_verbose_goes_with_version(bncli: Bncli, words: tuple[str, ...]) -> None:
+    ran = bncli(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Error: ")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("word", WORDS)
