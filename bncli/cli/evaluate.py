@@ -51,8 +51,8 @@ PROTOCOL = (
 PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
-    help="Write a row of predictions for every row tested, in their order, each from the fold that had not seen it "
-    "(with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
+    help="Write the predictions and the true label of every row tested, in their order, from the fold that had not "
+    "seen it (with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
 )
 RELIABILITY = output_flag(
     "--reliability",

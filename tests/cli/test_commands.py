@@ -221,7 +221,12 @@ def test_evaluate_on_a_table(bncli: Bncli, tmp_path: Path, protocol: list[str]) 
     report = json.loads(bncli("evaluate", "iris.csv", *protocol, "--predictions", "p.csv", "--json").out)
     assert set(report) >= EVALUATE_KEYS
     assert "std" not in report
-    assert (tmp_path / "p.csv").read_text() == bncli("score", "iris.bnc", "iris.csv").out
+    predictions, true_labels = zip(
+        *(line.rsplit(",", 1) for line in (tmp_path / "p.csv").read_text().splitlines()), strict=True
+    )
+    assert list(predictions) == bncli("score", "iris.bnc", "iris.csv").out.splitlines()
+    rows = [line.rsplit(",", 1)[1] for line in (tmp_path / "iris.csv").read_text().splitlines()]
+    assert list(true_labels) == ["true_label", *rows[1:]]
 
 
 def test_evaluate_takes_given_cuts_and_structure(bncli: Bncli) -> None:

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import open_output
 from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, find_format, score_format, score_formats
-from bncli.files.exports.score_layout import Predictions, ScoreLayout
+from bncli.files.exports.score_layout import ExtraColumn, Predictions, ScoreLayout
 
 _DEFAULT, *_OTHERS = score_formats()
 _NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
@@ -73,11 +73,14 @@ def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
     return score_format(word or find_format(path, score_formats()) or SCORES[0])
 
 
-def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array) -> None:
-    """Write the predictions of all rows to a file, given ln P(y | x_t) of shape (K, N)."""
-    with open_scores(path, None, ScoreLayout(labels)) as scores:
-        for start in range(0, log_probabilities.shape[1], _ROWS_PER_BATCH):
-            scores.write((), log_probabilities[:, start : start + _ROWS_PER_BATCH])
+def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array, codes: Integers) -> None:
+    """Write the predictions and true labels of all rows to a file: ln P(y | x_t), shape (K, N), and codes (N,)."""
+    layout = ScoreLayout(labels, extra=(ExtraColumn("true_label", "text"),))
+    with open_scores(path, None, layout) as scores:
+        for start in range(0, len(codes), _ROWS_PER_BATCH):
+            batch = slice(start, start + _ROWS_PER_BATCH)
+            true_labels = [labels[code] for code in codes[batch].tolist()]
+            scores.write((), log_probabilities[:, batch], extra=(true_labels,))
 
 
 class PieceMaker:

@@ -112,7 +112,8 @@ class Samples:
 class EvaluateOutputs:
     """What an evaluation computes besides its metrics, and the files that it writes; None for a file not to be written.
 
-    - predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder for pictures of the curves.
+    - predictions: a file of the (out-of-fold) predictions and the true labels, in row order.
+    - svg: a folder for pictures of the curves.
     - samples: training samples for a learning curve. csv: a file of that curve.
     - by: columns whose values make groups of rows, each given alone or several joined by commas.
     - reliability: whether to compute calibration bins.
@@ -271,7 +272,8 @@ def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watc
         report = replace(report, calibration=measure_calibration(report.labels, *report.predictions))
     watch(Stage("write"))
     if outputs.predictions is not None:
-        write_predictions(outputs.predictions, report.labels, report.predictions.log_probabilities)
+        rows = report.predictions
+        write_predictions(outputs.predictions, report.labels, rows.log_probabilities, rows.codes)
     if outputs.csv is not None:
         write_learning_curve(outputs.csv, report.learning_curve)
     if outputs.svg is not None:

@@ -54,8 +54,10 @@ def test_every_format(tmp_path: Path, output_format: str) -> None:
 
 
 def test_a_whole_table_at_once(tmp_path: Path) -> None:
-    write_predictions(str(tmp_path / "out.csv"), ("no", "yes"), LOG_P)
-    assert [row[0] for row in read(tmp_path / "out.csv", "csv")[1]] == ["yes", "no", "yes"]
+    write_predictions(str(tmp_path / "out.csv"), ("no", "yes"), LOG_P, np.array([1, 1, 0]))
+    names, rows = read(tmp_path / "out.csv", "csv")
+    assert names == ["prediction", "p_no", "p_yes", "true_label"]
+    assert [(row[0], row[3]) for row in rows] == [("yes", "yes"), ("no", "yes"), ("yes", "no")]
 
 
 @pytest.mark.parametrize("output_format", ["csv", "parquet", "arrow"])
