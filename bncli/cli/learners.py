@@ -156,12 +156,19 @@ _JAKULIN = [
     PublishedLearner("jakulin kbma", "--structure kikuchi --param kbma --theta 1", "5, 6, 7"),
 ]
 
+_FRIEDMAN = [
+    PublishedLearner("friedman nb", "--structure nb --param map --smoothing mle", "3, 5"),
+    PublishedLearner("friedman tan", "--structure tan --param map --smoothing mle", "4.1, 5"),
+    PublishedLearner("friedman tan s", "--structure tan --param map --smoothing fgg:5", "4.1, 5"),
+]
+
 PAPERS = {
     "zaidi": ("Zaidi et al. 2017", _ZAIDI),
     "greiner": ("Greiner, Su, Shen & Zhou 2005", _GREINER),
     "carvalho": ("Carvalho, Adão & Mateus 2013", _CARVALHO),
     "feelders": ("Feelders & Ivanovs 2006", _FEELDERS),
     "jakulin": ("Jakulin & Rish 2006", _JAKULIN),
+    "friedman": ("Friedman, Geiger & Goldszmidt 1997", _FRIEDMAN),
 }
 """The presets of papers, by word: the paper and its learners."""
 
@@ -174,7 +181,7 @@ PRESETS = {
     "fast": ("closed forms, and weights for naive Bayes and trees", FAST),
     "all-methods": ("every structure and every parameters, with the defaults of this program", ALL_METHODS),
     **{word: (f"{PAPERS[word][0]}, with the settings of the paper", texts) for word, texts in _TYPED_PAPERS.items()},
-    "papers": ("these five papers", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
+    "papers": ("these six papers", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
 }
 """The presets by word: a description for the help, and the learners as they would be typed."""
 
