@@ -409,8 +409,12 @@ class TriedPenalty(NamedTuple):
     log_loss: float
 
 
+ARC_SETS = ("class", "none", "supported", "all")
+"""The choices among the arcs of a network, from few arcs to many."""
+
+
 class TriedArcs(NamedTuple):
-    """A choice among the arcs of a network (`class`, `none`, `supported`, `all`), and how many arcs it leaves.
+    """One of ARC_SETS, and how many arcs it leaves.
 
     `penalty` is the best one with these arcs, `log_loss` that of held-out rows at it, in nats per row.
     """

@@ -87,7 +87,7 @@ from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.passes import MANY_CLASSES
-from bncli.engine.model import ChosenPenalty, Parameters, Shrinkage, Tables, TriedArcs, TriedPenalty
+from bncli.engine.model import ARC_SETS, ChosenPenalty, Parameters, Shrinkage, Tables, TriedArcs, TriedPenalty
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import Likelihood, OptimizerSettings, ParameterSpace, Space, find_optimum_from
 from bncli.engine.structures.scores import bic
@@ -115,7 +115,6 @@ FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 FEW_ROWS = 300
 DISCOUNT, DISCOUNT_ROWS = 2.0, 50
 RISE = 0.25
-ARC_SETS = ("class", "none", "supported", "all")
 FEW = 0.75
 MANY_ROWS, FEW_FOLDS = 10_000, 2
 EVIDENCE = math.log(3.0)

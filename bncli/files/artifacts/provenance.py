@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.catalogue import KEYS, LEARNING, OMITTED_IF_NONE
+from bncli.catalogue import DISCRETIZERS, KEYS, LEARNING, OMITTED_IF_NONE, STRUCTURES
 from bncli.catalogue.choices import Choice, Option, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Integer, NumberChoice, Real, Switch
-from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty
+from bncli.engine.model import ARC_SETS, ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
@@ -69,16 +69,28 @@ def read_recipe(node: Node) -> Recipe:
 def read_option(key: str, node: Node) -> Any:
     """Return the value of the option `key`, checked against the option's kind; an unknown option is an integer."""
     entry = _ENTRIES.get(key)
-    kind = Integer() if entry is None else getattr(entry, "kind", None)
+    if isinstance(entry, Choice):
+        word = node.text()
+        if entry.method(word.split(":")[0]) is None and entry not in (DISCRETIZERS, STRUCTURES):
+            node.fail(f"{word!r} is not one of {', '.join(map(repr, entry.words))}")
+        return word
+    kind = Integer() if entry is None else entry.kind
+    value: Any
     if isinstance(kind, Real | Integer) and node.value in kind.words:
-        return node.value
-    if _takes_floats(key):
-        return node.number()
-    if isinstance(kind, Integer | NumberChoice):
-        return node.integer()
-    if isinstance(kind, ColumnNames):
-        return node.texts()
-    return node.flag() if isinstance(kind, Switch) else node.text()
+        value = node.value
+    elif _takes_floats(key):
+        value = node.number()
+    elif isinstance(kind, Integer | NumberChoice):
+        value = node.integer()
+    elif isinstance(kind, ColumnNames):
+        value = node.texts()
+    else:
+        value = node.flag() if isinstance(kind, Switch) else node.text()
+    try:
+        kind.parse(value)
+    except ValueError as error:
+        node.fail(str(error))
+    return value
 
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
@@ -115,8 +127,10 @@ def read_penalty(node: Node) -> ChosenPenalty:
     for item in fields["arcs"].items() if "arcs" in fields else []:
         choice = item.fields(("arcs", "n_arcs", "lambda", "log_loss"))
         log_loss = choice["log_loss"].number()
-        words, n_arcs = choice["arcs"].text(), choice["n_arcs"].integer()
-        arcs.append(TriedArcs(words, n_arcs, _positive_penalty(choice["lambda"]), log_loss))
+        word, n_arcs = choice["arcs"].text(), choice["n_arcs"].integer(0)
+        if word not in ARC_SETS:
+            choice["arcs"].fail(f"{word!r} is not one of {', '.join(map(repr, ARC_SETS))}")
+        arcs.append(TriedArcs(word, n_arcs, _positive_penalty(choice["lambda"]), log_loss))
     shrinkage = None
     if "shrunk" in fields:
         shrunk = fields["shrunk"].fields(("factor", "log_loss"))

@@ -140,6 +140,7 @@ def test_where_random_starts_ended_is_kept_and_models_without_them_do_not_speak_
 
 
 SHRUNK = {"chosen": 1.0, "tried": [{"lambda": 1.0, "log_loss": 1.0}]}
+FORGED_ARCS = {"chosen": 1.0, "tried": [], "arcs": [{"arcs": "no", "n_arcs": 0, "lambda": 1.0, "log_loss": 0.6}]}
 ENDS = {"objectives": [1.0, 2.0], "kept": 1, "best": 2.0, "spread": 1.0, "rows": "training"}
 
 
@@ -276,6 +277,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["recipe"].update(smooth="mle"), "unknown key 'smooth', .*recipe"),
         (lambda d: d["recipe"].update(penalty="vc"), "expected a number, found a text, .*recipe.penalty"),
         (lambda d: d["recipe"].update(tolerance="cv"), "expected a number, found a text, .*recipe.tolerance"),
+        (lambda d: d["recipe"].update(param="no"), "'no' is not one of 'map', .*recipe.param"),
+        (lambda d: d["recipe"].update(init="no"), "'no' is not one of 'zero', 'generative', .*recipe.init"),
+        (lambda d: d["recipe"].update(smoothing="no:1"), "'no:1' is not one of 'mle', .*recipe.smoothing"),
+        (lambda d: d["recipe"].update(missing_policy="no"), "'no' is not one of 'level', .*recipe.missing_policy"),
+        (lambda d: d.update(penalty_cv=FORGED_ARCS), "'no' is not one of 'class', 'none', .*penalty_cv.arcs.0..arcs"),
         (lambda d: d.update(penalty_cv=3), "expected an object, found a number, .*penalty_cv"),
         (lambda d: d.update(restarts={"objectives": [1.0]}), "the key 'kept' is missing, .*restarts"),
         (lambda d: d.update(restarts=ENDS | {"objectives": [1.0]}), "at least two starts, .*restarts.objectives"),
