@@ -522,3 +522,20 @@ def test_a_page_of_a_comparison_draws_ranks_and_every_learner_against_the_baseli
         (scatter,) = re.findall(f'id="picture-scatter-{metric}".*?</figure>', found[3], re.DOTALL)
         assert scatter.count("<circle") == 3
     assert "a bar joins learners without a significant difference" in Read(found[3]).text
+
+
+def test_small_effects_are_folded_and_every_picture_is_named_by_its_attributes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 900)
+    strong = [(y + (rng.random(900) < 0.2)) % 2 for _ in range(4)]
+    weak = [np.where(rng.random(900) < 0.52, y, 1 - y) for _ in range(2)]
+    rows: list[list[object]] = [list(row) for row in np.column_stack([*strong, *weak, y]).tolist()]
+    names = ["a", "a b", "a/b", "../d", "weak", "dim"]
+    data = written(tmp_path / "d.csv", [*names, "class"], [[*(f"v{v}" for v in row[:-1]), row[-1]] for row in rows])
+    text = page_of(data, tmp_path, structure="nb", param="map")
+    shown, folded = text.split('<details id="small-effects">')
+    folded = folded.split("</details>")[0]
+    pattern = 'id="picture-effect-([^"]+)"'
+    assert sorted(re.findall(pattern, shown)) == ["a", "a_b", "a_b-2", "d"]
+    assert sorted(re.findall(pattern, folded)) == ["dim", "weak"]
+    assert "2 effects below 1.0\u00a0% of the variance" in folded

@@ -197,6 +197,12 @@ def test_the_threshold_moves_by_keyboard_and_its_figures_follow(page: PageOfFile
     assert after["tp"] + after["fn"] == before["tp"] + before["fn"]
     assert after["tp"] <= before["tp"]
     assert after["fp"] <= before["fp"]
+    # the point on the ROC curve is at these rates: the frame of 240 pixels has a margin of a twentieth on every side
+    mark = (
+        "(m => [m.getAttribute('cx'), m.getAttribute('cy')].map(Number))(document.querySelector('#picture-roc .mark'))"
+    )
+    rates = after["fp"] / (after["fp"] + after["tn"]), after["tp"] / (after["tp"] + after["fn"])
+    assert page.evaluate(mark) == pytest.approx([56 + 12 + 216 * rates[0], 26 + 240 - 12 - 216 * rates[1]])
     page.evaluate("document.querySelector('#panel-thresholds button').click()")
     assert page.evaluate(figures)["cost"] <= min(before["cost"], after["cost"]) + 1e-12
 

@@ -43,7 +43,7 @@ MAP_EDGE = 14.0
 _UPRIGHT = 78.0
 """Maximal length of upright names under a heat map."""
 _MOST_TIPS = 64
-"""Number of labels up to which the wrong cells of a confusion table have tips."""
+"""Number of labels of a confusion matrix, or of intervals, up to which each has a tip."""
 
 _NOMOGRAM_WIDTH, _NOMOGRAM_NAMES, _NOMOGRAM_RIGHT, _NOMOGRAM_ROW = 760.0, 150.0, 24.0, 38.0
 _THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
@@ -135,7 +135,12 @@ def effect_steps(
         drawing.path("band", f"{band}Z")
     drawing.path("curve", _step_outline([axis.share(effect.value) for effect in values], xs))
     most = max((effect.weight for effect in values), default=0.0) or 1.0
-    for i, effect in enumerate(values):
+    if len(values) > _MOST_TIPS:
+        # one path for all, which has no tips
+        heights = [_WEIGHTS_HEIGHT * effect.weight / most for effect in values]
+        bars = (f"M{xs[i]:.1f} {floor:.1f}v-{high:.1f}H{xs[i + 1]:.1f}V{floor:.1f}" for i, high in enumerate(heights))
+        drawing.path("weight", "".join(bars))
+    for i, effect in enumerate(values if len(values) <= _MOST_TIPS else ()):
         high = _WEIGHTS_HEIGHT * effect.weight / most
         tip = f"{effect.name}: {effect.value:+.3g} ({100 * effect.weight:.3g}% of rows)"
         drawing.bar(xs[i] + 0.5, floor - high, max(xs[i + 1] - xs[i] - 1, 0.5), high, tip, kind="weight")

@@ -165,7 +165,9 @@ def html_page(page: Page) -> str:
     )
     tiles = f'<dl class="tiles">{tiles}</dl>\n' if tiles else ""
     style = f"\n{read_part('page.css')}\n{STYLE}\n@media screen and (prefers-color-scheme: dark) {{\n{DARK}\n}}\n"
-    script = f"\n{escape_script(page.program)}{read_part('page.js')}"
+    # without indentation and comments
+    ours = re.sub(r"^ +(?://.*\n)?", "", read_part("page.js"), flags=re.MULTILINE)
+    script = f"\n{escape_script(page.program)}{ours}"
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"

@@ -71,12 +71,13 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
+    cards = list[Block]()
     if informative:
         drawing = share_bars(
             "Information about the class, bits", informative, [f"{bits:.3f}" for _, bits in informative]
         )
         sentence = f"{informative[0][0][0]} has the most information about the class: {informative[0][1]:.3f} bits."
-        yield Picture("bits", "Information about the class", sentence, drawing)
+        cards.append(Picture("bits", "Information about the class", sentence, drawing))
     left_out = [column.name for column in others if not column.use]
     if left_out:
         yield Paragraph(f"fit does not use {listed(left_out)}.")
@@ -93,7 +94,8 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
         for column in order[:MOST_COLUMNS]
     ]
     headings = ("column", "type", "distinct", "missing", "bits", "used by fit", "reason")
-    yield Grid("Columns by information about the class", headings, rows, (2, 3, 4))
+    cards.append(Grid("Columns by information about the class", headings, rows, (2, 3, 4)))
+    yield Cards(cards)
     if len(order) > MOST_COLUMNS:
         yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} with less information not shown.", "gap")
 
@@ -115,8 +117,9 @@ def comparison_page(report: CompareReport) -> Page:
 def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
     """Yield the average ranks, every learner against the baseline, and a table of all means."""
     summary = report.summaries.get(metric)
+    cards = list[Block]()
     if summary is not None and summary.average_ranks:
-        yield _rank_picture(report, metric, summary.average_ranks)
+        cards.append(_rank_picture(report, metric, summary.average_ranks))
         if summary.caution:
             yield Paragraph(summary.caution, "warning")
     # For a single data set the table below says everything.
@@ -128,8 +131,9 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         sentence += f"worse on {most.worse}."
         if most.better <= most.worse:
             sentence = f"No learner is better than {report.baseline} on more data sets than it is worse."
-        title = f"{metric_text(metric)} of every learner against {report.baseline}."
-        yield Picture(f"scatter-{metric}", title, sentence, scatter_drawing(report, metric, panels), wide=True)
+        title = f"{metric_text(metric)} of every learner against {report.baseline}"
+        drawing = scatter_drawing(report, metric, panels)
+        cards.append(Picture(f"scatter-{metric}", title, sentence, drawing, wide=True))
     learners = report.results.learners
     rows = []
     for data in report.results.data:
@@ -138,13 +142,14 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         rows.append((data, *cells))
     better = "higher" if metric in HIGHER_IS_BETTER else "lower"
     caption = f"{metric_text(metric)}: mean ± standard deviation; {better} is better, * marks the best"
-    yield Grid(caption, ("data", *learners), rows, tuple(range(1, len(learners) + 1)))
+    cards.append(Grid(caption, ("data", *learners), rows, tuple(range(1, len(learners) + 1))))
+    yield Cards(cards)
 
 
 def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, float]) -> Picture:
     """Return the average ranks, with the Nemenyi test if the learners were tested."""
     summary = report.summaries[metric]
-    title = f"Average ranks by {metric_text(metric)}, 1 the best."
+    title = f"Average ranks by {metric_text(metric)} (1 is best)"
     ranks = sorted(average_ranks.items(), key=lambda pair: pair[1])
     best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
     verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
@@ -178,7 +183,15 @@ def monitoring_page(report: MonitorReport) -> Page:
     )
     of = f"a model for {model.class_name} fitted to {count(model.rows, 'row')}"
     summary = f"{count(rows, 'row')} in {count(len(report.files), 'file')} scored by {of}."
-    return Page(f"Monitor of {model.class_name}", summary, sections)
+    n_drifted = sum(any(drift.drifted for drift in report.drifts(name)) for name in report.names)
+    tally = report.whole.tally
+    tiles = (
+        Tile("Rows", f"{rows:,}"),
+        Tile("Drifted columns", f"{n_drifted:,}", f"of {len(report.names):,}, in any file"),
+        Tile("Mean confidence", figure(tally.confidence.mean)),
+        Tile("Log-loss", figure(tally.log_loss.mean)),
+    )
+    return Page(f"Monitor of {model.class_name}", summary, sections, tiles=tiles)
 
 
 def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
@@ -208,7 +221,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         means = map(figure, (tally.confidence.mean, tally.log_p.mean, tally.log_loss.mean))
         rows.append((name, f"{tally.rows:,}", *means, listed(monitor.drifted) or "none"))
     headings = ("file", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
-    yield Grid("Files in the order of time", headings, rows, (1, 2, 3, 4))
+    files = Grid("Files in the order of time", headings, rows, (1, 2, 3, 4))
     by_column = []
     for name in order[:MOST_COLUMNS]:
         drifts = report.drifts(name)
@@ -216,7 +229,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         psi = (known[0], known[-1], max(known)) if known else (None, None, None)
         by_column.append((name, *map(figure, psi), f"{sum(drift.drifted for drift in drifts):,} of {len(drifts):,}"))
     titles = ("column", "first PSI", "last PSI", "highest PSI", "files where it drifted")
-    yield Grid("Columns, those that drifted first", titles, by_column, (1, 2, 3, 4))
+    yield Cards((files, Grid("Columns, those that drifted first", titles, by_column, (1, 2, 3, 4))))
 
 
 def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
@@ -239,7 +252,7 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
     most = max(range(len(shares)), key=lambda i: shares[i])
     if shares[most] >= LEAST_UNKNOWN:
         sentence += f" Values never seen in training: {percent(shares[most])} of rows in {names[most]}."
-    return Picture(f"psi-{number}", f"{name}.", sentence, drawing)
+    return Picture(f"psi-{number}", name, sentence, drawing)
 
 
 def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
@@ -262,7 +275,7 @@ def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
         if any(share is not None for share in truth):
             sentence += f" True labels (dashed): {_first_and_last(truth, names)}."
         drawing = series_plot(labels[y], "share of rows", values, truth, names)
-        pictures.append(Picture(f"predicted-{number}", f"{labels[y]}.", sentence, drawing))
+        pictures.append(Picture(f"predicted-{number}", labels[y], sentence, drawing))
     yield Cards(pictures)
     if len(order) > MOST_PICTURES:
         yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
@@ -328,7 +341,7 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
         ends = _first_and_last(values, report.short_names)
         sentence = f"{ends}; missing in training (dashed): {percent(training)}."
         drawing = series_plot(tallies[i].name, "share of rows", values, [training] * len(values), report.short_names)
-        pictures.append(Picture(f"unknown-{number}", f"{tallies[i].name}.", sentence, drawing))
+        pictures.append(Picture(f"unknown-{number}", tallies[i].name, sentence, drawing))
     yield Cards(pictures)
     rows = []
     for tally in (tallies[i] for i in places[:MOST_COLUMNS]):

@@ -41,7 +41,7 @@ TITLE = "Effects"
 MOST_EFFECTS = 50
 SMALL_SHARE = 0.01
 """Effects with a smaller share of the variance are folded into one line."""
-LEAST_PICTURES = 6
+LEAST_PICTURES = 3
 """As many effects are shown however small their shares are."""
 LISTED = 30
 """Bars in the picture of the most important effects."""
@@ -197,9 +197,9 @@ def _value_picture(
     shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     errors = np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
-    # bounds wider than the effect itself, for most rows, say nothing about it
+    # bounds that are on average as wide as the range of the effect say nothing about it
     span = max(float(np.ptp(values[rows > 0], axis=0).max(initial=0.0)), 1e-9)
-    has_bounds = float(np.average(errors.mean(axis=1), weights=np.maximum(rows, 1e-9))) <= span
+    has_bounds = float(np.average(errors.mean(axis=1), weights=np.maximum(rows, 1e-9))) <= span / 2
     errors = errors if has_bounds else np.zeros_like(errors)
     # wide intervals of rare values are cut off, so that the effects remain readable
     ends = np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
@@ -263,7 +263,7 @@ def _thousandths(values: Array) -> list[str]:
 def _value_sentence(
     label_name: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array
 ) -> str:
-    """Return a sentence on how the odds of a class change, from the values that have at least five rows."""
+    """Return a sentence on how the odds of a class change, from values with at least five rows where these are most."""
     attribute = effect.seen[0]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:
         steps = np.diff(values[: attribute.n_values, label])
@@ -273,8 +273,12 @@ def _value_sentence(
             ends = " to ".join(times(float(values[i, label])) for i in (0, len(steps)))
             largest = f"most of all above {attribute.cuts[cut]:.5g} ({times(float(steps[cut]))})"
             return f"The odds of {label_name} {direction} with {effect.attributes[0]} from {ends}, {largest}."
-    column = np.where(rows >= min(5.0, rows.max(initial=0.0)), values[:, label], 0.0)
-    highest, lowest = (f"{names[i]} ({times(float(column[i]))})" for i in (int(column.argmax()), int(column.argmin())))
+    # values with few rows are passed over, unless most rows have such values
+    known = rows >= 5.0
+    known = known if rows[known].sum() >= rows.sum() / 2 else rows > 0
+    column = values[:, label]
+    extremes = (np.where(known, column, -np.inf).argmax(), np.where(known, column, np.inf).argmin())
+    highest, lowest = (f"{names[i]} ({times(float(column[i]))})" for i in map(int, extremes))
     return f"The odds of {label_name} are highest for {highest} and lowest for {lowest}."
 
 

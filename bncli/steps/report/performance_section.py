@@ -196,12 +196,10 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     matrix = Picture("confusion", "Confusion matrix", sentence, confusion_map(names, cells), wide=is_large)
     if decided is None and not is_large:
         tables.append(_confusion_grid("Confusion matrix of the most probable class", names, cells))
-    yield Cards((*tables, by_label) if is_large else (*tables, matrix))
-    if is_large:
-        yield matrix
+    yield Cards((matrix, by_label) if is_large else (*tables, matrix))
     yield LabelSwitch(names, 0)
     curves = _curves(report, shown)
-    yield Cards(curves if is_large else (*curves, by_label))
+    yield Cards((*tables, *curves) if is_large else (*curves, by_label))
 
 
 def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Grid:
@@ -212,7 +210,8 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     ]
     if report.std is not None:
         deviations = [*(figure(report.std[name]) for name, _ in _METRICS), "–"]
-        columns[0] = [f"{value} ± {std}" for value, std in zip(columns[0], deviations, strict=True)]
+        pairs = zip(columns[0], deviations, strict=True)
+        columns[0] = [value if std == "–" else f"{value} ± {std}" for value, std in pairs]
     supports = np.array([figures.support for figures in report.per_label])
     shares = supports / supports.sum()
     base = {

@@ -239,8 +239,8 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
         ("fitted by", f"bncli {model.version}"),
         _versions(),
     ]
-    tables = (Grid("Model", ("property", "value"), facts), _recipe_grid(model.recipe), *_hash_grids(files))
-    blocks: list[Block] = [Cards(tables)]
+    tables = (Grid("Model", ("property", "value"), facts), _recipe_grid(model.recipe))
+    blocks: list[Block] = [Cards(tables), *_hash_grids(files)]
     command = fit_command(model)
     if command is None:
         blocks.append(Paragraph("No single command makes this model: a part of it was supplied as a file.", "gap"))
@@ -255,8 +255,8 @@ def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str
     tables = [Grid("Versions", ("property", "value"), [_versions()])]
     if recipe is not None:
         tables.append(_recipe_grid(recipe))
-    tables += _hash_grids([(kind, path) for path in files])
-    return Section("made", MAKING_TITLE, (Cards(tables),))
+    hashes = _hash_grids([(kind, path) for path in files])
+    return Section("made", MAKING_TITLE, (Cards(tables), *hashes))
 
 
 def _versions() -> tuple[str, str]:

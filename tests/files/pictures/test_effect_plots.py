@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.files.pictures.drawing import Drawing
-from bncli.files.pictures.effect_plots import Scale, nomogram, nomogram_points
+from bncli.files.pictures.effect_plots import Scale, interval_edges, nomogram, nomogram_points
 
 LOG_ODDS = st.floats(-3, 3).map(lambda value: round(value, 3))
 SCALES = st.lists(st.lists(LOG_ODDS, min_size=2, max_size=4, unique=True), min_size=1, max_size=5)
@@ -50,3 +50,17 @@ def test_sums_are_drawn_as_far_as_they_move_the_probability() -> None:
 def test_where_the_probability_hardly_moves_all_sums_are_drawn() -> None:
     found = ticks(nomogram(nomogram_points([Scale("a", [("no", 0.0), ("yes", 1.0)])], 20.0), "yes"))
     assert ([float(word) for word, _ in found[2]][-1], 3 in found) == (100, False)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "n_values", "inner"),
+    [
+        ([-1.0, 0.0, 2.0], 4, [1 / 4, 1 / 4 + 1 / 6, 3 / 4]),
+        ([1.0, 10.0, 100.0, 1000.0], 5, [1 / 5, 2 / 5, 3 / 5, 4 / 5]),
+        ([-5.0, 0.0, 0.001], 4, [1 / 4, 2 / 4, 3 / 4]),
+        ([0.0, 1.0, 3.0], 5, [1 / 5, 1 / 5 + 2 / 15, 3 / 5, 4 / 5]),
+    ],
+    ids=["linear", "logarithmic", "too narrow", "with missing values"],
+)
+def test_intervals_are_to_scale_where_that_can_be_read(cuts: list[float], n_values: int, inner: list[float]) -> None:
+    assert interval_edges(cuts, n_values) == pytest.approx([0.0, *inner, 1.0])
