@@ -98,6 +98,16 @@ SCORES = Choice(
 
 OPTIONS: tuple[Option, ...] = (
     Option(
+        "--max-attributes",
+        Integer(1),
+        "",
+        STRUCTURE,
+        "Learn from the N attributes that held-out rows need most, by forward selection in each training part.",
+        "N",
+        default_words="all columns",
+        none_if_default=True,
+    ),
+    Option(
         "--k",
         Integer(0, 1000),
         "1",

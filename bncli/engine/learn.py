@@ -17,6 +17,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.engine.attribute_selection import encode_needed, with_attributes
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
 from bncli.engine.data.columns import Columns
@@ -31,6 +32,7 @@ from bncli.engine.parameters.cross_validation import (
     MANY_ROWS,
     REGIONS_GRID,
     REGIONS_WORSE,
+    WHOLE_ROWS,
     HeldOutFold,
     base_log_loss,
     base_of_splits,
@@ -57,7 +59,6 @@ from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structure_learners.wide_tables import narrow, widen
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
-from bncli.engine.training_data import encode_training_rows
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent
@@ -113,6 +114,8 @@ def learn(
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
         what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
+    if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
+        recipe = recipe.without_limit()
     # The list holds the only reference to the table, so that the table can be freed once its rows are coded.
     table = [columns]
     del columns
@@ -183,7 +186,7 @@ def _learn(
         from bncli.engine.ensembles.auto import learn_auto  # loads many modules that no other method needs
 
         return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
-    data = encode_training_rows(columns, recipe, supplied.cuts, reading_rules, run)
+    data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
     data = data if run.distribute is None else run.distribute(data)
     seed = recipe.seed or 0
     # Held-out rows choose the penalty, the arcs, or both. Of raw rows a sample is kept for that, so that every fold is
@@ -193,12 +196,17 @@ def _learn(
     if holds_out and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
         sample = columns if columns.origin is None else columns.origin.drawn(seed)
         if sample is not None and (columns.origin is None or columns.origin.seed is None):
-            if run.hold_out and is_measured_as_read(sample.n_rows, len(sample.attributes)):
+            # The choice of few attributes among very many is repeated in every fold, however many cells there are.
+            selects = recipe.max_attributes is not None and sample.n_rows <= WHOLE_ROWS
+            if run.hold_out and (selects or is_measured_as_read(sample.n_rows, len(sample.attributes))):
                 as_read = sample
             sample = sample_of(sample, seed)
     del columns
     counts = Counts(data)
     structure = _structure(counts, recipe, supplied, run)
+    if sample is not None and structure.method in SEARCHED_ONCE:
+        # the folds keep the structure, so they keep its attributes
+        sample = with_attributes(sample, {attribute.name for attribute in data.schema.attributes})
     folds: list[HeldOutFold] = []
     if holds_out:
         run.watch(Stage("penalty"))
@@ -207,7 +215,7 @@ def _learn(
         else:
             quiet = run._replace(watch=silent)
             folds = folds_with_own_cuts(
-                sample, lambda rows: encode_training_rows(rows, recipe, None, reading_rules, quiet), seed
+                sample, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet), seed
             )
     # If these folds are all rows, and every model in them was learned without the rows held out, their figure stands.
     is_measured = data.n_rows <= ALL_ROWS and _is_learned_in_folds(structure, data.schema, recipe)
@@ -320,9 +328,10 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
 def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -> bool:
     """Return whether the folds that choose a penalty share nothing that the class of all rows has decided.
 
-    Folds of regions share cuts and levels.
+    Folds of regions share attributes, cuts and levels.
     """
-    shares_nothing = isinstance(structure, Dag) or (recipe.discretize != "mdl" and not schema.pooled)
+    is_blind = recipe.discretize != "mdl" and not schema.pooled and recipe.max_attributes is None
+    shares_nothing = isinstance(structure, Dag) or is_blind
     return shares_nothing and structure.method not in SEARCHED_ONCE
 
 
@@ -344,9 +353,9 @@ class _HeldOutModels:
     def loss(self, data: Dataset, as_read: Columns | None) -> HeldOutLoss:
         """Return the log-loss of held-out rows under models that never saw them, and that of the class frequencies.
 
-        Structure and parameters are learned again from the other rows, and so are cuts and levels if the rows are given
-        `as_read`. Otherwise cuts and levels are those of all rows: there are so many that a tenth hardly moves them, or
-        they were made by hand.
+        Structure and parameters are learned again from the other rows, and so are cuts and levels, after attributes are
+        selected again, if the rows are given `as_read`. Otherwise all these are those of all rows: there are so many
+        that a tenth hardly moves them, or cuts were made by hand.
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
@@ -360,7 +369,7 @@ class _HeldOutModels:
                 log_p = log_probabilities_of(self._learn(training, quiet).predictor, held_out)
                 log_p_true = log_p[held_out.labels, np.arange(held_out.n_rows)]
             else:
-                training = encode_training_rows(as_read.take(others), self.recipe, None, self.reading_rules, quiet)
+                training = encode_needed(as_read.take(others), self.recipe, None, self.reading_rules, quiet)
                 held_out_columns = as_read.take(rows)
                 log_p = predict(self._learn(training, quiet), held_out_columns)
                 log_p_true = log_p_of_true_labels(log_p, held_out_columns)

@@ -25,6 +25,7 @@ from bncli.recipe.defaults import (
     ChosenMethods,
     SuppliedKinds,
     has_single_attributes,
+    is_random,
     parse_options,
     recipe_values,
 )
@@ -83,6 +84,11 @@ class Recipe:
     def replaced(self, **values: Any) -> Recipe:
         """Return this recipe with other values, unchecked."""
         return Recipe.recorded({**self._values, **values})
+
+    def without_limit(self) -> Recipe:
+        """Return this recipe without `--max-attributes`: that of a table with no more attributes than the limit."""
+        values = {**self._values, "max_attributes": None}
+        return Recipe.recorded(values if is_random(values) else {**values, "seed": None})
 
     def as_dict(self) -> dict[str, Any]:
         """Return every value by key."""

@@ -115,7 +115,9 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     values = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     values |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     values["structure_score"] = score_rule(chosen)
-    values |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", *DECISION_KEYS)}
+    values |= {
+        key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", "max_attributes", *DECISION_KEYS)
+    }
     values["smoothing"] = None if chosen.kind else values["smoothing"]
     if chosen.kind == "auto":
         cut_options = DISCRETIZERS.method_options - {*LEVEL_GROUPING}
@@ -128,10 +130,15 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     for key, default in NONE_IF_DEFAULT.items():
         if values[key] == default and key not in overruling:
             values[key] = None
+    return {key: values.get(key) for key in KEYS} | {"seed": seed if is_random(values) else None}
+
+
+def is_random(values: Mapping[str, Any]) -> bool:
+    """Return whether anything in learning by these values of a recipe is drawn, so that it needs a seed."""
     holds_rows_out = values["sets"] is not None or parse_decimal(values["threshold"] or "0") is None
-    is_random = chosen.param.word == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
-    is_random = is_random or values["restarts"] or holds_rows_out or values["calibrate"]
-    return {key: values.get(key) for key in KEYS} | {"seed": seed if is_random else None}
+    by_folds = values["param"] == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
+    others = (values["restarts"], values["calibrate"], values["max_attributes"])
+    return by_folds or holds_rows_out or any(others)
 
 
 def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:

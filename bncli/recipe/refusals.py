@@ -54,6 +54,7 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
         raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
 
+    _refuse_limit(chosen, files)
     _refuse_below_limits(chosen)
     refuse_decisions({flag: typed.get(flag) for flag in map(flag_of, DECISION_KEYS)})
     if PARAMETERS in choices:
@@ -101,6 +102,27 @@ def _refuse_flags(flags: Collection[str], idle: tuple[str, ...], why: str, hint:
     for flag in flags:
         if flag in idle:
             raise UsageError(f"{flag} has no effect {why}", hint=hint)
+
+
+def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
+    """Raise UsageError if a number of attributes cannot be obeyed: files name them, and auto holds out its own rows."""
+    if "--max-attributes" not in chosen.typed:
+        return
+    if chosen.structure is not None and chosen.kind == "auto":
+        hint = "choose another structure, or name the columns with --use"
+        raise UsageError("--max-attributes has no effect with --structure auto, which tries its own", hint=hint)
+    if files.counts is not None:
+        what = "--max-attributes has no effect with --from-counts FILE, which has no rows to hold out"
+    elif files.structure is not None:
+        what = f"--max-attributes has no effect with the structure in {files.structure}, which names its attributes"
+    elif files.coded:
+        what = f"--max-attributes has no effect on {files.cuts}, whose rows are codes"
+        raise UsageError(what, hint="learn from the table itself")
+    elif files.cuts is not None:
+        what = "--max-attributes has no effect with --cuts FILE, which names the attributes"
+    else:
+        return
+    raise UsageError(what, hint=_LEAVE_OUT)
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
+from bncli.engine.attribute_selection import keep_needed
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import ReadingRules
@@ -86,6 +87,7 @@ def learn_structure(
     recorder(Stage("read"))
     columns = supplied.read(source, run, recipe)
     recorder(Stage("discretize"))
+    columns = keep_needed(columns, recipe, run)
     data = learn_dataset(
         columns,
         discretize=recipe.discretize,

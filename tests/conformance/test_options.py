@@ -155,7 +155,7 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return ["y0", "y2"]
     if kind.words:
         return [kind.least, *kind.words, kind.least + 1]
-    usual = int(entry.default)
+    usual = int(entry.default or kind.least)
     tried = [kind.least, usual + 1, usual - 1, kind.least + 1, 2 * usual, usual, min(kind.most, 100)]
     return [value for value in dict.fromkeys(tried) if _is_parsed(kind, value)]
 

@@ -66,6 +66,9 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError(
             f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
         )
+    if recipe.max_attributes is not None:
+        what = "--max-attributes holds rows out, which a cluster keeps to itself"
+        raise UsageError(what, hint="leave one of them out, or name the columns with --use")
     weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
     if weighs_or_holds_out or parse_decimal(recipe.threshold or "0") is None:
         what = (
