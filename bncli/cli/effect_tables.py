@@ -40,7 +40,8 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     """Return an explanation, the shares, the numbers of the most important effects, and for two classes a nomogram."""
     lines: list[str | Table] = []
     if len(labels) == 2:
-        lines.append(f"Log-odds of {labels[1]} against {labels[0]}: base {_signed(report.base[1])}, plus these effects")
+        towards = f"Log-odds of {labels[1]}, the positive label, against {labels[0]}"
+        lines.append(f"{towards}: base {_signed(report.base[1])}, plus these effects")
     else:
         bases = ", ".join(f"{label} {_signed(b)}" for label, b in zip(labels, report.base, strict=True))
         lines.append("Log-odds of a class against the geometric mean of the others: a base, plus these effects")

@@ -70,6 +70,7 @@ WRITING = (
             ("base", "of no attribute: the average row, and what averaging models adds"),
             ("explain_1 ...", "attribute=value:contribution, a&b=...: what only a pair tells"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
+            ("towards", "the label that numbers above 0 favour: the prediction"),
         ),
     ),
 )

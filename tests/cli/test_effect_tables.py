@@ -22,7 +22,7 @@ def shown(report: EffectsReport, labels: list[str], capfdbinary: pytest.CaptureF
 
 def test_a_curve_has_bars_on_both_sides(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     text = shown(EffectsReport(np.array([0.25, -0.25]), (CURVE,), 1), ["no", "yes"], capfdbinary)
-    assert "Log-odds of yes against no: base -0.250, plus these effects" in text
+    assert "Log-odds of yes, the positive label, against no: base -0.250, plus these effects" in text
     assert "age (75.0%)" in text
     assert f" <=27.5     -1.000   {'█' * 16}|\n" in text
     assert f" >27.5      +0.500   {' ' * 16}|{'█' * 8}\n" in text

@@ -319,9 +319,9 @@ def test_the_reasons(place: Place) -> None:
     """Colour: -1 and +1 at 3 to 1, so that the mean of yes is .5; size: .5, -.5 and 2 at 2 to 1 to 1."""
     place.score(explain=1, digits=2)
     header, *rows = place.rows()
-    assert header == ["prediction", "p_no", "p_yes", "log_odds", "base", "explain_1", "rest"]
-    assert rows[0] == ["yes", "0.18", "0.82", "1.5", "1.12", "colour=blue:+0.5", "-0.12"]
-    assert rows[1][3:] == ["1.5", "-1.12", "colour=red:+1.5", "1.12"]
+    assert header == ["prediction", "p_no", "p_yes", "log_odds", "base", "explain_1", "rest", "towards"]
+    assert rows[0] == ["yes", "0.18", "0.82", "1.5", "1.12", "colour=blue:+0.5", "-0.12", "yes"]
+    assert rows[1][3:] == ["1.5", "-1.12", "colour=red:+1.5", "1.12", "no"]
     assert rows[2][5] == "size=missing:+1.38"
     assert rows[4][5].startswith("colour=unknown:-0.5")
 
@@ -334,7 +334,7 @@ def test_without_attributes_known(place: Place) -> None:
 
 def test_header_in_header_out_with_explanations(place: Place) -> None:
     place.score("size,colour\n", explain=2, labels_only=True)
-    assert place.rows() == [["prediction", "log_odds", "base", "explain_1", "explain_2", "rest"]]
+    assert place.rows() == [["prediction", "log_odds", "base", "explain_1", "explain_2", "rest", "towards"]]
 
 
 def test_kept_columns_that_collide_with_explanations(place: Place) -> None:

@@ -49,14 +49,15 @@ class TextScores(ScoreWriter):
         """Return the bytes of the rows."""
         escape = self._lines.escape
         columns = [escape(column) for column in predictions.keep]
-        columns.append(self._labels.take(pa.array(predictions.codes)))
+        labels = self._labels.take(pa.array(predictions.codes))
+        columns.append(labels)
         columns += [self._probability_text(numbers) for numbers in predictions.probabilities]
         for column in predictions.decisions:
             is_number = pa.types.is_floating(column.type)
             columns.append(shortest(column.to_numpy(zero_copy_only=False)) if is_number else escape(column))
         if (why := predictions.explanation) is not None:
             log_odds, base, rest = map(shortest, (why.log_odds, why.base, why.rest))
-            columns += [log_odds, base, *self._lines.contributions(why), rest]
+            columns += [log_odds, base, *self._lines.contributions(why), rest, labels]
         for extra, column in zip(self._layout.extra, predictions.extra, strict=True):
             if extra.kind == "text":
                 columns.append(escape(column))

@@ -8,7 +8,8 @@ The columns are, in this order:
   (labels of the prediction set, joined by `|`)
 - if rows are explained, log_odds = base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
   `size=large:+1.23` or `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"],
-  "values": ["large"], "contribution": 1.23}`. It is missing in a row with fewer contributions.
+  "values": ["large"], "contribution": 1.23}`. It is missing in a row with fewer contributions. `towards` is
+  the label that numbers above 0 favour: the prediction.
 - extra columns that a command adds
 
 If the number of decimals is limited, every number is rounded on its own, except `rest`, which takes up the rounding, so
@@ -108,7 +109,7 @@ class ScoreLayout:
         if self.explain:
             fields += [("log_odds", number), ("base", number)]
             fields += [(f"explain_{k}", text) for k in range(1, self.explain + 1)]
-            fields.append(("rest", number))
+            fields += [("rest", number), ("towards", text)]
         fields += [(column.name, text if column.kind == "text" else number) for column in self.extra]
         return pa.schema(fields)
 
@@ -215,7 +216,7 @@ def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatc
     columns = [column.cast(pa.string()) for column in predictions.keep]
     columns += [labels, *(pa.array(column) for column in probabilities), *predictions.decisions]
     if (why := predictions.explanation) is not None:
-        columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
+        columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest), labels]
     columns += predictions.extra
     return pa.record_batch(columns, schema=layout.arrow_schema)
 

@@ -73,7 +73,7 @@ WHY = Explanation(
     terms=WORDINGS,
 )
 LOG_P = np.log(np.array([[0.25, 0.4], [0.75, 0.6]]))
-NAMES = ["prediction", "p_no", "p_yes", "log_odds", "base", "explain_1", "explain_2", "rest"]
+NAMES = ["prediction", "p_no", "p_yes", "log_odds", "base", "explain_1", "explain_2", "rest", "towards"]
 TEXTS = [['age<=27.5&say, "x"=é:+1', "size=large:-0.25"], ["size=large:+0", None]]
 
 
@@ -88,6 +88,7 @@ def test_as_csv(tmp_path: Path) -> None:
     assert names == NAMES
     assert [row[5:7] for row in rows] == [[text or "" for text in row] for row in TEXTS]
     assert [[float(row[i]) for i in (3, 4, 7)] for row in rows] == [[1.5, 0.25, 0.5], [0.25, 0.25, 0.0]]
+    assert [row[8] for row in rows] == ["yes", "yes"]
 
 
 def test_as_json_lines(tmp_path: Path) -> None:
