@@ -1,8 +1,8 @@
 """Forecast a fit without doing it: the recipe, the tables, and the memory and time that it would take.
 
-Only the head of a file is read, or its footer. Bytes and seconds are rough. They follow measurements on tables with 30
-columns (tests/published/past_memory.md) on one core, and tell minutes from hours, and what fits into memory from what
-does not.
+Only the head of a file is read, or its footer. Seconds are rough: they follow measurements on tables with 30 columns
+(tests/published/past_memory.md) on one core, and tell minutes from hours. The memory is within a factor of 2 of the
+measured peak (tests/steps/test_forecast.py) on tables with few rows and with many, narrow and wide.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bncli.engine.counting.counts import PAIR_ENTRIES_KEPT
+from bncli.engine.counting.table_batches import ROUND
+from bncli.engine.structure_learners.wide_tables import FEW_SEARCHED, MOST_SEARCHED, WIDE
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.files.artifacts.codes import read_codes
 from bncli.files.reading.column_roles import assign_roles, is_codes_table
@@ -23,10 +26,20 @@ from bncli.files.reading.training_rows import BUDGET, SAMPLE_ROWS
 from bncli.recipe import Recipe
 from bncli.steps.supplied_files import SuppliedFiles
 
-BASE_BYTES = 250 << 20
-"""Memory of the program and its libraries."""
+BASE_BYTES = 105 << 20
+"""Memory of the interpreter, the program and its libraries."""
 VALUE_BYTES = 4.5
 """Memory of a value in the narrowest type, averaged over numbers and names."""
+COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
+"""Memory per column whatever its length; the second if columns are compared by interactions or several candidates."""
+PARSING_BYTES = 40 << 20
+"""The most memory of the blocks that are being parsed."""
+OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
+"""Memory of the libraries, tables and vectors of an optimizer, and of the candidates of `auto` on small tables."""
+FOLD_ROWS, FOLD_BYTES = 100_000, 24
+"""The most rows of held-out folds, and the bytes per value for the folds and the pass in hand."""
+PAIR_CELLS = 2_000
+"""The most cells of the joint table of a pair of attributes and the class, on average."""
 READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core per value: to read and cut it, to count it for a structure, to look it up in a pass."""
 FEW_PASSES, PASSES = 8, 150
@@ -130,16 +143,38 @@ def _expected_tables(
 
 
 def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe: Recipe) -> int:
-    """Return the bytes needed for n attributes: the values or a sample of them, their codes, and fused codes.
+    """Return the bytes needed for n attributes: by the program, by the columns, and by reading or by learning.
 
-    value_bytes: memory of all values as they are read. Fused codes are needed where a likelihood is computed. The codes
-    in a `.codes` file (rounds = 0) count only while all of them are read, because the pages of the file can be dropped.
+    value_bytes: memory of all values as they are read. Reading needs the values or a sample of them, their codes, and
+    blocks of the file. Learning needs the codes, the tables of the structure search, and for an optimizer fused codes
+    and held-out folds. The codes in a `.codes` file (rounds = 0) count only while all of them are read, because the
+    pages of the file can be dropped.
     """
-    values = 0.0 if not rounds else min(value_bytes, BUDGET + 2.0 * SAMPLE_ROWS * n * VALUE_BYTES)
     codes = n_rows * (n + 2.0)
-    fused = 0.0 if recipe.optimizer is None else n_rows * (n + 18.0)
-    while_learning = (codes if rounds else n_rows * 2.0) + fused
-    return round(BASE_BYTES + max(values + codes if rounds == 1 else values, codes, while_learning))
+    reading = 0.0
+    if rounds:
+        reading = min(value_bytes, BUDGET + 2.0 * SAMPLE_ROWS * n * VALUE_BYTES) + min(value_bytes, PARSING_BYTES)
+    learning = codes if rounds else n_rows * 2.0
+    if recipe.optimizer is not None:
+        learning += n_rows * (n + 18.0)
+    if rounds == 1:  # the values are kept until the end
+        reading, learning = reading + codes, reading + learning
+    always = n * (COMPARED_COLUMN_BYTES if recipe.structure in ("interactions", "auto") else COLUMN_BYTES)
+    always += _search_bytes(n_rows, n, recipe.structure)
+    if recipe.optimizer is not None or recipe.structure == "auto":
+        always += OPTIMIZER_BYTES + min(n_rows, FOLD_ROWS) * n * FOLD_BYTES
+    if recipe.structure == "auto":
+        always += CANDIDATES_BYTES
+    return round(BASE_BYTES + always + max(reading, codes, learning))
+
+
+def _search_bytes(n_rows: int, n: int, structure: str | None) -> int:
+    """Return the bytes of the tables of pairs that the search for a structure keeps, and of those being counted."""
+    if structure not in MOST_SEARCHED:
+        return 0
+    searched = min(n, max(n_rows, FEW_SEARCHED), MOST_SEARCHED[structure]) if n > WIDE else n
+    entries = searched * (searched - 1) // 2 * min(n_rows, PAIR_CELLS)
+    return 8 * min(entries, PAIR_ENTRIES_KEPT + ROUND)
 
 
 def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:

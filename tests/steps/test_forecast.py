@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
@@ -23,6 +26,7 @@ from bncli.steps.forecast import forecast
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli, bncli
+from tests.performance.measure import run
 from tests.transcripts import ROOT
 
 __all__ = ["bncli"]
@@ -131,3 +135,55 @@ def test_the_command_writes_nothing(bncli: Bncli, tmp_path: Path) -> None:
     assert report["recipe"]["structure"] == "tan"
     assert sorted(tmp_path.iterdir()) == before
     assert bncli("fit", "iris.csv", "--dry-run", "--class", "nothing").code == 2
+
+
+QUICK = (
+    (1_000, 5, 5, 20, 2, "--structure nb --param map"),
+    (1_000, 5, 5, 20, 2, "--structure tan --param map"),
+    (1_000, 5, 5, 20, 2, ""),
+    (200, 2_500, 0, 20, 2, "--structure nb --param map"),
+)
+SLOW = (
+    (1_000, 15, 15, 20, 2, ""),
+    (1_000, 15, 15, 20, 2, "--structure interactions"),
+    (1_000, 5, 5, 20, 2, "--structure auto"),
+    (10_000, 15, 15, 20, 2, ""),
+    (100_000, 5, 5, 20, 2, ""),
+    (100_000, 15, 15, 20, 2, ""),
+    (100_000, 15, 15, 20, 2, "--structure kdb --param map"),
+    (1_000_000, 5, 5, 20, 2, "--structure tan --param map"),
+    (1_000_000, 15, 15, 20, 2, "--structure nb --param map"),
+    (50_000, 3, 5, 5_000, 2, ""),
+    (20_000, 5, 5, 20, 100, ""),
+    (2_000, 500, 500, 20, 2, "--structure tan --param map"),
+    (200, 5_000, 0, 20, 2, ""),
+    (200, 5_000, 0, 20, 2, "--structure kdb --param map"),
+    (200, 5_000, 0, 20, 2, "--structure interactions"),
+    (200, 20_000, 0, 20, 2, "--structure tan --param map"),
+)
+
+
+@pytest.mark.parametrize("shape", [*QUICK, *(pytest.param(shape, marks=pytest.mark.slow) for shape in SLOW)])
+def test_the_memory_is_within_a_factor_of_two(shape: tuple[int, int, int, int, int, str], tmp_path: Path) -> None:
+    """The forecast, and the peak of a process of its own that fits the table."""
+    *numbers, options = shape
+    path = str(tmp_path / "table.csv")
+    write_table(path, *numbers)
+    line = [sys.executable, "-m", "bncli", "fit", path, "--class", "class", *options.split()]
+    expected = json.loads(run([*line, "--dry-run", "--json"]).output)["dry_run"]["memory"] / 2**20
+    peak = run([*line, "-o", str(tmp_path / "m.bnc")]).peak_mb
+    assert 0.5 < expected / peak < 2, (expected, peak)
+
+
+def write_table(path: str, n_rows: int, n_numbers: int, n_names: int, n_levels: int, n_labels: int) -> None:
+    """Write columns of which every fifth number and every fourth name depends on the class."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(n_labels, size=n_rows)
+    columns = {}
+    for i in range(n_numbers):
+        columns[f"x{i}"] = np.round(rng.normal(50.0, 10.0, n_rows) + labels * 7 % 11 * (i % 5 == 0), 3)
+    for i in range(n_names):
+        levels = (rng.integers(n_levels, size=n_rows) + labels * 3 * (i % 4 == 0)) % n_levels
+        columns[f"c{i}"] = np.char.add("v", levels.astype(str))
+    columns["class"] = np.char.add("k", labels.astype(str))
+    pyarrow.csv.write_csv(pa.table(columns), path)
