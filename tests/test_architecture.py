@@ -27,7 +27,7 @@ FLOORS = (
     ("files.reading",),
     ("files.artifacts", "files.label_numbers"),
     ("files.exports",),
-    ("files.atomic", "files.documents", "files.pictures"),
+    ("files.atomic", "files.documents", "files.pictures", "files.temporary_folders"),
     ("files.paths",),
     ("engine.evaluation",),
     ("engine.learn",),

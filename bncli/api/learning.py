@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from difflib import get_close_matches
@@ -23,6 +22,7 @@ from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.label_numbers import resolve_costs, resolve_label_numbers
+from bncli.files.temporary_folders import temporary_folder
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
 from bncli.steps.compare import compare as comparing
@@ -59,7 +59,7 @@ def fit(
     with (
         python_call(progress) as watch,
         source_of(table, **reading) as source,
-        tempfile.TemporaryDirectory(prefix="bncli-") as folder,
+        temporary_folder() as folder,
     ):
         path = str(Path(folder, "model.bnc"))
         report = fitting.fit(
@@ -172,7 +172,7 @@ def simulate(
 
     Raises UsageError for fewer than 1 row, ModelError for a model that is not a network.
     """
-    with python_call(), tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+    with python_call(), temporary_folder() as folder:
         if rows < 1:
             raise UsageError(f"rows is {rows}, and should be 1 or more")
         origin, output = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))

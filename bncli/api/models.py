@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +27,7 @@ from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model
+from bncli.files.temporary_folders import temporary_folder
 
 if TYPE_CHECKING:
     from bncli.steps.effects_and_regions import NamedEffect
@@ -382,7 +382,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def _load_bytes(content: bytes, report: dict[str, Any] | None) -> Model:
-    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+    with temporary_folder() as folder:
         path = Path(folder, "model.bnc")
         path.write_bytes(content)
         return Model(read_model(str(path)), report)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -29,6 +28,7 @@ from bncli.files.reading.column_roles import split_names
 from bncli.files.reading.single_values import CONTAINERS, is_missing_value
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TABLE_NAME
+from bncli.files.temporary_folders import temporary_folder
 
 COLUMN_OPTIONS = (
     "class_",
@@ -115,7 +115,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
     if in_memory:
         yield Source((), rows=table, **fields)
         return
-    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+    with temporary_folder() as folder:
         path = str(Path(folder, "table.arrow"))
         with pa.ipc.new_file(path, table.schema) as file:
             file.write_table(table)

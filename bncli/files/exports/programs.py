@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import BncliError
+from bncli.files.temporary_folders import temporary_folder
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -126,10 +127,9 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
     """
     import json
     import subprocess
-    import tempfile
     from pathlib import Path
 
-    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+    with temporary_folder() as folder:
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         words = [word.replace("{}", folder) for word in command]

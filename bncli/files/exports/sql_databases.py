@@ -15,7 +15,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 from bncli.errors import BncliError
 from bncli.files.exports.sql_dialects import BY_WORD, HEADER_PREFIX, Dialect, quote_identifier
+from bncli.files.temporary_folders import temporary_folder
 
 Rows = Sequence[dict[str, Any]]
 
@@ -139,7 +139,7 @@ def _run_postgres(text: str, rows: Rows, table: _InputTable) -> list[Sequence[An
             else:
                 fields.append("" if value is None else repr(value))  # an empty field is NULL
         lines.append(",".join(fields) + "\n")
-    with tempfile.TemporaryDirectory(prefix="bncli-") as folder, postgres_server(folder) as psql:
+    with temporary_folder() as folder, postgres_server(folder) as psql:
         run_psql(psql, f"{table.create};\n{text}")
         run_psql([*psql, "-c", f"COPY {table.name} FROM STDIN (FORMAT csv)"], "".join(lines))
         query = f"COPY ({table.select}) TO STDOUT (FORMAT csv)"
