@@ -70,8 +70,9 @@ class ChunkedColumn:
     """A column of codes in parts: the record batches of a mapped file, or what was read block by block.
 
     `parts` (n_p,) are in row order and of one type. A part is used without copying it; only a range across the ends of
-    parts, or the whole column, is copied. `release` lets go of the pages of a mapped file that were read and count as
-    memory of the process until then; the system's file cache keeps them.
+    parts, or the whole column, is copied. `release` is called after each pass over a mapped file: it lets go of the
+    pages that were read and count as memory of the process until then (the system's file cache keeps them), and raises
+    BncliError if the file has become shorter.
     """
 
     parts: tuple[Codes, ...]

@@ -2,7 +2,8 @@
 
 It is an ordinary, uncompressed Arrow IPC file with one column per attribute, then the class, then the row weights if
 there are any. Codes are uint8, or uint16 if an attribute has many; weights are float64; nothing is null. Each record
-batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it.
+batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it;
+a small file is read into memory.
 
 The header is JSON under one key of the Arrow schema's metadata, and says what the codes mean:
 
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import stat
 import struct
@@ -31,7 +31,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
@@ -52,6 +51,7 @@ from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError
 from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.artifacts.cuts import cuts_json, parse_cuts
+from bncli.files.artifacts.mapped_file import map_file
 from bncli.files.atomic import atomic_writer
 from bncli.files.documents import parse_json
 from bncli.files.paths import cannot_read
@@ -61,8 +61,6 @@ HEADER_KEY = b"bncli"
 """The key of the header in the metadata of the Arrow schema."""
 FORMAT_MARK = b'"format": "bncli-codes"'
 """Text of every header, which distinguishes the file from other Arrow files."""
-LARGE_FILE = 1 << 28
-"""Pages of a mapped file of at least this many bytes are released after use."""
 _HEADER_CHECKSUM = b"bncli.crc32"
 _COUNTS, _WEIGHTS_CHECKSUM = b"bncli.counts", b"bncli.weights"
 _SAMPLE, _SAMPLE_CHECKSUM = b"bncli.sample", b"bncli.sample.crc32"
@@ -139,10 +137,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class CodesFile:
-    """An open `.codes` file with its memory-mapped batches.
+    """An open `.codes` file with its batches, which are memory-mapped if it is not small.
 
     counts: number of rows per code, for each column of codes in the order of the file. tail: metadata of the last
-    batch. `release_pages` frees the pages that were read, None for a small file.
+    batch. `end_pass` is called after each pass over a mapped file (see `map_file`).
     """
 
     path: str
@@ -150,13 +148,13 @@ class CodesFile:
     batches: tuple[pa.RecordBatch, ...]
     counts: tuple[tuple[int, ...], ...]
     tail: dict[bytes, bytes]
-    release_pages: Callable[[], None] | None = None
+    end_pass: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
-        """Return the rows as views of the mapped file; BncliError if codes, weights or the sample are damaged."""
+        """Return the rows as views of the file; BncliError if codes, weights or the sample are damaged."""
         header = self.header
         parts = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(header.columns))]
-        columns = [ChunkedColumn(column, self.release_pages) for column in parts]
+        columns = [ChunkedColumn(column, self.end_pass) for column in parts]
         with _arrow_errors(self.path):
             for (name, _, n), column, counts in zip(header.columns, columns, (*self.counts, ()), strict=False):
                 if n and column.count(n).tolist() != list(counts):
@@ -168,8 +166,8 @@ class CodesFile:
                     is_written = str(checksum).encode() == self.tail.get(_WEIGHTS_CHECKSUM)
                     if not is_written or not (column.whole() > 0).all():
                         _fail(self.path, f"the weights '{name}' are not those that were written")
-        if self.release_pages is not None:
-            self.release_pages()
+        if self.end_pass is not None:
+            self.end_pass()
         n = len(header.cuts.attributes)
         attributes = {a.name: CodedColumn(c, a) for a, c in zip(header.cuts.attributes, columns, strict=False)}
         label = CategoricalColumn(cast(Any, columns[n].whole()), header.labels)
@@ -243,7 +241,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def read_codes(path: str) -> CodesFile:
-    """Open and memory-map a file.
+    """Open a file, and memory-map it unless it is small.
 
     Raises BncliError if the file is damaged, truncated, or written by a newer bncli.
     """
@@ -261,8 +259,8 @@ def read_codes(path: str) -> CodesFile:
             header = _read_header(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        reader = pa.ipc.open_file(pa.py_buffer(mapped))
+            content, end_pass = map_file(path, file)
+        reader = pa.ipc.open_file(pa.py_buffer(content))
         if not reader.schema.equals(_arrow_schema(header)):
             _fail(path, "its columns are not those of its heading")
         *with_rows, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
@@ -278,10 +276,7 @@ def read_codes(path: str) -> CodesFile:
         sizes = [n for _, _, n in header.columns if n]
         if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:
             _fail(path, "the counts of its codes are missing")
-        dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows does not have it
-        is_large = dont_need is not None and len(mapped) >= LARGE_FILE
-        release_pages = partial(mapped.madvise, cast(int, dont_need)) if is_large else None
-        return CodesFile(path, header, batches, tuple(map(tuple, counts)), tail, release_pages)
+        return CodesFile(path, header, batches, tuple(map(tuple, counts)), tail, end_pass)
 
 
 @contextmanager
