@@ -29,13 +29,13 @@ SETTINGS = {
     "nb, weighted": "--structure nb --param weighted",
     "tan, weighted, `--penalty 1`": "--structure tan --param weighted --penalty 1",
     "tan, weighted, `--arcs all`": "--structure tan --param weighted --arcs all",
-    "**tan, weighted** (the default)": "--structure tan --param weighted",
-    "tan, weighted, `--penalty-center 1`": "--structure tan --param weighted --penalty-center 1",
+    "**tan, weighted** (the default)": "--structure tan --arcs cv --param weighted",
+    "tan, weighted, `--penalty-center 1`": "--structure tan --arcs cv --param weighted --penalty-center 1",
     "nb, discriminative, `--penalty 1`": "--structure nb --param discriminative --penalty 1",
     "nb, discriminative": "--structure nb --param discriminative",
     "tan, discriminative, `--penalty 1`": "--structure tan --param discriminative --penalty 1",
     "tan, discriminative, `--arcs all`": "--structure tan --param discriminative --arcs all",
-    "tan, discriminative": "--structure tan --param discriminative",
+    "tan, discriminative": "--structure tan --arcs cv --param discriminative",
 }
 """The learning options of each setting by its name in the manual."""
 SETS = ("german", "car", "vehicle", "crx", "house_votes_84", "segment")

@@ -29,5 +29,7 @@ def test_a_round_moves_as_many_bytes() -> None:
     with connected("local:2") as found:
         rows = cluster.measured(cluster.SIZES[0], found, 2)
     recorded = [row for row in cluster.read_rows() if int(row["rows"]) == cluster.SIZES[0]]
-    for key in ("rows", "blocks", "place", "sent", "received"):
+    for key in ("rows", "blocks", "place"):
         assert [str(row[key]) for row in rows] == [row[key] for row in recorded]
+    for key in ("sent", "received"):  # the messages hold names of modules, which may change
+        assert [int(str(row[key])) for row in rows] == pytest.approx([int(row[key]) for row in recorded], rel=2e-3)

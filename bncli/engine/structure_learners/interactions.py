@@ -13,12 +13,12 @@ pairwise interactions).
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown on these residuals
 (`bncli.engine.structure_learners.region_growth`), which they keep when they join; a cut gains at least the share
-CUT_SHARE of that loss. On few rows these shares are next to nothing. On many rows they keep out what is certain but too
-small to matter, and chance gains that are the largest of thousands. (Measured on 100,000 rows with 30 attributes: a
-quarter of the parameters, and 4 % less log-loss.) A single attribute has as many of its intervals, joined to about
-equal weight, as the rows support: 20, or one per 13 rows and attribute. (Measured: 40 instead of 20 cost 2 to 4 % of
-the log-loss on tables with few rows per attribute; 100 instead of 20 saved three quarters of it on one of 58,000 rows
-and 9 attributes.)
+CUT_SHARE of that loss. On few rows, where the first share is below LEAST_GAIN, neither counts. On many rows they keep
+out what is certain but too small to matter, and chance gains that are the largest of thousands. (Measured on 100,000
+rows with 30 attributes: a quarter of the parameters, and 4 % less log-loss.) A single attribute has as many of its
+intervals, joined to about equal weight, as the rows support: 20, or one per 13 rows and attribute. (Measured: 40
+instead of 20 cost 2 to 4 % of the log-loss on tables with few rows per attribute; 100 instead of 20 saved three
+quarters of it on one of 58,000 rows and 9 attributes.)
 
 On wide tables only attributes that are informative alone are combined: of more than MOST_COMBINED attributes, or one
 per ROWS_PER_COMBINED rows, those of the highest gain over the class alone. On few rows the best of millions of pairs is
@@ -98,8 +98,10 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
                 numeric.append(candidate.attributes)
             else:
                 categorical.append(GrownRegion(candidate.attributes, candidate.gain, (None,) * size))
-        finest, least = max(intervals, CUT_AT), max(LEAST_GAIN, REGION_SHARE * loss)
-        grown = [*grow_regions(likelihood, cells, numeric, finest, CUT_SHARE * loss), *categorical]
+        finest, least, least_of_cut = max(intervals, CUT_AT), LEAST_GAIN, 0.0
+        if REGION_SHARE * loss > LEAST_GAIN:
+            least, least_of_cut = REGION_SHARE * loss, CUT_SHARE * loss
+        grown = [*grow_regions(likelihood, cells, numeric, finest, least_of_cut), *categorical]
         joining = sorted((region for region in grown if region.gain >= least), key=lambda region: -region.gain)
         if not joining:
             break

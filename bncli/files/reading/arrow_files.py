@@ -37,8 +37,6 @@ from bncli.files.reading.source import (
 from bncli.files.reading.values import convert_values, find_faults
 
 ROWS_PER_BATCH = 1 << 16
-_FEWEST_ROWS_PER_GROUP = 1 << 14
-"""Row groups of a Parquet file must have this many rows on average for its texts to be read as dictionaries."""
 _MAGIC = {"parquet": b"PAR1", "file": b"ARROW1", "feather v1": b"FEA1"}
 
 
@@ -139,13 +137,8 @@ class ColumnarFile:
     def _record_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the record batches; raise pa.ArrowInvalid if a Parquet footer states another number of rows."""
         if self._kind == "parquet":
-            metadata = self._reader.metadata
-            n_stated, n_rows, reader = metadata.num_rows, 0, self._reader
-            # Batches with dictionaries end with their row group, so small groups would make small batches.
-            texts = [name for name in names if pa.types.is_string(self._schema.field(name).type)]
-            if texts and n_stated >= _FEWEST_ROWS_PER_GROUP * metadata.num_row_groups:
-                reader = _open_parquet(self._file, metadata=metadata, read_dictionary=texts)
-            for batch in reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
+            n_stated, n_rows = self._reader.metadata.num_rows, 0
+            for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
                 n_rows += batch.num_rows
                 yield batch
             if n_rows != n_stated:
@@ -194,16 +187,12 @@ def _open_reader(file: BinaryIO, kind: str, path: str, fields: Sequence[int] | N
     if kind == "feather v1":
         raise BncliError("Feather version 1 is not supported", where=path, hint="write the file again as Arrow IPC")
     if kind == "parquet":
-        return _open_parquet(file)
+        from pyarrow import parquet
+
+        # Buffers that are read ahead stay in memory until the end of the file, so they would take its whole size.
+        return parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
     return pa.ipc.open_file(file, options=options) if kind == "file" else pa.ipc.open_stream(file, options=options)
-
-
-def _open_parquet(file: BinaryIO, **options: Any) -> Any:
-    from pyarrow import parquet
-
-    # Buffers that are read ahead stay in memory until the end of the file, so they would take its whole size.
-    return parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False, **options)
 
 
 def parse_batch(

@@ -46,8 +46,10 @@ def source(tmp_path: Path) -> Source:
 
 
 def read_predictions(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """Return the columns but the last, which holds true labels: their names, the predictions, the probabilities."""
     header, *rows = list(csv.reader(path.read_text().splitlines()))
-    return header, [row[0] for row in rows], np.array([[float(p) for p in row[1:]] for row in rows])
+    assert header[-1] == "true_label"
+    return header[:-1], [row[0] for row in rows], np.array([[float(p) for p in row[1:-1]] for row in rows])
 
 
 def check_json(report: EvaluateReport) -> dict[str, object]:
