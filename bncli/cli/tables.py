@@ -213,7 +213,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
     below = _children_by_node(class_name, parents)
     roots = deque((name, "") for name in below[None])
     by_class = "" if class_name is None else "the class and on "
-    lines: list[str | Tree] = [f"Structure: a name depends on {by_class}what it hangs from"]
+    lines: list[str | Tree] = [f"Structure: each attribute depends on {by_class}the one above it"]
     shown: set[str] = set()
     while roots and len(shown) < _MOST_NODES:
         name, prefix = roots.popleft()

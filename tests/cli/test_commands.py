@@ -117,7 +117,7 @@ def test_inspect_shows_a_network_that_has_no_class(bncli: Bncli, tmp_path: Path)
     assert bncli("inspect", "x.dot").out.splitlines() == [
         "Structure read from dot, which does not say which node is the class",
         "",
-        "Structure: a name depends on what it hangs from",
+        "Structure: each attribute depends on the one above it",
         "smoke",
         "├── lung",
         "└── bronc",

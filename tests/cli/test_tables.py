@@ -50,7 +50,7 @@ def test_the_parents_of_the_class_and_nodes_without_it() -> None:
 
 def test_a_graph_without_a_class() -> None:
     legend, *trees = structure_trees(None, {"b": ("a",), "c": ("b", "a")})
-    assert legend == "Structure: a name depends on what it hangs from"
+    assert legend == "Structure: each attribute depends on the one above it"
     assert len(trees) == 1
     assert drawn(None, {"b": ("a",), "c": ("b", "a")}) == ["a", "└── b", "    └── c (and on a)"]
 
