@@ -13,9 +13,9 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import ChosenPenalty, Parameters
 from bncli.engine.parameters.coordinates import Coordinates, Softmax
-from bncli.engine.parameters.cross_validation import SpaceOf, held_out_folds, penalty_path
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import OptimizerSettings
+from bncli.engine.parameters.penalty_choice import SpaceOf, held_out_folds, penalty_path
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 

@@ -159,7 +159,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
 def _summary(report: FitReport, structure_file: str | None) -> list[str]:
     """Return the last lines of a fit; `structure_file` is the file that supplied the structure, if any."""
     from bncli.engine.model import StoppedBy
-    from bncli.engine.parameters.cross_validation import ALL_ROWS
+    from bncli.engine.parameters.penalty_choice import ALL_ROWS
 
     lines = []
     if (held_out := report.held_out) is not None:

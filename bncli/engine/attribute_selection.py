@@ -28,7 +28,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, ReadingRules
 from bncli.engine.data.splits import stratified_sample
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.parameters.cross_validation import HeldOutFold, folds_with_own_cuts, log_frequencies
+from bncli.engine.parameters.penalty_choice import HeldOutFold, folds_with_own_cuts, log_frequencies
 from bncli.engine.structure_learners.dependence import relevance
 from bncli.engine.training_data import encode_training_rows
 from bncli.errors import BncliError

@@ -25,7 +25,10 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
-from bncli.engine.parameters.cross_validation import (
+from bncli.engine.parameters.monotone import check_directions
+from bncli.engine.parameters.nested_samples import Growth
+from bncli.engine.parameters.optimization import OptimizerSettings, Starts
+from bncli.engine.parameters.penalty_choice import (
     ALL_ROWS,
     FEW_FOLDS,
     FOLDS,
@@ -49,9 +52,6 @@ from bncli.engine.parameters.cross_validation import (
     splits_to_measure,
     subset_of_arcs,
 )
-from bncli.engine.parameters.monotone import check_directions
-from bncli.engine.parameters.nested_samples import Growth
-from bncli.engine.parameters.optimization import OptimizerSettings, Starts
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict

@@ -10,7 +10,7 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
-from bncli.engine.parameters.cross_validation import MOST_CELLS, rows_to_keep
+from bncli.engine.parameters.penalty_choice import MOST_CELLS, rows_to_keep
 from bncli.engine.training_data import cuts_of_schema
 from bncli.errors import UsageError
 from bncli.files.artifacts.codes import CodedRows, CodesHeader, Fingerprint, Sample, write_codes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bncli.catalogue import STRUCTURES
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.learn import SuppliedParts
-from bncli.engine.parameters.cross_validation import sample_of
+from bncli.engine.parameters.penalty_choice import sample_of
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.engine.training_data import learn_cuts
 from bncli.errors import BncliError, UsageError

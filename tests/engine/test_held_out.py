@@ -13,7 +13,7 @@ from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import FittedModel, SuppliedParts, learn
-from bncli.engine.parameters import cross_validation
+from bncli.engine.parameters import penalty_choice
 from bncli.engine.prediction.out_of_fold import predict
 from bncli.engine.training_data import learn_cuts
 from bncli.files.artifacts.model import read_model
@@ -30,8 +30,8 @@ MEASURED = Run(hold_out=True)
 @pytest.fixture
 def few_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let 320 rows choose a penalty, as if tables of more were large."""
-    monkeypatch.setattr(cross_validation, "ALL_ROWS", 320)
-    monkeypatch.setattr(cross_validation, "MAX_ROWS", 320)
+    monkeypatch.setattr(penalty_choice, "ALL_ROWS", 320)
+    monkeypatch.setattr(penalty_choice, "MAX_ROWS", 320)
     monkeypatch.setattr("bncli.engine.learn.ALL_ROWS", 320)
 
 
@@ -112,7 +112,7 @@ def test_a_slow_search_is_repeated_too(monkeypatch: pytest.MonkeyPatch, n_folds:
     """The folds that choose the penalty share the structure of all rows; of many rows one fold is measured."""
     columns = table(300)
     if n_folds == 1:
-        monkeypatch.setattr(cross_validation, "ALL_ROWS", 299)
+        monkeypatch.setattr(penalty_choice, "ALL_ROWS", 299)
         monkeypatch.setattr("bncli.engine.learn.ALL_ROWS", 299)
     words = {"structure": "gbn", "param": "discriminative"}
     learned = learn(columns, Recipe.of(**words), run=MEASURED)
@@ -129,8 +129,8 @@ def test_a_slow_search_is_repeated_too(monkeypatch: pytest.MonkeyPatch, n_folds:
 
 @pytest.mark.usefixtures("few_rows_choose")
 def test_of_many_rows_a_tenth_of_a_sample_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_validation, "WHOLE_ROWS", 400)
-    monkeypatch.setattr(cross_validation, "MEASURED_ROWS", 500)
+    monkeypatch.setattr(penalty_choice, "WHOLE_ROWS", 400)
+    monkeypatch.setattr(penalty_choice, "MEASURED_ROWS", 500)
     columns = table(weighted=True)
     assert columns.label is not None
     learned = learn(columns, Recipe.of(structure="tan"), run=MEASURED)

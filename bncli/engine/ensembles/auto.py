@@ -71,11 +71,11 @@ from bncli.engine.model import (
     TriedCandidate,
 )
 from bncli.engine.parameters.costs import needed_and_free
-from bncli.engine.parameters.cross_validation import base_log_loss, log_frequencies
 from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.few_rows import few_rows
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.parameters.penalty_choice import base_log_loss, log_frequencies
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.errors import BncliError

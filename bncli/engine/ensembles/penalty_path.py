@@ -28,11 +28,11 @@ from bncli.engine.ensembles.boosted_trees import Boosted
 from bncli.engine.ensembles.candidates import Candidate, Fit
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import TriedPenalty
-from bncli.engine.parameters.cross_validation import log_frequencies
 from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of
 from bncli.engine.parameters.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
+from bncli.engine.parameters.penalty_choice import log_frequencies
 from bncli.engine.structures.regrouping import with_regrouped_columns
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)

@@ -38,9 +38,9 @@ from bncli.engine.parameter_learners.conditional import (
 from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.costs import logistic_flops
-from bncli.engine.parameters.cross_validation import GRID
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.optimization import ParameterSpace, Problem, optimize
+from bncli.engine.parameters.penalty_choice import GRID
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag, Family, Regions, SearchTrace
 from bncli.errors import BncliError

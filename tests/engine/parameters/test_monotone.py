@@ -23,8 +23,8 @@ from bncli.engine.parameter_learners.conditional import (
     build_space_lr_roos,
     build_space_weighted,
 )
-from bncli.engine.parameters.cross_validation import held_out_folds, penalty_path
 from bncli.engine.parameters.optimization import ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.parameters.penalty_choice import held_out_folds, penalty_path
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.recipe import Recipe
 from tests.directions import directed_dataset, worst_fall
@@ -281,7 +281,7 @@ def test_matrices_that_are_not_multiplied_out_make_the_same_rows(monkeypatch: py
 
 
 def test_the_penalty_is_chosen_without_directions_and_its_loss_is_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bncli.engine.parameters.cross_validation.GRID", (10.0, 1.0))
+    monkeypatch.setattr("bncli.engine.parameters.penalty_choice.GRID", (10.0, 1.0))
     free, directed = (directed_dataset(60, (4, 3), (sign, 0), seed=4) for sign in (0, -1))
     paths = []
     for data in (free, directed):

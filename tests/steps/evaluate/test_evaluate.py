@@ -14,7 +14,7 @@ import pytest
 from bncli.engine.evaluation.cross_validation import Protocol, assign_folds
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
-from bncli.engine.parameters.cross_validation import GRID
+from bncli.engine.parameters.penalty_choice import GRID
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source

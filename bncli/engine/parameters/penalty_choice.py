@@ -314,7 +314,7 @@ def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
     There are no folds of a single row.
     """
     data = data.take(_sampled_rows(data.labels, seed))
-    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
+    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _draw_folds(data.labels, seed)]
 
 
 def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
@@ -324,7 +324,7 @@ def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], s
     """
     assert sample.label is not None
     folds = []
-    for others, rows in _splits(sample.label.codes, seed):
+    for others, rows in _draw_folds(sample.label.codes, seed):
         data = recode(sample.take(others))
         folds.append(HeldOutFold(Counts(data), _encode_held_out(data, sample.take(rows))))
     return folds
@@ -361,7 +361,7 @@ def splits_to_measure(labels: Integers, seed: int, *, is_slow: bool = False) -> 
     ALL_ROWS rows.
     """
     if len(labels) <= WHOLE_ROWS:
-        splits = _splits(labels, seed)
+        splits = _draw_folds(labels, seed)
         return splits[:1] if is_slow and len(labels) > ALL_ROWS else splits
     drawn = stratified_sample(labels, MEASURED_ROWS, seed)
     is_held_out = stratified_folds(labels[drawn], TENTH, seed) == 0
@@ -379,7 +379,7 @@ def rows_to_keep(columns: Columns, seed: int) -> Columns:
     return columns if whole else sample_of(columns, seed)
 
 
-def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
+def _draw_folds(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
     """Return the rows to learn from and those held out, of every fold; no folds of a single row."""
     if len(labels) < 2:
         return []
@@ -391,7 +391,7 @@ def _splits(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
 def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
     """Return the log-loss of the class frequencies on the rows of the first folds, or None if no rows are held out."""
     taken = _sampled_rows(data.labels, seed)
-    splits = _splits(data.labels[taken], seed)[:n_folds]
+    splits = _draw_folds(data.labels[taken], seed)[:n_folds]
     return base_of_splits(data, [(taken[others], taken[rows]) for others, rows in splits])
 
 

@@ -26,9 +26,10 @@ from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.learn import learn, learn_parameters
 from bncli.engine.model import ChosenPenalty, Shrinkage, TriedArcs, TriedPenalty
 from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
-from bncli.engine.parameters import cross_validation
+from bncli.engine.parameters import penalty_choice
 from bncli.engine.parameters.coordinates import EntryCoordinates
-from bncli.engine.parameters.cross_validation import (
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
+from bncli.engine.parameters.penalty_choice import (
     FACTORS,
     GRID,
     HeldOutFold,
@@ -48,7 +49,6 @@ from bncli.engine.parameters.cross_validation import (
     shrink_parameters,
     subset_of_arcs,
 )
-from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
@@ -205,7 +205,7 @@ def test_a_loss_of_eight_percent_and_a_thousandth_more_ends_the_path(
     said = iter(losses)
     data = random_dataset(50, SHAPE, 3)
     folds = [HeldOutFold(Counts(data), data)]
-    monkeypatch.setattr(cross_validation._FoldPath, "advance", lambda path, penalty: -next(said) * data.total_weight)
+    monkeypatch.setattr(penalty_choice._FoldPath, "advance", lambda path, penalty: -next(said) * data.total_weight)
     chosen = penalty_path(folds, space_of("discriminative"), center=0.0)
     assert [one.log_loss for one in chosen.tried] == pytest.approx(losses[:n_tried])
     assert [one.penalty for one in chosen.tried] == [300, 100, 30, 10, 3][:n_tried]
@@ -217,7 +217,7 @@ def test_a_path_near_a_penalty_begins_a_decade_before_it(
 ) -> None:
     falling = iter(np.linspace(0.5, 0.4, 20))
     data = random_dataset(100, SHAPE, 3)
-    monkeypatch.setattr(cross_validation._FoldPath, "advance", lambda path, penalty: -next(falling))
+    monkeypatch.setattr(penalty_choice._FoldPath, "advance", lambda path, penalty: -next(falling))
     folds = [HeldOutFold(Counts(data), data)]
     chosen = penalty_path(folds, space_of("discriminative"), center=0.0, near=near)
     assert chosen.tried[0].penalty == first
@@ -278,8 +278,8 @@ def test_of_many_rows_a_sample_takes_part(n_rows: int, expected: int, monkeypatc
     data = random_dataset(n_rows, SHAPE, 3)
     sampled = data.take(stratified_sample(data.labels, expected, 4))
     unlimited = choose("discriminative", sampled, seed=4)
-    monkeypatch.setattr(cross_validation, "ALL_ROWS", 100)
-    monkeypatch.setattr(cross_validation, "MAX_ROWS", 200)
+    monkeypatch.setattr(penalty_choice, "ALL_ROWS", 100)
+    monkeypatch.setattr(penalty_choice, "MAX_ROWS", 200)
     assert choose("discriminative", data, seed=4) == unlimited
 
 
@@ -289,7 +289,7 @@ def test_of_many_rows_a_sample_takes_part(n_rows: int, expected: int, monkeypatc
 )
 def test_a_quarter_of_many_rows_takes_part(n_rows: int, expected: int) -> None:
     labels = np.random.default_rng(0).integers(0, 2, n_rows)
-    assert len(cross_validation._sampled_rows(labels, 0)) == pytest.approx(expected, abs=1)
+    assert len(penalty_choice._sampled_rows(labels, 0)) == pytest.approx(expected, abs=1)
 
 
 @pytest.mark.parametrize(("name", "n_rows"), every_value([*SPACES], [2, 3, 4, 7]))
@@ -333,7 +333,7 @@ def test_no_attributes_leave_the_class() -> None:
 
 
 def test_a_search_that_its_cap_ends_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_validation, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(penalty_choice, "MAX_ITERATIONS", 1)
     chosen = choose("weighted 4", random_dataset(100, SHAPE, 3))
     assert all(np.isfinite(one.log_loss) for one in chosen.tried)
 
@@ -356,7 +356,7 @@ def test_the_base_is_the_class_frequencies_on_the_same_rows(
     n_rows: int, n_labels: int, seed: int, n_folds: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loss of each row is that of the class frequencies outside its fold, with 1 added to every count."""
-    monkeypatch.setattr(cross_validation, "ALL_ROWS", 200)
+    monkeypatch.setattr(penalty_choice, "ALL_ROWS", 200)
     data = random_dataset(n_rows, SHAPE, n_labels, seed=seed, weighted=weighted)
     rows = stratified_sample(data.labels, 200, seed)
     labels, w = data.labels[rows], np.asarray(oracles.weights_of(data))[rows]
@@ -710,7 +710,7 @@ def test_a_path_that_begins_below_finds_the_same_penalty(near: float | None) -> 
 
 
 def test_with_many_rows_two_folds_judge_and_all_choose_the_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_validation, "MANY_ROWS", 300)
+    monkeypatch.setattr(penalty_choice, "MANY_ROWS", 300)
     data = random_dataset(300, (3, 3, 3, 2), 3, seed=5)
     chosen, folds = choose_among_arcs(data), held_out_folds(data, 0)
     won = best_arcs(chosen.penalty.arcs, 120)
@@ -731,9 +731,9 @@ def test_supported_arcs_compete_where_they_are_some_and_at_most_three_quarters(
     chain = Dag(((), *((i,) for i in range(8))), tuple(range(9)))
     kept = Dag(tuple(parents if i <= n_supported else () for i, parents in enumerate(chain.parents)), tuple(range(9)))
     assert (chain.n_arcs, kept.n_arcs) == (8, n_supported)
-    subset = cross_validation.subset_of_arcs
+    subset = penalty_choice.subset_of_arcs
     monkeypatch.setattr(
-        cross_validation, "subset_of_arcs", lambda word, *of: kept if word == "supported" else subset(word, *of)
+        penalty_choice, "subset_of_arcs", lambda word, *of: kept if word == "supported" else subset(word, *of)
     )
     networks = competing_networks(Counts(random_dataset(20, (2,) * 9, 2)), chain)
     assert ("supported" in networks) is competes
