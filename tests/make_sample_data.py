@@ -29,6 +29,27 @@ def main(folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
+ASTHMA = """\
+// Made up for the manual: what a physician might write down. The numbers are no medical facts.
+network asthma { }
+variable smoker { type discrete [ 2 ] { yes, no }; }
+variable pollen { type discrete [ 3 ] { low, medium, high }; }
+variable attack { type discrete [ 2 ] { no, yes }; property bncli_role = class ; }
+variable wheezing { type discrete [ 2 ] { no, yes }; }
+variable peak_flow { type discrete [ 3 ] { "(-inf,250]", "(250,400]", "(400,inf)" }; }
+probability ( smoker ) { table 0.2, 0.8; }
+probability ( pollen ) { table 0.6, 0.3, 0.1; }
+probability ( attack | smoker, pollen ) {
+  (yes, low) 0.90, 0.10; (yes, medium) 0.80, 0.20; (yes, high) 0.60, 0.40;
+  (no, low) 0.97, 0.03; (no, medium) 0.94, 0.06; (no, high) 0.80, 0.20;
+}
+probability ( wheezing | attack, smoker ) {
+  (no, yes) 0.85, 0.15; (no, no) 0.95, 0.05; (yes, yes) 0.10, 0.90; (yes, no) 0.20, 0.80;
+}
+probability ( peak_flow | attack ) { (no) 0.05, 0.25, 0.70; (yes) 0.55, 0.35, 0.10; }
+"""
+
+
 def sample_data() -> dict[str, bytes]:
     """The content of every file by its name."""
     wine_names, wine_rows = wine()
@@ -45,6 +66,7 @@ def sample_data() -> dict[str, bytes]:
         "tumours.csv": table(
             ("radius", "texture", "smoothness", "size", "outline", "symmetry", "worst_area", "diagnosis"), tumours()
         ),
+        "asthma.bif": ASTHMA.encode(),
     }
 
 

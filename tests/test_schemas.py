@@ -169,6 +169,7 @@ verify tan.bnc
 report tan.bnc -o tan.html
 report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
+import tan.bif -o imported.bnc
 verify costs.bnc --against costs.py
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc

@@ -119,6 +119,11 @@ COMMANDS = (
         ("verify", "export", "files"),
     ),
     Command("export", "Write a model in another format.", ("export", "verify", "files")),
+    Command(
+        "import",
+        "Make a model from a network that an expert or another program wrote.",
+        ("knowledge", "export", "missing-values"),
+    ),
     Command("simulate", "Draw rows from a model or from a random network.", ("simulate", "evaluate")),
     Command("help", "Show a topic of the manual.", ("quick-start", "glossary")),
     Command(

@@ -31,7 +31,7 @@ bncli help files | less      Markdown, as it stands
 TOPIC_GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
-    ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
+    ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto", "knowledge")),
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers")),
     (
         "Using a model",

@@ -1,0 +1,67 @@
+"""`bncli import`: make a model from a network that an expert or another program wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.options import Paths, flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.import_network import ImportReport
+
+EXAMPLES = """\
+bncli import asthma.bif -o asthma.bnc
+bncli import asthma.bif -o asthma.bnc --class Attack
+"""
+NETWORK = click.argument("network", metavar="NET", cls=Paths)
+CLASS = flag(
+    "--class",
+    "class_name",
+    group="Network",
+    metavar="NODE",
+    setting=False,
+    default_text="the node marked in the file, else 'class', else the last one",
+    help="The node to predict.",
+)
+
+
+@declare(
+    "import",
+    EXAMPLES,
+    (NETWORK,),
+    (CLASS,),
+    (options.output("The model file [beside NET, with the ending .bnc]."),),
+    (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
+    more="NET is a BIF or XMLBIF file. The model predicts one node from any of the others; values that are missing are "
+    "marginalized by exact inference. States that are intervals, such as (2.5,4], become cuts of a number.",
+)
+def command(**typed: Any) -> None:
+    """Make a model from a network with its probabilities, which then scores, explains and exports like any other."""
+    if typed["network"] == "-":
+        raise UsageError("a network cannot be read from the standard input", hint="name its file")
+    from bncli.steps.import_network import import_network
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        output = options.output_path(typed["output"])
+        report = import_network(typed["network"], output, typed["class_name"], watch=console.watch)
+        console.finish(report, _summary(report))
+
+
+def _summary(report: ImportReport) -> list[str]:
+    """Return the lines that say what the model holds."""
+    into = f", and {report.class_parents} into the class" if report.class_parents else ""
+    numeric = f", of which {len(report.numeric)} with intervals" if report.numeric else ""
+    missing = "marginalized" if report.missing_policy == "marginalize" else "a level of their own"
+    return [
+        f"class       {report.class_name} ({', '.join(report.labels[:8])}{', ...' if len(report.labels) > 8 else ''})",
+        f"attributes  {report.attributes:,}{numeric}",
+        f"arcs        {report.arcs:,} between attributes{into}; {report.probabilities:,} probabilities",
+        f"missing     values are {missing}",
+        f"model       {report.output}",
+    ]

@@ -1,0 +1,203 @@
+"""Models made from networks with all their probabilities, such as those that experts or other programs wrote.
+
+    P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
+
+Every node keeps its table, so a model of the network gives P(y | e) for whatever values e are known, by exact
+inference. Conventions:
+
+- States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without a gap, in any
+  order. A number equal to b belongs to `(a,b]` and not to `[a,b)`: the cut of the latter is the number before b. The
+  outermost bounds are ignored, since a model must place every number.
+- A last state called `missing` is the missing level of its attribute. Such a network does not marginalize.
+- The frequencies of an attribute's values are its marginal probabilities, which stand in for those of training rows.
+  In networks too dense for inference, or too large, they are those of DRAWN_ROWS rows drawn from the network.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bncli.engine.data.columns import CategoricalColumn
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, MissingPolicy, NumericAttribute, Schema
+from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Model
+from bncli.engine.networks.network import MISSING_STATE, NamedNetwork, Network, Node, true_model
+from bncli.engine.networks.simulation import Sampler
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError
+
+MOST_VALUES = 2_000
+"""The most values of all attributes together whose marginal probabilities are computed; it takes a row for each."""
+DRAWN_ROWS = 20_000
+CLASS_NAME = "class"
+"""The node that is the class if neither the file nor the user names one; without it, the last node."""
+_NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?)"
+_INTERVAL = re.compile(rf"(?P<opening>[(\[])\s*(?P<low>{_NUMBER})\s*[,;:-]\s*(?P<high>{_NUMBER})\s*(?P<closing>[)\]])")
+_HALF = re.compile(rf"(?P<sign><=|>=|<|>|≤|≥)\s*(?P<bound>{_NUMBER})")
+
+
+def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tuple[Model, bool]:
+    """Return a model that predicts the node `class_name` of the network from all others, and whether it is dense.
+
+    A dense network needs tables too large for rows without any known value; it predicts rows with few missing values.
+    Without a name the class is the node that the file marks, else the one called `class`, else the last one. The model
+    marginalizes missing values, unless attributes have a missing level. Raises BncliError if there is no such node, if
+    the class has a single state, or if there is no other node.
+    """
+    label = _class_node(network, class_name)
+    others = [node for node in network.nodes if node is not label]
+    if not others:
+        raise BncliError(f"the network has no node besides the class {label.name!r}", hint="add the attributes")
+    if len(label.states) < 2:
+        what = f"the class {label.name!r} has a single state, {label.states[0]!r}"
+        raise BncliError(what, hint="name another node with --class")
+    read = [_attribute(node) for node in others]
+    orders = {node.name: order for node, (_, order) in zip(others, read, strict=True)}
+    orders[label.name] = np.arange(len(label.states))
+    place = {node.name: i for i, node in enumerate(others)}
+    policy: MissingPolicy = "level" if any(attribute.missing for attribute, _ in read) else "marginalize"
+    schema = Schema(label.name, label.states, tuple(attribute for attribute, _ in read), missing_policy="marginalize")
+    structure = Dag(
+        parents=tuple(tuple(place[p] for p in node.parents if p != label.name) for node in others),
+        class_children=tuple(place[node.name] for node in others if label.name in node.parents),
+        class_parents=tuple(place[p] for p in label.parents),
+        method=network.method,
+        options=network.options,
+    )
+    tables = Network(schema, structure, _table(label, label, orders), tuple(_table(n, label, orders) for n in others))
+    unknown = [[1.0] * attribute.cardinality for attribute in schema.attributes]
+    is_dense = False
+    found = None
+    if sum(schema.cardinalities) <= MOST_VALUES:
+        try:
+            found = _marginals(true_model(tables, unknown, 0, [0.0] * len(unknown)))
+        except BncliError:
+            is_dense = True
+    of_labels, marginals = found or _drawn_frequencies(tables)
+    # A node without an arc has no table in the model; its probabilities are its marginals.
+    marginals = [
+        list(marginal) if i in structure.nodes else theta.tolist()
+        for i, (marginal, theta) in enumerate(zip(marginals, tables.theta, strict=True))
+    ]
+    model = true_model(
+        replace(tables, schema=replace(schema, missing_policy=policy, label_frequencies=of_labels)),
+        marginals,
+        0,
+        None if policy == "level" else [0.0] * len(marginals),
+    )
+    return replace(model, recipe=model.recipe.with_cuts("file", {})), is_dense
+
+
+def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
+    """Return the node that is the class."""
+    names = list(network.by_name)
+    if class_name is not None and class_name not in names:
+        from difflib import get_close_matches
+
+        similar = get_close_matches(class_name, names, n=1)
+        hint = f"did you mean {similar[0]!r}?" if similar else f"the nodes are {', '.join(names[:10])}"
+        raise BncliError(f"the network has no node {class_name!r}", hint=hint)
+    found = class_name or network.class_name or (CLASS_NAME if CLASS_NAME in names else names[-1])
+    return network.by_name[found]
+
+
+def _attribute(node: Node) -> tuple[Attribute, Index]:
+    """Return the node as an attribute, and the position of its states in the order of the codes."""
+    states, has_missing = node.states, len(node.states) > 1 and node.states[-1] == MISSING_STATE
+    values = states[:-1] if has_missing else states
+    unknown = (0.0,) * len(states)
+    intervals = _cuts(values)
+    if intervals is None:
+        order = np.arange(len(states))
+        return CategoricalAttribute(node.name, has_missing, unknown, levels=values), order
+    cuts, order = intervals
+    if has_missing:
+        order = np.append(order, len(values))
+    return NumericAttribute(node.name, has_missing, unknown, cuts=cuts), order
+
+
+def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
+    """Return the cuts between states that are intervals, and their order; None if they are no partition of a line."""
+    bounds = [_bounds(state) for state in states]
+    known = [pair for pair in bounds if pair is not None]
+    if len(known) < 2 or len(known) < len(states):
+        return None
+    order = sorted(range(len(known)), key=lambda i: known[i])
+    ascending = [known[i] for i in order]
+    highs, lows = [high for _, high in ascending[:-1]], [low for low, _ in ascending[1:]]
+    if highs != lows or not all(math.isfinite(cut) for cut in highs) or len(set(highs)) < len(highs):
+        return None
+    return tuple(highs), np.array(order)
+
+
+def _bounds(state: str) -> tuple[float, float] | None:
+    """Return a and b of the interval a < x <= b that a state names; None if it names none."""
+    interval, half = _INTERVAL.fullmatch(state.strip()), _HALF.fullmatch(state.strip())
+    if interval is not None:
+        low, high = float(interval["low"]), float(interval["high"])
+        if interval["opening"] == "[":
+            low = math.nextafter(low, -math.inf)
+        return low, math.nextafter(high, -math.inf) if interval["closing"] == ")" else high
+    if half is None:
+        return None
+    bound, sign = float(half["bound"]), half["sign"]
+    if sign in ("<", ">=", "≥"):
+        bound = math.nextafter(bound, -math.inf)
+    return (-math.inf, bound) if sign[0] in "<≤" else (bound, math.inf)
+
+
+def _table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
+    """Return the node's table in the engine's axes: own value, attribute parents, class; of the class itself last."""
+    table = node.probabilities
+    for axis, name in enumerate((*node.parents, node.name)):
+        table = np.take(table, orders[name], axis)
+    table = table / table.sum(axis=-1, keepdims=True)
+    if node is label:
+        return np.asarray(table)
+    if label.name in node.parents:
+        table = np.moveaxis(table, node.parents.index(label.name), -1)
+        return np.asarray(np.moveaxis(table, -2, 0))
+    return np.asarray(np.moveaxis(table, -1, 0))
+
+
+def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
+    """Return the probabilities of the labels, and of the values of each attribute, by inference in the network.
+
+    What it returns for nodes without an arc, which have no table in the model, has no meaning.
+    """
+    schema = model.schema
+    cardinalities = np.array(schema.cardinalities)
+    owners = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    rows = np.tile(cardinalities, (len(owners) + 1, 1))
+    rows[np.arange(len(owners)), owners] = np.concatenate([np.arange(n) for n in cardinalities])
+    codes = tuple(np.ascontiguousarray(column, np.uint32) for column in rows.T)
+    likelihood = IncompleteLikelihood(Dataset(schema, codes, np.zeros(len(rows), np.uint8)), model.tables.families)
+    joint = np.exp(likelihood.log_joint(model.tables.cells))
+    of_labels = joint[:, -1] / joint[:, -1].sum()
+    values = np.split(joint[:, :-1].sum(axis=0), np.cumsum(cardinalities)[:-1])
+    return tuple(of_labels.tolist()), [(p / p.sum()).tolist() for p in values]
+
+
+def _drawn_frequencies(network: Network) -> tuple[tuple[float, ...], list[list[float]]]:
+    """Return what `_marginals` does, estimated from DRAWN_ROWS rows drawn from the network."""
+    as_levels = tuple(
+        CategoricalAttribute(attribute.name, False, (), levels=tuple(map(str, range(n))))
+        for attribute, n in zip(network.schema.attributes, network.schema.cardinalities, strict=True)
+    )
+    with_codes = replace(network, schema=replace(network.schema, attributes=as_levels))
+    rows = Sampler(with_codes, np.random.Generator(np.random.PCG64(0))).draw(DRAWN_ROWS)
+    assert rows.label is not None
+    columns = [rows.label, *rows.as_read.values()]
+    shares = [
+        (np.bincount(column.codes, minlength=len(column.levels)) / DRAWN_ROWS).tolist()
+        for column in columns
+        if isinstance(column, CategoricalColumn)
+    ]
+    return tuple(shares[0]), shares[1:]

@@ -1,0 +1,93 @@
+"""Make a model from a network with its probabilities, as an expert or another program wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.networks.network import NamedNetwork
+from bncli.engine.prediction.network_models import model_of_network
+from bncli.engine.prediction.verification import with_self_test
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError
+from bncli.files.artifacts.file_kinds import recognise
+from bncli.files.artifacts.model import write_model
+from bncli.files.exports import EXPORTS, NetworkFormat, export_format
+from bncli.files.paths import cannot_read, check_outputs, default_output_path
+from bncli.watch import Note, Watch, silent
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The network file, the model that was made of it, and where the model was written.
+
+    class_name, labels: what the model predicts. attributes: the number of other nodes, of which `numeric` have states
+    that are intervals. arcs: number of arcs between attributes. probabilities: number of entries of all tables.
+    missing_policy: how the model treats missing values. class_parents: number of attributes that are parents of the
+    class.
+    """
+
+    network: str
+    output: str
+    class_name: str
+    labels: tuple[str, ...]
+    attributes: int
+    numeric: tuple[str, ...]
+    arcs: int
+    class_parents: int
+    probabilities: int
+    missing_policy: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return every field by name; `class_name` is called `class`."""
+        return {("class" if key == "class_name" else key): value for key, value in asdict(self).items()}
+
+
+def import_network(
+    path: str, output: str | None = None, class_name: str | None = None, *, watch: Watch = silent
+) -> ImportReport:
+    """Read the network at `path`, and write the model to `output`, or beside the network.
+
+    Raises BncliError if the file cannot be read, holds no network with probabilities, or has no such class.
+    """
+    output = output or default_output_path((path,), ".bnc")
+    check_outputs((output,), (path,))
+    network = _read_network(path)
+    try:
+        model, is_dense = model_of_network(network, class_name)
+    except BncliError as error:
+        raise type(error)(error.what, where=path, hint=error.hint) from None
+    if is_dense:
+        what = "the network is too dense to marginalize rows that lack most values: such rows are refused at scoring"
+        watch(Note(f"{what}, and frequencies of values were estimated from rows drawn from the network"))
+    write_model(output, with_self_test(model))
+    schema, graph = model.schema, model.structure
+    assert isinstance(graph, Dag)
+    return ImportReport(
+        path,
+        output,
+        schema.class_name,
+        schema.labels,
+        len(schema.attributes),
+        tuple(attribute.name for attribute in schema.attributes if isinstance(attribute, NumericAttribute)),
+        graph.n_arcs,
+        len(graph.class_parents),
+        sum(node.probabilities.size for node in network.nodes),
+        schema.missing_policy,
+    )
+
+
+def _read_network(path: str) -> NamedNetwork:
+    """Return the network in a file, in any format that holds probabilities and has a reader."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    file_kind = recognise(data)
+    form = export_format(file_kind.kind) if file_kind.kind in EXPORTS else None
+    if isinstance(form, NetworkFormat) and form.read is not None:
+        return form.read(data, path)
+    what = f"this is {file_kind.description}, not a network with its probabilities"
+    raise BncliError(what, where=path, hint="BIF and XMLBIF files hold one; other programs can save a network as such")
