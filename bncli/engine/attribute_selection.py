@@ -97,7 +97,7 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     if rows.n_rows == 1:
         raise BncliError("--max-attributes holds rows out, and there is only one", hint="leave it out")
     n_rows = max(FEWEST_ROWS, min(MOST_ROWS, MOST_SCORES // len(rows.label.levels)))
-    rows = rows.take(stratified_sample(rows.label.codes, n_rows, seed))
+    rows = rows.take(stratified_sample(rows.label.codes, n_rows, seed, rows.split_by))
     quiet = run._replace(watch=silent, distribute=None)
     # directions do not enter the ranking
     undirected = recipe.replaced(increasing=None, decreasing=None, towards=None)

@@ -359,7 +359,7 @@ class _HeldOutModels:
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
-        splits = splits_to_measure(data.labels, self.recipe.seed or 0, is_slow=is_slow)
+        splits = splits_to_measure(data.labels, self.recipe.seed or 0, data.split_by, is_slow=is_slow)
         quiet = self.run._replace(watch=silent, distribute=None)
         loss = weight = 0.0
         for number, (others, rows) in enumerate(splits):

@@ -47,10 +47,9 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.cross_validation import (
     Protocol,
     Split,
-    assign_folds,
+    draw_splits,
     predict_and_measure,
     sample_others,
-    split_fold,
 )
 from bncli.engine.learn import learn
 from bncli.files.artifacts.model import dump_model
@@ -125,7 +124,7 @@ def measure(name: str, word: str) -> Figure:
 
 def first_fold(columns: Columns) -> Split:
     """The rows held out, and at most MOST of the others."""
-    whole = split_fold(assign_folds(columns, Protocol(FOLDS), 0), 0, 0)
+    whole = draw_splits(columns, Protocol(FOLDS), 0)[0]
     return next(sample_others(columns, whole, [MOST], 0), whole)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from bncli.cli.learners import parse_learner as learner
 from bncli.engine.data.columns import Columns
-from bncli.engine.evaluation.cross_validation import CrossValidation, Protocol, assign_folds, hold_out, split_fold
+from bncli.engine.evaluation.cross_validation import CrossValidation, Protocol, draw_splits, hold_out
 from bncli.recipe import Recipe
 from bncli.watch import Event, Run, Stage
 from tests.performance.workloads import real_columns
@@ -51,7 +51,7 @@ LARGE = 5_000
 
 def measure(name: str, word: str, columns: Columns, fold: int) -> Figure:
     """One learner on one fold; losses and seconds are nan where it was given up."""
-    split = split_fold(assign_folds(columns, Protocol(FOLDS), 0), 0, fold)
+    split = draw_splits(columns, Protocol(FOLDS), 0)[fold]
     cap = CAP.get(word, USUAL_CAP)
     instants: dict[str, float] = {}
 

@@ -22,10 +22,9 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.cross_validation import (
     Protocol,
     Split,
-    assign_folds,
+    draw_splits,
     predict_and_measure,
     sample_others,
-    split_fold,
 )
 from bncli.engine.evaluation.significance import paired_t
 from bncli.engine.learn import SuppliedParts, learn
@@ -90,7 +89,7 @@ def main(most: int) -> None:
 def cases(complete: Columns, repeat: int, fold: int, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
     """All ways and sizes in one fold; the general network is that of all its rows to learn from."""
     learnt_from = {"complete": complete, "holes": with_missing(complete, SHARE)}
-    whole = split_fold(assign_folds(complete, PROTOCOL, repeat), repeat, fold)
+    whole = draw_splits(complete, PROTOCOL, repeat)[fold]
     network = SuppliedParts(structure=general_network(complete.take(whole.others)))
     smaller = list(sample_others(complete, whole, sizes, PROTOCOL.seed))
     for rows, way in {(panel.rows, way): None for panel in PANELS for way in panel.ways}:

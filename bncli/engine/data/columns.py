@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.number_formats import Form
 from bncli.engine.data.schema import Attribute
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
 MISSING = -1
@@ -168,7 +169,8 @@ class Columns:
     """A table or a batch of one: attributes by name in file order, the class, the row weights.
 
     `label` is None if the rows carry no class (scoring); `weights` is None if every row weighs 1. `origin` is None for
-    columns as they were read, not coded. Levels are ordered by number if all are numbers, else by code point.
+    columns as they were read, not coded. `split_by` is None if each row is a unit and the rows have no order. Levels
+    are ordered by number if all are numbers, else by code point.
     """
 
     n_rows: int
@@ -177,6 +179,7 @@ class Columns:
     label: CategoricalColumn | None
     weights: Array | None = None
     origin: Origin | None = None
+    split_by: SplitBy | None = None
 
     @property
     def as_read(self) -> Mapping[str, Column]:
@@ -192,4 +195,5 @@ class Columns:
             None if self.label is None else self.label.take(rows),
             None if self.weights is None else self.weights[rows],
             None if self.origin is None else self.origin.take(rows),
+            None if self.split_by is None else self.split_by.take(rows),
         )

@@ -133,7 +133,7 @@ def learn_dataset(
         )
     else:
         codes = tuple(column.codes for column in encoded)  # type: ignore[misc]
-    return Dataset(schema, codes, labels, columns.weights, run.threads)
+    return Dataset(schema, codes, labels, columns.weights, run.threads, columns.split_by)
 
 
 class _EncodedAttribute(NamedTuple):

@@ -21,6 +21,7 @@ import numpy as np
 
 from bncli.engine.data.columns import ChunkedColumn, ColumnsJoinedOnDemand
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
 ROWS_PER_BLOCK = 1 << 16
@@ -62,7 +63,8 @@ class Dataset:
     """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
     weights (N,) are positive; None means that every row weighs 1. If the schema marginalizes missing values, the code
-    of a missing value is the cardinality of its attribute; otherwise every code is below it.
+    of a missing value is the cardinality of its attribute; otherwise every code is below it. split_by: what splits of
+    the rows respect.
     """
 
     schema: Schema
@@ -70,6 +72,7 @@ class Dataset:
     labels: Codes
     weights: Array | None = None
     threads: int = 1
+    split_by: SplitBy | None = None
 
     @property
     def n_rows(self) -> int:
@@ -104,8 +107,13 @@ class Dataset:
 
     def take(self, rows: Index) -> Dataset:
         """Return the given rows in the given order, copied."""
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
+        return replace(
+            self,
+            codes=tuple(c[rows] for c in self.codes),
+            labels=self.labels[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            split_by=None if self.split_by is None else self.split_by.take(rows),
+        )
 
     def bounds(self) -> list[tuple[int, int]]:
         """Return first and last row + 1 of every block."""
@@ -224,7 +232,7 @@ class DistributedDataset(Dataset):
     keeper: BlockKeeper = field(kw_only=True)
 
     def take(self, rows: Index) -> Dataset:
-        return Dataset(self.schema, self.codes, self.labels, self.weights, self.threads).take(rows)
+        return Dataset(self.schema, self.codes, self.labels, self.weights, self.threads, self.split_by).take(rows)
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
         return self.keeper.keep(kernel, broadcast, states)

@@ -1,31 +1,87 @@
-"""Stratified folds and samples: every class is spread over them as evenly as possible, drawn with a seed.
+"""Splits of rows into those to learn from and those held out, and samples of rows: the one place where rows are split.
 
-The rows of each class are shuffled, the classes laid end to end, and the rows dealt to the folds in turn:
+**Units.** A unit is a set of rows that belong together, such as the visits of a patient. Rows of one unit never stand
+on both sides of a split, and a sample takes whole units. Without groups each row is a unit.
+
+Stratified folds of single rows: the rows of each class are shuffled, the classes laid end to end, and the rows dealt to
+the folds in turn:
 
     fold of the m-th row = m mod F
 
-so two folds differ by at most one row of any class, and by at most one row in all. A sample takes rows at even
-distances. Nested samples are the beginnings of one order, in which the m-th of the n_c rows of class c has the place
+so two folds differ by at most one row of any class, and by at most one row in all. Stratified folds of units
+(StratifiedGroupKFold of scikit-learn): the units are shuffled and sorted by falling standard deviation of their class
+counts. Each goes to the fold for which
+
+    sum over classes c of the standard deviation over folds f of n[f, c] / n[c]
+
+becomes least (ties: the fold of fewer rows, then the first). If each unit is one row, the folds are those of single
+rows.
+
+**Time.** The rows are cut into blocks of about equal numbers of rows, with rows of equal times in one block. A block is
+held out, and the rows of earlier blocks are learned from. Rows within a gap before the first time of the block are left
+out. Of the block only units without a row to learn from are kept. For a choice among training rows the last rows are
+held out, once.
+
+**Samples.** A stratified sample takes rows at even distances. Nested samples are the beginnings of one order, in which
+the m-th of the n_c rows of class c has the place
 
     (m + 1/2) / n_c,    m = 0 .. n_c - 1
 
-so that n rows are apportioned to the classes by the method of Sainte-Laguë (Webster).
+so that n rows are apportioned to the classes by the method of Sainte-Laguë (Webster). A sample of units, nested or not,
+is the longest such beginning of the units, each with its most frequent label, that has at most n rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Index, Integers
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.errors import BncliError
 
+Seed = int | Sequence[int]
+RowSplit = tuple[Index, Index]
+"""The rows to learn from and the rows held out, both ascending."""
+FEW_HELD_OUT = 0.25
+"""If at most this share of the last rows is of new units, the rows to learn from give up the units of the others."""
 
-def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) -> Index:
-    """Return the fold 0..n_folds-1 of every row, from its label (N,); the same seed gives the same folds."""
+
+@dataclass(frozen=True)
+class SplitBy:
+    """What splits respect: the units of rows, and their order in time.
+
+    units: the number of the unit of each row, (N,); None: each row is a unit. times: the time of each row, (N,), in
+    seconds or in the unit of a numeric column; None: the rows have no order. gap: the least distance in time between a
+    row to learn from and the first row held out, in the same unit.
+    """
+
+    units: Integers | None = None
+    times: Array | None = None
+    gap: float = 0.0
+
+    def take(self, rows: Index) -> SplitBy:
+        units = None if self.units is None else self.units[rows]
+        return SplitBy(units, None if self.times is None else self.times[rows], self.gap)
+
+
+def count_units(n_rows: int, by: SplitBy | None) -> int:
+    """Return the number of units among the rows."""
+    return n_rows if by is None or by.units is None else len(np.unique(by.units))
+
+
+def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> Index:
+    """Return the fold 0..n_folds-1 of every row, from its label (N,) and its unit; the same seed gives the same folds.
+
+    Raises BncliError for fewer than 2 folds, and for more folds than units.
+    """
     if n_folds < 2:
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
+    units = _units_of_several_rows(by)
+    if units is not None:
+        return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
         raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="ask for fewer folds")
     folds = np.empty(len(labels), np.intp)
@@ -33,22 +89,106 @@ def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) 
     return folds
 
 
-def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) -> Index:
-    """Return at most `n_rows` of the rows, ascending; every class keeps its share within one row."""
+def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> list[RowSplit]:
+    """Return the splits of training rows by which a setting is chosen or a map is fitted.
+
+    These are stratified folds, at most as many as there are units, or one split that holds out the last of `n_folds`
+    equal parts if the rows have times. There are none if no row can be held out.
+    """
+    if by is not None and by.times is not None:
+        block_of = _cut_by_time(by.times, [len(labels) - len(labels) // n_folds])
+        others, rows = _before_block(by, block_of, 1, None, give_up_training_units=True)
+        return [(others, rows)] if len(others) and len(rows) else []
+    n_folds = min(n_folds, count_units(len(labels), by))
+    return [] if n_folds < 2 else splits_of_folds(stratified_folds(labels, n_folds, seed, by))
+
+
+def splits_of_folds(fold_of: Index) -> list[RowSplit]:
+    """Return a split per fold, which holds out the rows of the fold."""
+    n_folds = int(fold_of.max()) + 1
+    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+
+
+def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
+    """Return a split per block of rows in the order of time, but for the first one, which no row precedes.
+
+    window: learn from so many blocks before the block only (None: from all). Raises BncliError if too many rows have
+    equal times, or if a split has no row on one of its sides.
+    """
+    assert by.times is not None
+    n = len(by.times)
+    if n_blocks < 2:
+        raise BncliError(f"a split by time needs at least 2 blocks, not {n_blocks}")
+    block_of = _cut_by_time(by.times, [n * block // n_blocks for block in range(1, n_blocks)])
+    n_different = int(block_of.max(initial=0)) + 1
+    if n_different == 1:
+        raise BncliError("all rows have the same time, so that none comes after the others")
+    if n_different < n_blocks:
+        what = f"many rows have equal times: they make {n_different} blocks, not {n_blocks}"
+        raise BncliError(what, hint=f"--folds {n_different}")
+    splits = []
+    for block in range(1, n_blocks):
+        others, rows = _before_block(by, block_of, block, window)
+        if not len(others):
+            what = f"no row to learn from is left before block {block + 1} of {n_blocks}"
+            raise BncliError(what, hint="make --gap shorter, or ask for fewer --folds")
+        if not len(rows):
+            what = f"block {block + 1} of {n_blocks} has no group of rows that is new in it"
+            raise BncliError(what, hint="ask for fewer --folds, or leave out --group or --time")
+        splits.append((others, rows))
+    return splits
+
+
+def _before_block(
+    by: SplitBy, block_of: Index, block: int, window: int | None, *, give_up_training_units: bool = False
+) -> RowSplit:
+    """Return the rows to learn from before a block, and the rows of the block that are tested; either may be empty.
+
+    give_up_training_units: if few rows of the block are of new units, keep all of them and leave their units out of the
+    rows to learn from.
+    """
+    assert by.times is not None
+    rows = np.flatnonzero(block_of == block)
+    is_before = block_of < block
+    if window is not None:
+        is_before &= block_of >= block - window
+    if by.gap and len(rows):
+        is_before &= by.times < by.times[rows].min() - by.gap
+    others = np.flatnonzero(is_before)
+    if by.units is None:
+        return others, rows
+    is_new = ~np.isin(by.units[rows], by.units[others])
+    if give_up_training_units and len(rows) and is_new.mean() <= FEW_HELD_OUT:
+        return others[~np.isin(by.units[others], by.units[rows])], rows
+    return others, rows[is_new]
+
+
+def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | None = None) -> Index:
+    """Return at most `n_rows` of the rows, ascending; every class keeps its share within one row, or roughly for units.
+
+    A first unit of more rows is taken as a whole.
+    """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
+    units = _units_of_several_rows(by)
+    if units is not None:
+        return next(_samples_of_units(labels, units, [n_rows], seed))
     # in whole numbers, so that rounding cannot take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows
     return np.sort(_shuffled_by_class(labels, seed)[evenly])
 
 
-def _shuffled_by_class(labels: Integers, seed: int | Sequence[int]) -> Index:
-    """Return all rows, class after class, shuffled within each."""
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    return shuffled[np.argsort(labels[shuffled], kind="stable")]
+def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: SplitBy | None = None) -> Iterator[Index]:
+    """Yield a stratified sample per size, ascending rows; larger samples contain the smaller ones."""
+    units = _units_of_several_rows(by)
+    if units is not None:
+        yield from _samples_of_units(labels, units, sizes, seed)
+    elif sizes:
+        order = nested_order(labels, seed)
+        yield from (np.sort(order[:size]) for size in sizes)
 
 
-def nested_order(labels: Integers, seed: int | Sequence[int]) -> Index:
+def nested_order(labels: Integers, seed: Seed) -> Index:
     """Return all rows in a random order of which every beginning is a stratified sample."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     own = labels[shuffled]
@@ -58,3 +198,88 @@ def nested_order(labels: Integers, seed: int | Sequence[int]) -> Index:
     places[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
     # stable: rows with the same place stay in random order
     return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
+
+
+def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
+    """Return all rows, class after class, shuffled within each."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]
+
+
+def _units_of_several_rows(by: SplitBy | None) -> Index | None:
+    """Return the units of the rows, numbered from 0; None if each row is a unit."""
+    if by is None or by.units is None:
+        return None
+    distinct, units = np.unique(by.units, return_inverse=True)
+    return None if len(distinct) == len(units) else units
+
+
+def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:
+    """Return the pairs of a unit and a label that occur, by rising unit and label, and the number of rows of each."""
+    n_labels = int(labels.max()) + 1
+    pairs, counts = np.unique(units * n_labels + labels, return_counts=True)
+    return pairs // n_labels, pairs % n_labels, counts
+
+
+def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) -> Index:
+    """Return the fold of every row, so that units stay together and every class is spread over the folds."""
+    n_units = int(units.max()) + 1
+    if n_folds > n_units:
+        what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
+        raise BncliError(what, hint="ask for fewer folds" if n_units > 1 else "group by another column")
+    owner, label, counts = _class_counts(labels, units)
+    n_classes = len(np.unique(labels))
+    sizes = np.bincount(owner, counts)
+    # the square of the standard deviation times n_classes ** 2, in whole numbers, so that equal units tie
+    spread = n_classes * np.bincount(owner, counts * counts) - sizes * sizes
+    shuffled = np.random.default_rng(seed).permutation(n_units)
+    order = shuffled[np.argsort(-spread[shuffled], kind="stable")]
+    # Lists and not arrays: units have few labels, and a fold is found in microseconds.
+    share = (counts / np.bincount(labels)[label]).tolist()
+    first = np.searchsorted(owner, np.arange(n_units + 1)).tolist()
+    classes, rows = label.tolist(), sizes.tolist()
+    n_labels = int(labels.max()) + 1
+    shares = [[0.0] * n_labels for _ in range(n_folds)]
+    totals, squares, n_rows = [0.0] * n_labels, [0.0] * n_labels, [0.0] * n_folds
+    fold_of = np.empty(n_units, np.intp)
+    for unit in order.tolist():
+        own = [(classes[i], share[i]) for i in range(first[unit], first[unit + 1])]
+        terms = [(c, s, squares[c] + s * s, ((totals[c] + s) / n_folds) ** 2) for c, s in own]
+        best, least = 0, math.inf
+        for fold, held in enumerate(shares):
+            # other classes do not depend on the fold
+            deviation = sum(
+                math.sqrt(max((square + 2 * held[c] * s) / n_folds - mean, 0.0)) for c, s, square, mean in terms
+            )
+            if deviation < least - 1e-12 or (deviation <= least + 1e-12 and n_rows[fold] < n_rows[best]):
+                best, least = fold, min(deviation, least)
+        for c, s in own:
+            squares[c] += s * s + 2 * shares[best][c] * s
+            totals[c] += s
+            shares[best][c] += s
+        n_rows[best] += rows[unit]
+        fold_of[unit] = best
+    return fold_of[units]
+
+
+def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed: Seed) -> Iterator[Index]:
+    """Yield per size the rows of the first units in one order, at most so many rows but at least one unit."""
+    owner, label, counts = _class_counts(labels, units)
+    # the last of each unit's labels by rising number of rows, and of equal ones the lowest
+    by_count = np.lexsort((-label, counts, owner))
+    last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
+    order = nested_order(label[by_count[last]], seed)
+    rows_in_all = np.cumsum(np.bincount(units)[order])
+    for size in sizes:
+        n_units = max(1, int(np.searchsorted(rows_in_all, size, side="right")))
+        yield np.flatnonzero(np.isin(units, order[:n_units]))
+
+
+def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
+    """Return the block of every row if the rows, in the order of time, are cut nearest to these positions."""
+    ascending = np.sort(times)
+    starts = np.flatnonzero(np.diff(ascending)) + 1
+    if not len(starts):
+        return np.zeros(len(times), np.intp)
+    nearest = {int(starts[np.argmin(np.abs(starts - position))]) for position in positions}
+    return np.searchsorted(ascending[sorted(nearest)], times, side="right")

@@ -31,7 +31,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.data.splits import inner_splits, stratified_sample
 from bncli.engine.ensembles.boosted_bag import BOOSTED, MOST_MEMBERS, BagPlan, bag_size, complete_bag
 from bncli.engine.ensembles.boosted_trees import tables_of
 from bncli.engine.ensembles.budget import FOLDS, ComputeBudget, Effort, choose_effort, fit_seconds, memory_of
@@ -170,12 +170,11 @@ def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     if data.n_rows < 2:
         return []
     capacity, n_folds = capacity_for(data.n_rows), effort.folds(data.n_rows)
-    data = data.take(stratified_sample(data.labels, max(effort.most_rows, effort.member_rows), seed))
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    data = data.take(stratified_sample(data.labels, max(effort.most_rows, effort.member_rows), seed, data.split_by))
     folds = []
-    for fold in range(min(n_folds, int(fold_of.max()) + 1)):
-        others, held_out = (data.take(np.flatnonzero(is_part)) for is_part in (fold_of != fold, fold_of == fold))
-        sample = stratified_sample(others.labels, effort.most_rows - effort.most_rows // FOLDS, seed)
+    for split in inner_splits(data.labels, FOLDS, seed, data.split_by)[:n_folds]:
+        others, held_out = map(data.take, split)
+        sample = stratified_sample(others.labels, effort.most_rows - effort.most_rows // FOLDS, seed, others.split_by)
         rows = others if len(sample) == others.n_rows else others.take(sample)
         folds.append(Fold(CandidateFinder(rows, capacity=capacity), others, held_out))
     return folds
@@ -276,7 +275,7 @@ def _fit_components(
     builds_on = folds[0].finder.builds_on if folds else dict(BUILDS_ON)
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
     # If every row was held out, tables are found anew, and so the candidates on which others build are fitted too.
-    finds_anew = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
+    finds_anew = sum(fold.held_out.n_rows for fold in folds) in (0, data.n_rows)
     weighty = {evaluation.name for evaluation, weight in zip(evaluations, weights, strict=True) if weight > 0}
     needed = set(weighty)
     for name in weighty if finds_anew else ():

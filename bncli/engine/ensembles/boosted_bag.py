@@ -48,7 +48,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.data.splits import inner_splits, stratified_sample
 from bncli.engine.ensembles.boosted_trees import (
     Boosted,
     Settings,
@@ -115,16 +115,18 @@ def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> 
     If the limit of time cut a member short, later ones grow no more trees than the longest. A member that the end of
     all time cuts short is left out, and so is one without trees.
     """
-    n_folds = min(FOLDS, data.n_rows)
     members = [member for member in evaluated if member.trees or member.ended] or list(evaluated)
     while len(members) < plan.n_members:
         seconds = member_seconds(data, member_rows(data, plan.rows), members)
         if not plan.budget.has_time(0.0, seconds):
             break
         number = len(members)
-        drawn = data.take(stratified_sample(data.labels, plan.rows, (plan.seed, number)))
-        is_held_out = stratified_folds(drawn.labels, n_folds, plan.seed) == number % n_folds
-        part = drawn.take(np.flatnonzero(~is_held_out)), drawn.take(np.flatnonzero(is_held_out))
+        drawn = data.take(stratified_sample(data.labels, plan.rows, (plan.seed, number), data.split_by))
+        splits = inner_splits(drawn.labels, FOLDS, plan.seed, drawn.split_by)
+        if not splits:
+            break
+        others, held_out = splits[number % len(splits)]
+        part = drawn.take(others), drawn.take(held_out)
         trees = plan.trees if all(member.ended for member in members) else max(member.grown for member in members)
         member = _grow_member(part, plan._replace(trees=trees), number, plan.budget.part_of_time(1))
         if not member.ended and member.grown < trees:

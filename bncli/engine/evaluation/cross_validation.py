@@ -1,5 +1,8 @@
 """Cross-validation: learn on all folds but one and predict the rows of that one, for each fold in turn.
 
+By time, the folds are blocks of rows that follow each other. Each but the first is predicted after learning from the
+blocks before it.
+
 Everything is learned inside the fold, including cuts and levels; only the labels of the class come from all rows. Each
 repeat draws new random folds from the seed and the number of the repeat.
 
@@ -30,7 +33,7 @@ from bncli.engine.data.cutting import pooling_notes
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.data.splits import nested_order, stratified_folds
+from bncli.engine.data.splits import RowSplit, SplitBy, nested_samples, splits_of_folds, stratified_folds, time_splits
 from bncli.engine.evaluation.decision_metrics import DecisionMetrics, measure_decisions
 from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
 from bncli.engine.kernels.arrays import Array, Index, Integers
@@ -49,23 +52,38 @@ CANDIDATES_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Protocol:
-    """Stratified folds, repeated with new random folds, and the seed of all of them.
+    """Stratified folds, repeated with new random folds, and the seed of all of them; or blocks of rows by time.
 
     `scores`: parameters by which the learned networks are also scored on the rows they were learned from, or None.
+    by_time: whether the rows have times; the folds are then blocks. window: learn from so many blocks before a block
+    only (None: from all).
     """
 
     folds: int = 5
     repeats: int = 1
     seed: int = 0
     scores: Strengths | None = None
+    by_time: bool = False
+    window: int | None = None
+
+    @property
+    def n_splits(self) -> int:
+        """The number of folds that are predicted in a repeat: all, or all blocks but the first."""
+        return self.folds - 1 if self.by_time else self.folds
 
     def __str__(self) -> str:
+        if self.by_time:
+            before = "all earlier blocks" if self.window is None else f"the {self.window} blocks before"
+            return f"tested on {self.n_splits} of {self.folds} blocks in the order of time, learned from {before}"
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 
-    def draw_folds(self, labels: Integers, repeat: int) -> Index:
-        """Return the fold of every row in a repeat, (N,), from the label codes (N,)."""
-        return stratified_folds(labels, self.folds, (self.seed, repeat))
+    def draw_splits(self, labels: Integers, repeat: int, by: SplitBy | None = None) -> list[RowSplit]:
+        """Return the rows to learn from and those held out of every split in a repeat, from the label codes (N,)."""
+        if self.by_time:
+            assert by is not None
+            return time_splits(by, self.folds, self.window)
+        return splits_of_folds(stratified_folds(labels, self.folds, (self.seed, repeat), by))
 
 
 @dataclass(frozen=True)
@@ -81,7 +99,7 @@ class CrossValidation:
     @property
     def n_folds(self) -> int:
         """The number of folds of all repeats together."""
-        return self.protocol.folds * self.protocol.repeats
+        return self.protocol.n_splits * self.protocol.repeats
 
 
 @dataclass(frozen=True)
@@ -138,39 +156,33 @@ def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) ->
     """
     protocol = plan.protocol
     for repeat in range(protocol.repeats):
-        fold_of = assign_folds(columns, protocol, repeat)
-        for number in range(protocol.folds):
-            yield from hold_out_with_samples(columns, plan, split_fold(fold_of, repeat, number), run)
+        for split in draw_splits(columns, protocol, repeat):
+            yield from hold_out_with_samples(columns, plan, split, run)
     run.watch(Progress(plan.n_folds, plan.n_folds))
 
 
-def assign_folds(columns: Columns, protocol: Protocol, repeat: int) -> Index:
-    """Return the fold of every row in a repeat, shape (N,)."""
+def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split]:
+    """Return the split of every fold in a repeat."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
-    return protocol.draw_folds(columns.label.codes, repeat)
-
-
-def split_fold(fold_of: Index, repeat: int, number: int) -> Split:
-    """Return the split of fold `number`, from the fold of every row."""
-    held_out = fold_of == number
-    return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
+    splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
+    return [Split(repeat, number, rows, others) for number, (others, rows) in enumerate(splits)]
 
 
 def sample_others(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
     """Yield the split with a nested sample in place of its other rows, per size that leaves out any of them."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < len(whole.others)]
-    if smaller:
-        # number + 1, because numpy treats the seeds (s, r) and (s, r, 0) as equal, and (s, r) drew the folds
-        order = nested_order(columns.label.codes[whole.others], (seed, whole.repeat, whole.number + 1))
-    for size in smaller:
-        yield replace(whole, others=whole.others[np.sort(order[:size])], size=size)
+    by = None if columns.split_by is None else columns.split_by.take(whole.others)
+    # number + 1, because numpy treats the seeds (s, r) and (s, r, 0) as equal, and (s, r) drew the folds
+    samples = nested_samples(columns.label.codes[whole.others], smaller, (seed, whole.repeat, whole.number + 1), by)
+    for size, rows in zip(smaller, samples, strict=True):
+        yield replace(whole, others=whole.others[rows], size=size)
 
 
 def hold_out_with_samples(columns: Columns, plan: CrossValidation, whole: Split, run: Run) -> Iterator[Fold]:
     """Yield one fold of one repeat, then the same fold learned from samples."""
-    protocol, number = plan.protocol, whole.repeat * plan.protocol.folds + whole.number
+    protocol, number = plan.protocol, whole.repeat * plan.protocol.n_splits + whole.number
     total_rows = len(whole.others) + sum(n for n in plan.sizes if n < len(whole.others))
     done = float(number)
     for split in (whole, *sample_others(columns, whole, plan.sizes, protocol.seed)):
@@ -288,10 +300,14 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
     return log_probabilities(scorer, encoded.codes, columns.n_rows)
 
 
-def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
-    """Return ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat not trained on it."""
+def out_of_fold(folds: Iterable[Fold]) -> tuple[Index, Array]:
+    """Return the rows tested, ascending, and their ln P(c | x_t), shape (K, rows), as predicted in the first repeat.
+
+    Each row is predicted by the one model that was not trained on it. By time the rows of the first block are not
+    tested.
+    """
     first_repeat = [fold for fold in folds if fold.repeat == 0]
-    predictions = np.empty((len(first_repeat[0].measured.log_probabilities), n_rows))
-    for fold in first_repeat:
-        predictions[:, fold.rows] = fold.measured.log_probabilities
-    return predictions
+    tested = np.concatenate([fold.rows for fold in first_repeat])
+    order = np.argsort(tested, kind="stable")
+    predictions = np.concatenate([fold.measured.log_probabilities for fold in first_repeat], axis=1)
+    return tested[order], predictions[:, order]

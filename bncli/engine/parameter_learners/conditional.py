@@ -88,7 +88,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.splits import stratified_folds
+from bncli.engine.data.splits import inner_splits
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.optimizers.objective import Step
@@ -292,8 +292,7 @@ def learn_extended(
         families = structure.families(counts.data.schema.cardinalities, whole=True)
         report_work(IncompleteLikelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(build_space_extended, structure=structure, smoothing=smoothing)
-    # a single row cannot be held out
-    if settings.early_stop == "cv" and counts.data.n_rows > 1:
+    if settings.early_stop == "cv":
         return optimize_with_early_stopping(counts, space_of, settings, watch)
     return optimize(space_of(counts), settings, watch)
 
@@ -338,8 +337,13 @@ class TuningFold:
 def optimize_with_early_stopping(
     counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
 ) -> Parameters:
-    """Return the parameters after the number of iterations that is best for held-out rows; needs at least two rows."""
+    """Return the parameters after the number of iterations that is best for held-out rows.
+
+    All iterations are made if no row can be held out.
+    """
     folds, space = tuning_folds(counts.data, space_of, settings.seed), space_of(counts)
+    if not folds:
+        return optimize(space, settings, watch)
 
     def attempt(start: int) -> tuple[float, Parameters]:
         of_start = replace(settings, start=start, restarts=0)
@@ -355,12 +359,11 @@ def optimize_with_early_stopping(
 
 
 def tuning_folds(data: Dataset, space_of: Callable[[Counts], Space], seed: int) -> list[TuningFold]:
-    """Return the folds of at least two rows."""
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    """Return the folds; none if no row can be held out."""
     folds = []
-    for f in range(int(fold_of.max()) + 1):
-        space = space_of(Counts(data.take(np.flatnonzero(fold_of != f))))
-        folds.append(TuningFold(space, space.on(data.take(np.flatnonzero(fold_of == f)))))
+    for others, rows in inner_splits(data.labels, FOLDS, seed, data.split_by):
+        space = space_of(Counts(data.take(others)))
+        folds.append(TuningFold(space, space.on(data.take(rows))))
     return folds
 
 

@@ -24,7 +24,7 @@ are those of all training rows. Of more than ALL_ROWS rows a quarter is used, bu
 MAX_ROWS, drawn by class. lambda is the inverse variance of a prior and stands against the summed likelihood, so the
 choice is used for all rows as it is. (Measured: with forty times the rows the best lambda falls by up to a decade, and
 keeping it costs 2 % of the log-loss.) The search is the same whatever the optimizer of the final fit, and so is the
-choice. A single row cannot be held out: lambda is then UNTRIED. On few rows no lambda below (FLOOR_ROWS / N)^3 is
+choice. A single unit cannot be held out: lambda is then UNTRIED. On few rows no lambda below (FLOOR_ROWS / N)^3 is
 tried: two dozen held-out rows may all be right by luck, and then the smaller the penalty, the better it looks.
 
 Directions of attributes (`bncli.engine.parameters.monotone`) do not enter the path: lambda is chosen by fits without
@@ -84,7 +84,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, encode_labels
-from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.data.splits import RowSplit, SplitBy, inner_splits, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.model import ARC_SETS, ChosenPenalty, Parameters, Shrinkage, Tables, TriedArcs, TriedPenalty
@@ -311,10 +311,11 @@ def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinka
 def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
     """Return the folds of all rows or, if they are many, of a sample, with the cuts and levels of the data.
 
-    There are no folds of a single row.
+    There are no folds of a single unit.
     """
-    data = data.take(_sampled_rows(data.labels, seed))
-    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _draw_folds(data.labels, seed)]
+    data = data.take(_sampled_rows(data.labels, seed, data.split_by))
+    splits = _draw_splits(data.labels, seed, data.split_by)
+    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in splits]
 
 
 def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
@@ -324,7 +325,7 @@ def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], s
     """
     assert sample.label is not None
     folds = []
-    for others, rows in _draw_folds(sample.label.codes, seed):
+    for others, rows in _draw_splits(sample.label.codes, seed, sample.split_by):
         data = recode(sample.take(others))
         folds.append(HeldOutFold(Counts(data), _encode_held_out(data, sample.take(rows))))
     return folds
@@ -346,26 +347,28 @@ def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
 def sample_of(columns: Columns, seed: int) -> Columns:
     """Return the rows that take part in cross-validation, in the form in which they were read."""
     assert columns.label is not None
-    rows = _sampled_rows(columns.label.codes, seed)
+    rows = _sampled_rows(columns.label.codes, seed, columns.split_by)
     return columns if len(rows) == columns.n_rows else columns.take(rows)
 
 
-def _sampled_rows(labels: Integers, seed: int) -> Index:
-    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
+def _sampled_rows(labels: Integers, seed: int, by: SplitBy | None = None) -> Index:
+    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed, by)
 
 
-def splits_to_measure(labels: Integers, seed: int, *, is_slow: bool = False) -> list[tuple[Index, Index]]:
+def splits_to_measure(
+    labels: Integers, seed: int, by: SplitBy | None = None, *, is_slow: bool = False
+) -> list[RowSplit]:
     """Return the splits on which the log-loss of the chosen settings is measured: rows to learn from, rows held out.
 
     These are the folds of all rows, or one tenth of many rows. If learning is slow, one fold does for more than
     ALL_ROWS rows.
     """
     if len(labels) <= WHOLE_ROWS:
-        splits = _draw_folds(labels, seed)
+        splits = _draw_splits(labels, seed, by)
         return splits[:1] if is_slow and len(labels) > ALL_ROWS else splits
-    drawn = stratified_sample(labels, MEASURED_ROWS, seed)
-    is_held_out = stratified_folds(labels[drawn], TENTH, seed) == 0
-    return [(drawn[~is_held_out], drawn[is_held_out])]
+    drawn = stratified_sample(labels, MEASURED_ROWS, seed, by)
+    splits = inner_splits(labels[drawn], TENTH, seed, None if by is None else by.take(drawn))
+    return [(drawn[others], drawn[rows]) for others, rows in splits[:1]]
 
 
 def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:
@@ -379,23 +382,21 @@ def rows_to_keep(columns: Columns, seed: int) -> Columns:
     return columns if whole else sample_of(columns, seed)
 
 
-def _draw_folds(labels: Integers, seed: int) -> list[tuple[Index, Index]]:
-    """Return the rows to learn from and those held out, of every fold; no folds of a single row."""
-    if len(labels) < 2:
-        return []
-    fold_of = stratified_folds(labels, min(FOLDS, len(labels)), seed)
-    n_folds = 1 if labels.max() >= MANY_CLASSES else int(fold_of.max()) + 1
-    return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
+def _draw_splits(labels: Integers, seed: int, by: SplitBy | None) -> list[RowSplit]:
+    """Return the rows to learn from and those held out, of every fold; no folds of a single unit."""
+    splits = inner_splits(labels, FOLDS, seed, by)
+    return splits[:1] if splits and labels.max() >= MANY_CLASSES else splits
 
 
 def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
     """Return the log-loss of the class frequencies on the rows of the first folds, or None if no rows are held out."""
-    taken = _sampled_rows(data.labels, seed)
-    splits = _draw_folds(data.labels[taken], seed)[:n_folds]
+    taken = _sampled_rows(data.labels, seed, data.split_by)
+    by = None if data.split_by is None else data.split_by.take(taken)
+    splits = _draw_splits(data.labels[taken], seed, by)[:n_folds]
     return base_of_splits(data, [(taken[others], taken[rows]) for others, rows in splits])
 
 
-def base_of_splits(data: Dataset, splits: Sequence[tuple[Index, Index]]) -> float | None:
+def base_of_splits(data: Dataset, splits: Sequence[RowSplit]) -> float | None:
     """Return the log-loss of the class frequencies on the held-out rows of splits, or None if there are none."""
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     counts = [

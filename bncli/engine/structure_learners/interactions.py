@@ -69,7 +69,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     """Return the regions over the informative attributes, by size, then by falling gain; max_order counts the class."""
     data = counts.with_missing_levels("interactions", watch).data
     if data.n_rows > SEARCHED_ROWS:
-        data = data.take(stratified_sample(data.labels, SEARCHED_ROWS, SEED))
+        data = data.take(stratified_sample(data.labels, SEARCHED_ROWS, SEED, data.split_by))
     attributes, cardinalities = data.schema.attributes, data.schema.cardinalities
     informative = data.schema.informative
     intervals = max(INTERVALS, int(data.total_weight / (ROWS_PER_INTERVAL * max(1, len(informative)))))

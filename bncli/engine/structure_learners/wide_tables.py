@@ -54,7 +54,7 @@ def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int
     else:
         codes = tuple(codes[i] for i in searched)
     schema = replace(data.schema, attributes=tuple(data.schema.attributes[i] for i in searched))
-    return Counts(Dataset(schema, codes, data.labels, data.weights, data.threads)), searched
+    return Counts(Dataset(schema, codes, data.labels, data.weights, data.threads, data.split_by)), searched
 
 
 def widen(structure: Structure, searched: tuple[int, ...], counts: Counts) -> Structure:

@@ -238,7 +238,9 @@ def distribute_rows(
         watch(Note(text))
     keeper = WorkerBlocks(cluster, blocks, homes, groups)
     distributed.append(keeper)
-    return DistributedDataset(data.schema, data.codes, data.labels, data.weights, data.threads, keeper=keeper)
+    return DistributedDataset(
+        data.schema, data.codes, data.labels, data.weights, data.threads, data.split_by, keeper=keeper
+    )
 
 
 def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:

@@ -264,7 +264,7 @@ def analyse(
     baseline = results.learners[0] if baseline is None else baseline
     if baseline not in results.learners:
         raise UsageError(f"there is no learner '{baseline}'", hint=f"the learners are {', '.join(results.learners)}")
-    n_folds = results.protocol.folds * results.protocol.repeats
+    n_folds = results.protocol.n_splits * results.protocol.repeats
     pairs = [(data, name) for data in results.data for name in results.learners]
     outcomes: dict[tuple[str, str], list[Outcome]] = {pair: [] for pair in pairs}
     for outcome in results.outcomes:

@@ -144,7 +144,7 @@ def _parse_outcome(line: bytes, plan: RunPlan, data_sets: Sequence[DataSet]) -> 
     fields = json.loads(line)
     task = Task(*(fields.pop(name) for name in Task._fields))
     data_set, learner = data_sets[task.data], plan.learners[task.learner].name
-    is_known = task.repeat < plan.protocol.repeats and task.fold < plan.protocol.folds
+    is_known = task.repeat < plan.protocol.repeats and task.fold < plan.protocol.n_splits
     if min(task) < 0 or not is_known:
         raise ValueError("no such fold")
     dtype = code_dtype(data_set.n_labels)

@@ -159,7 +159,7 @@ def run_plan(
 ) -> ComparisonResults:
     """Run all tasks whose outcomes are not in the checkpoint, store theirs there, and return all outcomes in order."""
     largest_first = sorted(range(len(data_sets)), key=lambda data: -data_sets[data].cells)
-    learners, repeats, folds = range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.folds)
+    learners, repeats, folds = range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.n_splits)
     tasks = [Task(*place) for place in product(largest_first, learners, repeats, folds)]
     outcomes = dict(checkpoint.outcomes)
     remaining = [task for task in tasks if task not in outcomes]
@@ -212,9 +212,8 @@ def _bias_variance(
     """Return bias and variance from the out-of-fold predictions of every repeat."""
     predictions = np.empty((protocol.repeats, data_set.n_rows), data_set.labels.dtype)
     for repeat in range(protocol.repeats):
-        fold_of = protocol.draw_folds(data_set.labels, repeat)
-        for fold in range(protocol.folds):
-            predictions[repeat, fold_of == fold] = outcomes[Task(data, learner, repeat, fold)].predicted
+        for fold, (_, rows) in enumerate(protocol.draw_splits(data_set.labels, repeat, data_set.split_by)):
+            predictions[repeat, rows] = outcomes[Task(data, learner, repeat, fold)].predicted
     return bias_variance(data_set.labels, predictions, data_set.n_labels, data_set.weights)
 
 

@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Cuts, ReadingRules, Unseen
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
     Protocol,
-    assign_folds,
+    draw_splits,
     hold_out,
-    split_fold,
 )
 from bncli.engine.evaluation.metrics import BiasVariance
 from bncli.engine.kernels.arrays import Array, Codes
@@ -64,7 +64,7 @@ _FEW_DATA_SETS = 4
 class DataSet:
     """A data set: its name, its source with the class, and the label codes and weights (or None) of its rows, (N,).
 
-    cells = rows times attributes, a measure of the work. digest: equal for equal tables.
+    cells = rows times attributes, a measure of the work. digest: equal for equal tables. split_by: what splits respect.
     """
 
     name: str
@@ -74,6 +74,7 @@ class DataSet:
     weights: Array | None
     cells: int
     digest: str
+    split_by: SplitBy | None = None
 
     @property
     def n_rows(self) -> int:
@@ -212,7 +213,7 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
         notes_watch = partial(_forward_note, watch, name) if len(sources) > 1 else watch
         columns = read_columns(source, threads=threads, watch=notes_watch, memory=free_memory())
         try:
-            assign_folds(columns, protocol, 0)
+            draw_splits(columns, protocol, 0)
         except BncliError as error:
             raise BncliError(error.what, where=source.paths[0], hint=error.hint) from error
         assert columns.label is not None
@@ -225,6 +226,7 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
             weights=columns.weights,
             cells=columns.n_rows * max(len(columns.attributes), 1),
             digest=_digest(columns),
+            split_by=columns.split_by,
         )
         data_sets.append(data_set)
     watch(Progress(len(sources), len(sources)))
@@ -261,6 +263,10 @@ def _digest(columns: Columns) -> str:
         digest.update(np.ascontiguousarray(values).data)
     if columns.weights is not None:
         digest.update(np.ascontiguousarray(columns.weights).data)
+    if (by := columns.split_by) is not None:
+        digest.update(repr(("split by", by.units is None, by.times is None, by.gap)).encode())
+        for keys in (by.units, by.times):
+            digest.update(b"" if keys is None else np.ascontiguousarray(keys).data)
     return digest.hexdigest()
 
 
@@ -354,7 +360,7 @@ class Runner:
             learner.supplied,
             ReadingRules(plan.sources[task.data].missing_tokens, plan.unseen),
         )
-        split = split_fold(assign_folds(columns, plan.protocol, task.repeat), task.repeat, task.fold)
+        split = draw_splits(columns, plan.protocol, task.repeat)[task.fold]
         watch = Stopwatch(silent, time.thread_time)
         watch(Stage("fit"))
         run = Run(memory=plan.memory, clock=time.monotonic, watch=watch)

@@ -26,17 +26,16 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
-from bncli.engine.data.splits import nested_order
+from bncli.engine.data.splits import nested_samples
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
     Protocol,
-    assign_folds,
     cross_validate,
+    draw_splits,
     hold_out_with_samples,
     out_of_fold,
     predict_and_measure,
-    split_fold,
 )
 from bncli.engine.evaluation.curves import measure_calibration
 from bncli.engine.evaluation.metrics import METRICS, Baseline, class_frequencies, measure_baseline, measure_labels
@@ -226,8 +225,8 @@ def _hold_out_on_worker(
     columns: Columns, plan: CrossValidation, run: Run, number: int
 ) -> tuple[list[TimedFold], list[Note]] | BncliError:
     """Return a fold, the same fold learned from samples, and all notes; or the error that ended it."""
-    repeat, fold = divmod(number, plan.protocol.folds)
-    split = split_fold(assign_folds(columns, plan.protocol, repeat), repeat, fold)
+    repeat, fold = divmod(number, plan.protocol.n_splits)
+    split = draw_splits(columns, plan.protocol, repeat)[fold]
     events: list[Event] = []
     watch = Stopwatch(events.append)
     try:
@@ -241,12 +240,14 @@ def _cross_validation_report(
     protocol: str, columns: Columns, folds: Sequence[Fold], reports: Sequence[FoldReport]
 ) -> EvaluateReport:
     assert columns.label is not None
-    predictions = PredictedRows(out_of_fold(folds, columns.n_rows), columns.label.codes, columns.weights)
+    tested, log_probabilities = out_of_fold(folds)
+    weights = None if columns.weights is None else columns.weights[tested]
+    predictions = PredictedRows(log_probabilities, columns.label.codes[tested], weights)
     confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
     metrics = [report.metrics for report in reports]
     baselines = [fold.baseline for fold in folds]
     return EvaluateReport(
-        rows=columns.n_rows,
+        rows=len(tested),
         protocol=protocol,
         metrics=summarize(metrics, METRICS, fmean),
         baseline=Baseline(fmean(each.accuracy for each in baselines), fmean(each.log_loss for each in baselines)),
@@ -258,7 +259,7 @@ def _cross_validation_report(
         decisions=summarize_decisions(
             [fold.measured.decisions for fold in folds],
             predictions,
-            [fold.rows for fold in folds if fold.repeat == 0],
+            [np.searchsorted(tested, fold.rows) for fold in folds if fold.repeat == 0],
         ),
         std=summarize(metrics, METRICS, stdev, at_least=2),
         folds=tuple(reports),
@@ -359,11 +360,11 @@ def _fit_samples(
     done = 0
     for repeat in range(samples.repeats if smaller else 0):
         # a third number, because numpy treats the seeds (s, r) and (s, r, 0) as equal
-        order = nested_order(columns.label.codes, (samples.seed, repeat, 1))
-        for size in smaller:
+        sampled = nested_samples(columns.label.codes, smaller, (samples.seed, repeat, 1), columns.split_by)
+        for size, taken in zip(smaller, sampled, strict=True):
             size_text = f"{size:,} {'row' if size == 1 else 'rows'}"
             watch(Progress(done, total, f"a sample of {size_text}"))
-            begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
+            begun, rows = watch.seconds()["fit"], columns.take(taken)
             model = fit(rows, silent if repeat else forward_warnings(watch, f"learnt from {size_text}, "))
             frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
             yield _SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)

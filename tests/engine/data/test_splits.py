@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.splits import nested_order, stratified_folds, stratified_sample
+from bncli.engine.data.splits import (
+    FEW_HELD_OUT,
+    RowSplit,
+    SplitBy,
+    inner_splits,
+    nested_order,
+    nested_samples,
+    splits_of_folds,
+    stratified_folds,
+    stratified_sample,
+    time_splits,
+)
 from bncli.errors import BncliError
 
 
@@ -67,3 +78,201 @@ def test_the_seed_decides_nested_samples_and_ties_fall_to_either_class() -> None
     orders = [nested_order(labels, (seed, 0, 1)) for seed in range(20)]
     assert len({tuple(order) for order in orders}) == 20
     assert {int(labels[order[0]]) for order in orders} == {0, 1}
+
+
+tables = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, max_size=60)
+"""Rows of a label and a unit."""
+
+
+@given(tables, st.integers(2, 6), st.integers(0, 99))
+def test_folds_of_units_equal_those_of_a_plain_loop(rows: list[tuple[int, int]], n_folds: int, seed: int) -> None:
+    """StratifiedGroupKFold, as its authors describe it: all folds are tried for each unit."""
+    labels, units = (np.array(column) for column in zip(*rows, strict=True))
+    distinct = sorted(set(units.tolist()))
+    if len(distinct) < n_folds or len(distinct) == len(rows):
+        return
+    folds = stratified_folds(labels, n_folds, seed, SplitBy(units))
+    assert set(folds.tolist()) == set(range(n_folds))
+    classes = sorted(set(labels.tolist()))
+    counts = np.array([[((labels == c) & (units == unit)).sum() for c in classes] for unit in distinct])
+    order = np.random.default_rng(seed).permutation(len(distinct)).tolist()
+    order.sort(key=lambda unit: -round(float(counts[unit].std()), 9))
+    held = np.zeros((n_folds, len(classes)))
+    for unit in order:
+        tried = []
+        for fold in range(n_folds):
+            after = held.copy()
+            after[fold] += counts[unit]
+            deviation = float((after / counts.sum(axis=0)).std(axis=0).sum())
+            tried.append((round(deviation, 9), held[fold].sum(), fold))
+        fold = int(folds[units == distinct[unit]][0])
+        assert (folds[units == distinct[unit]] == fold).all()
+        assert tried[fold][:2] == min(tried)[:2]
+        held[fold] += counts[unit]
+
+
+@given(tables, st.integers(2, 6), st.integers(0, 99))
+def test_units_of_one_row_change_nothing(rows: list[tuple[int, int]], n: int, seed: int) -> None:
+    labels = np.array([label for label, _ in rows], np.uint8)
+    by = SplitBy(np.random.default_rng(seed).permutation(1000)[: len(labels)])
+    if n <= len(labels):
+        assert (stratified_folds(labels, n, seed, by) == stratified_folds(labels, n, seed)).all()
+    assert (stratified_sample(labels, n, seed, by) == stratified_sample(labels, n, seed)).all()
+    for mine, plain in zip(nested_samples(labels, [n], seed, by), nested_samples(labels, [n], seed), strict=True):
+        assert (mine == plain).all()
+    for own, single in zip(inner_splits(labels, n, seed, by), inner_splits(labels, n, seed), strict=True):
+        assert all((a == b).all() for a, b in zip(own, single, strict=True))
+
+
+@given(tables, st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True), st.integers(0, 99))
+def test_samples_take_whole_units(rows: list[tuple[int, int]], sizes: list[int], seed: int) -> None:
+    labels, units = (np.array(column) for column in zip(*rows, strict=True))
+    largest = max(Counter(units.tolist()).values())
+    before: set[int] = set()
+    samples = [*nested_samples(labels, sorted(sizes), seed, SplitBy(units))]
+    for size, sample in zip(sorted(sizes), samples, strict=True):
+        taken = set(units[sample].tolist())
+        assert np.isin(units, list(taken)).sum() == len(sample)
+        assert len(sample) <= max(size, largest if len(taken) == 1 else 0)
+        assert before <= set(sample.tolist())
+        before = set(sample.tolist())
+    if largest > 1:
+        assert (stratified_sample(labels, min(sizes), seed, SplitBy(units)) == samples[0]).all()
+
+
+def check_sides(split: RowSplit, by: SplitBy) -> None:
+    others, rows = split
+    assert len(others)
+    assert len(rows)
+    assert (np.diff(others) > 0).all()
+    assert (np.diff(rows) > 0).all()
+    assert not set(others.tolist()) & set(rows.tolist())
+    if by.units is not None:
+        assert not set(by.units[others].tolist()) & set(by.units[rows].tolist())
+    if by.times is not None:
+        assert by.times[others].max() < by.times[rows].min() - by.gap or (
+            not by.gap and by.times[others].max() < by.times[rows].min()
+        )
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8)), min_size=4, max_size=60),
+    st.integers(2, 5),
+    st.one_of(st.none(), st.integers(1, 3)),
+    st.sampled_from([0.0, 1.0, 3.0]),
+    st.booleans(),
+)
+def test_splits_by_time_train_on_the_past(
+    rows: list[tuple[int, int]], n_blocks: int, window: int | None, gap: float, with_units: bool
+) -> None:
+    times, units = (np.array(column) for column in zip(*rows, strict=True))
+    by = SplitBy(units if with_units else None, times.astype(np.float64), gap)
+    try:
+        splits = time_splits(by, n_blocks, window)
+    except BncliError:
+        return
+    assert len(splits) == n_blocks - 1
+    ascending = np.sort(times)
+    starts = [times[rows].min() for _, rows in splits]
+    if not with_units:
+        # each block begins at a new time, the nearest one to its share of the rows
+        changes = np.flatnonzero(np.diff(ascending)) + 1
+        edges = [int((times < start).sum()) for start in starts]
+        for block, edge in enumerate(edges, 1):
+            wanted = len(times) * block // n_blocks
+            assert abs(edge - wanted) == np.abs(changes - wanted).min()
+        ends = [*edges[1:], len(times)]
+        for block, ((others, held_out), edge, end) in enumerate(zip(splits, edges, ends, strict=True), 1):
+            assert (np.sort(times[held_out]) == ascending[edge:end]).all()
+            first = ([0, *edges])[max(0, block - window)] if window else 0
+            kept = ascending[first:edge]
+            assert (np.sort(times[others]) == kept[kept < ascending[edge] - gap]).all()
+    for split in splits:
+        check_sides(split, by)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=60),
+    st.integers(2, 6),
+    st.sampled_from([(True, False), (False, True), (True, True)]),
+    st.sampled_from([0.0, 2.0]),
+)
+def test_inner_splits_keep_units_and_time(
+    rows: list[tuple[int, int, int]], n_folds: int, kinds: tuple[bool, bool], gap: float
+) -> None:
+    labels, units, times = (np.array(column) for column in zip(*rows, strict=True))
+    by = SplitBy(units if kinds[0] else None, times.astype(np.float64) if kinds[1] else None, gap)
+    splits = inner_splits(labels, n_folds, 0, by)
+    n_units = len(set(units.tolist()))
+    if kinds[1]:
+        assert len(splits) <= 1
+    else:
+        assert len(splits) == (min(n_folds, n_units) if n_units > 1 else 0)
+    for split in splits:
+        check_sides(split, by)
+    if kinds == (False, True) and not gap and len(set(times.tolist())) > 1:
+        ((others, held_out),) = splits
+        assert len(others) + len(held_out) == len(rows)
+
+
+def test_the_last_rows_stay_held_out_although_their_units_were_seen_before() -> None:
+    """Every unit has rows at all times: the rows to learn from give units up."""
+    units, times = np.tile(np.arange(20), 5), np.repeat(np.arange(5.0), 20)
+    times += np.where((units < 4) & (times == 4.0), 1.0, 0.0)
+    by = SplitBy(units, times)
+    ((others, held_out),) = inner_splits(np.zeros(100, np.uint8), 25, 0, by)
+    assert (times[held_out] == 5.0).all()
+    assert not np.isin(units[others], units[held_out]).any()
+    assert 0 < FEW_HELD_OUT < 1
+
+
+@pytest.mark.parametrize(
+    ("by", "n_blocks", "message"),
+    [
+        (SplitBy(None, np.zeros(9)), 3, "the same time"),
+        (SplitBy(None, np.arange(9.0) // 5), 3, "they make 2 blocks, not 3"),
+        (SplitBy(None, np.arange(9.0), 4.0), 3, "before block 2 of 3"),
+        (SplitBy(np.zeros(9, np.intp), np.arange(9.0)), 3, "new in it"),
+        (SplitBy(None, np.arange(9.0)), 1, "at least 2 blocks"),
+    ],
+)
+def test_times_that_cannot_be_split(by: SplitBy, n_blocks: int, message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        time_splits(by, n_blocks)
+
+
+@pytest.mark.parametrize(("n_units", "hint"), [(3, "fewer folds"), (1, "another column")])
+def test_fewer_units_than_folds(n_units: int, hint: str) -> None:
+    with pytest.raises(BncliError, match=f"more than the {n_units} groups") as error:
+        stratified_folds(np.zeros(9, np.uint8), 5, 0, SplitBy(np.arange(9) % n_units))
+    assert hint in error.value.hint
+    assert len(inner_splits(np.zeros(9, np.uint8), 5, 0, SplitBy(np.arange(9) % n_units))) == (
+        n_units if n_units > 1 else 0
+    )
+
+
+@given(st.integers(0, 99))
+def test_classes_are_as_even_as_those_of_scikit_learn(seed: int) -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    rng = np.random.default_rng(seed)
+    units = np.repeat(np.arange(60), rng.integers(1, 9, 60))
+    labels = (rng.random(60) < 0.3).astype(np.uint8)[units]
+    peer = selection.StratifiedGroupKFold(5, shuffle=True, random_state=seed)
+
+    def unevenness(splits: list[RowSplit]) -> float:
+        counts = np.array([np.bincount(labels[rows], minlength=2) for _, rows in splits])
+        return float((counts / counts.sum(axis=0)).std(axis=0).sum())
+
+    mine = splits_of_folds(stratified_folds(labels, 5, seed, SplitBy(units)))
+    theirs = [*peer.split(np.zeros(len(labels)), labels, units)]
+    assert abs(unevenness(mine) - unevenness(theirs)) < 0.02
+
+
+def test_splits_by_time_of_equal_blocks_equal_those_of_scikit_learn() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    for gap, window in ((0, None), (2, None), (0, 1)):
+        peer = selection.TimeSeriesSplit(4, gap=gap, max_train_size=None if window is None else 10 * window)
+        mine = time_splits(SplitBy(None, np.arange(50.0), float(gap)), 5, window)
+        for (others, rows), (train, test) in zip(mine, peer.split(np.zeros(50)), strict=True):
+            assert others.tolist() == train.tolist()
+            assert rows.tolist() == test.tolist()

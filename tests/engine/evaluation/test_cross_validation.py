@@ -12,14 +12,14 @@ from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     FoldProgress,
     Protocol,
-    assign_folds,
+    Split,
     cross_validate,
+    draw_splits,
     hold_out,
     out_of_fold,
     predict,
     predict_and_measure,
     sample_others,
-    split_fold,
 )
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.errors import BncliError, ModelError
@@ -63,7 +63,7 @@ def test_each_fold_is_what_learning_without_its_rows_predicts() -> None:
 def test_every_row_gets_the_prediction_of_the_first_repeat() -> None:
     columns = table(30)
     folds = list(cross_validate(columns, CrossValidation(RECIPE, Protocol(2, 3))))
-    predictions = out_of_fold(folds, 30)
+    predictions = out_of_fold(folds)[1]
     assert predictions.shape == (3, 30)
     for fold in folds[:2]:
         assert (predictions[:, fold.rows] == fold.measured.log_probabilities).all()
@@ -75,23 +75,23 @@ def test_cuts_are_learnt_in_the_fold_unless_given() -> None:
     cuts = cuts_of(learn_dataset(columns, discretize="equal-width", bins=3).schema, "equal-width", {"bins": 3})
     free = cross_validate(columns, CrossValidation(RECIPE, Protocol(2)))
     bound = cross_validate(columns, CrossValidation(RECIPE, Protocol(2), supplied=SuppliedParts(cuts)))
-    assert (out_of_fold(free, 40) != out_of_fold(bound, 40)).any()
+    assert (out_of_fold(free)[1] != out_of_fold(bound)[1]).any()
 
 
 def test_the_same_seed_gives_the_same_predictions_for_any_threads() -> None:
     columns = table(50)
-    first = out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3))), 50)
+    first = out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3))))[1]
     assert (
-        out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3)), Run(3)), 50) == first
+        out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=3)), Run(3)))[1] == first
     ).all()
-    assert (out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=4))), 50) != first).any()
+    assert (out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(5, seed=4))))[1] != first).any()
 
 
 def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
     columns = table(40)
     folds = list(cross_validate(columns, CrossValidation(RECIPE, Protocol(4, 2, 9))))
     for fold in (folds[6], folds[1]):
-        split = split_fold(assign_folds(columns, Protocol(4, 2, 9), fold.repeat), fold.repeat, fold.number)
+        split = draw_splits(columns, Protocol(4, 2, 9), fold.repeat)[fold.number]
         assert sorted([*split.rows, *split.others]) == list(range(40))
         alone = hold_out(columns, CrossValidation(RECIPE), split)
         assert (alone.repeat, alone.number, alone.penalty) == (fold.repeat, fold.number, fold.penalty)
@@ -116,7 +116,7 @@ def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:
         (r, f, size) for r in (0, 1) for f in (0, 1, 2) for size in (None, 7, 20)
     ]
     for whole, *sampled in (folds[i : i + 3] for i in range(0, 18, 3)):
-        split = split_fold(assign_folds(columns, protocol, whole.repeat), whole.repeat, whole.number)
+        split = draw_splits(columns, protocol, whole.repeat)[whole.number]
         samples = list(sample_others(columns, split, (7, 20, 41), protocol.seed))
         assert [len(sample.others) for sample in samples] == [7, 20]
         assert set(samples[0].others) < set(samples[1].others) < set(split.others)
@@ -131,7 +131,9 @@ def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:
 
 def test_samples_differ_between_repeats_folds_and_seeds() -> None:
     columns = table(60)
-    splits = [split_fold(assign_folds(columns, Protocol(3), 0), repeat, fold) for repeat in (0, 1) for fold in (0, 1)]
+    splits = [
+        replace(draw_splits(columns, Protocol(3), 0)[fold], repeat=repeat) for repeat in (0, 1) for fold in (0, 1)
+    ]
     drawn = [
         tuple(sample.others)
         for seed in (0, 1)
@@ -170,7 +172,7 @@ def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
     assert isinstance(words, CategoricalColumn)
     words.codes[:] = np.arange(20) % 2
     words.codes[7] = 2
-    assert np.isfinite(out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(4))), 20)).all()
+    assert np.isfinite(out_of_fold(cross_validate(columns, CrossValidation(RECIPE, Protocol(4))))[1]).all()
     with pytest.raises(ModelError, match="'word' has values that were never seen in training, in 1 row"):
         list(cross_validate(columns, CrossValidation(RECIPE, Protocol(4), reading_rules=ReadingRules(unseen="error"))))
 
@@ -186,7 +188,7 @@ def test_rows_must_have_a_class() -> None:
 def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
     """Stages before and after have no measure: the bar waits."""
     heard: list[Event] = []
-    split = split_fold(np.arange(20) % 5, repeat=0, number=1)
+    split = Split(0, 1, np.arange(4), np.arange(4, 20))
     inside = FoldProgress(heard.append, split, (1, 5), 1.0, 1.0)
     for event in (
         Progress(1, 2, "reading"),
@@ -204,7 +206,7 @@ def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
 @pytest.mark.parametrize(("size", "told"), [(1, "1 row"), (2, "2 rows"), (None, None)])
 def test_warnings_inside_a_fold_name_the_size_of_the_sample(size: int | None, told: str | None) -> None:
     heard: list[Event] = []
-    split = replace(split_fold(np.arange(20) % 5, repeat=0, number=1), size=size)
+    split = Split(0, 1, np.arange(4), np.arange(4, 20), size)
     inside = FoldProgress(heard.append, split, (0, 5), 0.0, 1.0)
     inside(Note("nothing fits", warning=True))
     inside.report("tree")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from bncli.engine.evaluation.cross_validation import Protocol, assign_folds
+from bncli.engine.evaluation.cross_validation import Protocol, draw_splits
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
 from bncli.engine.parameters.penalty_choice import GRID
@@ -209,7 +209,8 @@ def test_the_baseline_is_the_class_frequencies_of_the_rows_learnt_from(source: S
     columns = read_columns(source)
     truth = np.array(labels_of(source.paths[0]))
     for fold in report.folds:
-        held_out = assign_folds(columns, Protocol(4, 2, 3), fold.repeat) == fold.fold
+        held_out = np.zeros(columns.n_rows, np.bool_)
+        held_out[draw_splits(columns, Protocol(4, 2, 3), fold.repeat)[fold.fold].rows] = True
         model = dummy.DummyClassifier(strategy="prior").fit(truth[~held_out, None], truth[~held_out])
         p = model.predict_proba(truth[held_out, None])
         assert fold.baseline.log_loss == pytest.approx(metrics.log_loss(truth[held_out], p, labels=["x", "y", "z"]))
