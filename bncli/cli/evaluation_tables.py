@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from bncli.engine.evaluation.curves import Calibration
     from bncli.engine.evaluation.groups import Fairness, Group
+    from bncli.engine.evaluation.intervals import Interval
     from bncli.steps.evaluate.report import EvaluateReport
 
 _MOST_LABELS = 12
@@ -35,6 +36,9 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
     """Yield everything about an evaluation in the order in which it is printed."""
     yield f"{report.rows:,} rows; {report.protocol}"
     yield _figure_table(report)
+    whose = "this model" if report.folds is None else "these models"
+    yield f"95 %: for {whose} on new rows ({report.intervals.method})"
+    yield ""
     yield from _decision_tables(report)
     if report.learning_curve:
         headings = [heading for name in _CURVE_FIGURES for heading in (name.replace("_", "-"), "std")]
@@ -72,12 +76,14 @@ def _figure_table(report: EvaluateReport) -> Table:
     """Return each figure beside that of the class frequencies, if they have one."""
     base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
-    table = plain_table("", "figure", "mean" if has_std else "value", *(["std"] if has_std else []), "base")
+    headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
+    table = plain_table("", *headings)
     for column in table.columns[1:]:
         column.justify = "right"
     for name, value in report.metrics.items():
-        std = [_figure((report.std or {}).get(name))] if has_std else []
-        add_row(table, name.replace("_", "-"), _figure(value), *std, _figure(base[name]) if name in base else "")
+        cells = [_figure(value), _interval(report.intervals.metrics[name])]
+        cells += [_figure((report.std or {}).get(name))] if has_std else []
+        add_row(table, name.replace("_", "-"), *cells, _figure(base[name]) if name in base else "")
     add_row(table, "skill-score", _figure(report.skill_score))
     for stage, seconds in report.seconds.items():
         if seconds is not None:
@@ -90,6 +96,11 @@ def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _interval(ends: Interval | None) -> str:
+    """Return both ends of an interval, or a dash if there is none."""
+    return "-" if ends is None else f"{_figure(ends[0])} - {_figure(ends[1])}"
 
 
 def _decimals(value: float | None) -> str:
@@ -135,9 +146,11 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
     """Yield precision, recall, f1 and support of the labels with the most rows, in the order of the labels."""
     figures = report.shown_per_label
     shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_MOST_LABELS])
-    columns = [
-        TextColumn(name, [_figure(getattr(figures[c], name)) for c in shown]) for name in ("precision", "recall", "f1")
-    ]
+    columns = []
+    for name in ("precision", "recall"):
+        columns.append(TextColumn(name, [_figure(getattr(figures[c], name)) for c in shown]))
+        columns.append(TextColumn("95 %", [_interval(report.intervals.by_label[c][name]) for c in shown]))
+    columns.append(TextColumn("f1", [_figure(figures[c].f1) for c in shown]))
     support = TextColumn("support", [f"{figures[c].support:,.10g}" for c in shown])
     names = TextColumn("label", [report.labels[c] for c in shown])
     title = "Each label against all others"
@@ -196,7 +209,7 @@ def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two
     columns = [
         TextColumn("rows", [f"{group.rows:,}" for group in groups]),
         TextColumn("error", [_decimals(group.metrics["error"]) for group in groups]),
-        TextColumn("95 %", ["-" if ends is None else f"{ends[0]:.4f} - {ends[1]:.4f}" for ends in intervals]),
+        TextColumn("95 %", [_interval(ends) for ends in intervals]),
         TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in groups]),
     ]
     columns += [

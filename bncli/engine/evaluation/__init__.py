@@ -3,7 +3,8 @@
 cross_validation    learn and predict fold by fold
 metrics             metrics of predictions; bias and variance over several training sets
 decision_metrics    metrics of decisions and prediction sets
-groups              metrics per group of rows, confidence intervals, fairness
+intervals           confidence intervals of metrics, by bootstrap
+groups              metrics per group of rows, fairness
 curves              ROC, precision-recall, gains and reliability curves; calibration
 significance        tests for pairs of methods
 ranking             tests for several methods over many data sets

@@ -42,7 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.groups import labels_with_rates, wilson_interval
+from bncli.engine.evaluation.groups import labels_with_rates
+from bncli.engine.evaluation.intervals import wilson_interval
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 
 BINS = 10

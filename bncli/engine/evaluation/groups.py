@@ -11,42 +11,29 @@ Each rate is compared over the groups of a column by the difference, highest - l
 The difference and ratio of the selection rate are known as those of demographic parity. Equalized odds are the larger
 difference and the smaller ratio of the other two rates (Hardt, Price & Srebro 2016; fairlearn computes the same).
 
-95 % confidence intervals, with z = 1.96 and n the sum of the row weights:
-
-    a share                  Wilson (1927): the shares p with |p^ - p| <= z sqrt(p (1 - p) / n)
-    a mean of losses         mean -+ z s / sqrt(n), s^2 = sum of w_t (x_t - mean)^2 / (n - 1); its root for rmse
-    auc of two classes       auc -+ z se (DeLong, DeLong & Clarke-Pearson 1988): se^2 = S_1 / n_1 + S_0 / n_0, S the
-                             variances over rows of the share of the other class that a row wins against
-    balanced accuracy, mcc   the 2.5 % and 97.5 % quantiles over DRAWS multinomial draws of the confusion matrix
+Every metric and rate has a 95 % confidence interval (`intervals`).
 
 Conventions:
 - With two labels the rates are reported for the second one, otherwise for every label.
 - A rate without rows is None and takes no part in the comparison; a ratio 0 / 0 is None.
 - A row without a decision is selected for no label.
-- The draws have a fixed seed. An interval is None if there are too few rows: a mean of one row, an auc with one row of
-  a class. ece, and auc of more than two classes, have no interval here.
 
-Cost: a few passes over the rows, and a sort for the auc.
+Cost: a few passes over the rows, a sort for the auc, and the bootstrap of each group.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from bncli.engine.evaluation.decision_metrics import DecidedRows, measure_decided_rows
-from bncli.engine.evaluation.metrics import balanced_accuracy, matthews_correlation, measure
-from bncli.engine.kernels.arrays import Array, Integers, Mask
+from bncli.engine.evaluation.intervals import Interval, PredictedBlock, measure_intervals
+from bncli.engine.evaluation.metrics import measure
+from bncli.engine.kernels.arrays import Array, Integers
 
-Interval = tuple[float, float]
-Z = float(ndtri(0.975))
-DRAWS = 400
 RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 
@@ -63,7 +50,7 @@ class Rate(NamedTuple):
     """A share and its 95 % interval."""
 
     share: float
-    interval: Interval
+    interval: Interval | None
 
 
 @dataclass(frozen=True)
@@ -115,11 +102,12 @@ def measure_groups(
     true: Integers,
     weights: Array | None,
     decided: DecidedRows | None = None,
+    units: Integers | None = None,
 ) -> list[Group]:
     """Return the groups of a column that have rows, in the order of its values.
 
     log_p is ln P(c | x_t), shape (K, N); true labels and weights (None: 1) have shape (N,). decided: the decisions of
-    these rows, if the model has a decision rule.
+    these rows, if the model has a decision rule. units: which rows belong together, (N,); None: none do.
     """
     weights = np.ones(len(true)) if weights is None else weights
     order = np.argsort(column.codes, kind="stable")
@@ -129,11 +117,19 @@ def measure_groups(
         group_log_p, group_true, group_weights = log_p[:, rows], true[rows], weights[rows]
         metrics = measure(group_log_p, group_true, None if (group_weights == 1).all() else group_weights)
         predicted, decisions = group_log_p.argmax(axis=0), dict[str, float | None]()
+        decided_codes = None
         if decided is not None:
             group_decided = decided._replace(codes=decided.codes[rows])
-            predicted = group_decided.codes
+            predicted = decided_codes = group_decided.codes
             decisions = measure_decided_rows(group_decided, group_true, group_weights)
             decisions.pop("threshold", None)  # it is the same in every group
+        intervals = measure_intervals(
+            [PredictedBlock(np.arange(len(rows)), group_log_p, decided_codes)],
+            group_true,
+            group_weights,
+            metrics.by_name(),
+            units=None if units is None else units[rows],
+        )
         rates = {}
         for c in labels_with_rates(labels):
             is_selected, is_true = predicted == c, group_true == c
@@ -142,7 +138,7 @@ def measure_groups(
                 rate = None
                 if mask.any():
                     share = float(np.average(is_selected[mask], weights=group_weights[mask]))
-                    rate = Rate(share, wilson_interval(share, float(group_weights[mask].sum())))
+                    rate = Rate(share, intervals.by_label[c][name])
                 rates[labels[c]][name] = rate
         groups.append(
             Group(
@@ -151,7 +147,7 @@ def measure_groups(
                 rows=len(rows),
                 weight=float(group_weights.sum()),
                 metrics=metrics.by_name(),
-                intervals=metric_intervals(group_log_p, group_true, group_weights, metrics.confusion),
+                intervals=intervals.metrics,
                 rates=rates,
                 decisions=decisions,
             )
@@ -175,90 +171,3 @@ def compare_groups(groups: Sequence[Group]) -> list[Fairness]:
             gaps[name] = GroupGap(high - low, low / high if high > 0 else None) if len(shares) >= 2 else None
         fairness.append(Fairness(groups[0].by, label, gaps))
     return fairness
-
-
-def metric_intervals(
-    log_p: Array, labels: Integers, weights: Array, confusion: NDArray[np.int64] | Array
-) -> dict[str, Interval | None]:
-    """Return the interval of every metric that has one, by name; None if there are too few rows.
-
-    log_p is ln P(c | x_t), shape (K, N); labels and weights have shape (N,), confusion[true, predicted] (K, K).
-    """
-    log_true, n = log_p[labels, np.arange(len(labels))], float(weights.sum())
-    accuracy = wilson_interval(float(np.average(log_p.argmax(axis=0) == labels, weights=weights)), n)
-    log_loss = _clipped(mean_interval(-log_true, weights), 0.0, math.inf)
-    missing = np.square(np.expm1(log_true))
-    squares = _clipped(mean_interval(missing, weights), 0.0, 1.0)
-    brier = np.square(np.exp(log_p)).sum(axis=0) + missing - np.square(np.exp(log_true))
-    return {
-        "accuracy": accuracy,
-        "error": (1 - accuracy[1], 1 - accuracy[0]),
-        "log_loss": log_loss,
-        "rmse": None if squares is None else (math.sqrt(squares[0]), math.sqrt(squares[1])),
-        "brier": _clipped(mean_interval(brier, weights), 0.0, 2.0),
-        "auc": auc_interval(log_p[1] - log_p[0], labels == 1, weights) if len(log_p) == 2 else None,
-        "cll": None if log_loss is None else (-log_loss[1] * n, -log_loss[0] * n),
-        **confusion_intervals(confusion),
-    }
-
-
-def _clipped(interval: Interval | None, low: float, high: float) -> Interval | None:
-    return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
-
-
-def wilson_interval(share: float, n: float) -> Interval:
-    """Return the interval of a share of n > 0 rows.
-
-    >>> [round(end, 4) for end in wilson_interval(0.0, 10)]
-    [0.0, 0.2775]
-    """
-    middle = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    half = Z / (1 + Z * Z / n) * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
-    return (0.0 if share == 0 else max(0.0, middle - half)), (1.0 if share == 1 else min(1.0, middle + half))
-
-
-def mean_interval(values: Array, weights: Array) -> Interval | None:
-    """Return the interval of the mean of values (N,) with weights (N,) above 0."""
-    n = float(weights.sum())
-    if len(values) < 2 or n <= 1:
-        return None
-    mean = float(weights @ values) / n
-    half = Z * math.sqrt(float(weights @ np.square(values - mean)) / (n - 1) / n)
-    return mean - half, mean + half
-
-
-def auc_interval(scores: Array, positive: Mask, weights: Array) -> Interval | None:
-    """Return DeLong's interval of the area under the ROC curve of scores (N,)."""
-    own, other = scores[positive], scores[~positive]
-    own_weights, other_weights = weights[positive], weights[~positive]
-    if any(len(part) < 2 or part.sum() <= 1 for part in (own_weights, other_weights)):
-        return None
-    wins = _shares_below(own, other, other_weights)
-    area = float(np.average(wins, weights=own_weights))
-    variance = 0.0
-    for shares, part in ((wins, own_weights), (1 - _shares_below(other, own, own_weights), other_weights)):
-        mean = np.average(shares, weights=part)
-        variance += float(part @ np.square(shares - mean) / (part.sum() - 1)) / part.sum()
-    half = Z * math.sqrt(variance)
-    return max(0.0, area - half), min(1.0, area + half)
-
-
-def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
-    """Return for each score the share of the others' weight that lies below it, with ties counting half."""
-    order = np.argsort(others, kind="stable")
-    cumulative = np.concatenate(([0.0], np.cumsum(weights[order])))
-    below = cumulative[np.searchsorted(others[order], scores, side="left")]
-    not_above = cumulative[np.searchsorted(others[order], scores, side="right")]
-    return np.asarray((below + not_above) / 2 / cumulative[-1])
-
-
-def confusion_intervals(confusion: NDArray[np.int64] | Array) -> dict[str, Interval]:
-    """Return the intervals of balanced accuracy and mcc from confusion[true, predicted]."""
-    n = round(float(confusion.sum()))
-    rng = np.random.Generator(np.random.PCG64(0))
-    draws = rng.multinomial(max(n, 1), confusion.ravel() / confusion.sum(), DRAWS).reshape(-1, *confusion.shape)
-    intervals = {}
-    for name, metric in (("balanced_accuracy", balanced_accuracy), ("mcc", matthews_correlation)):
-        low, high = np.quantile([metric(draw) for draw in draws], (0.025, 0.975))
-        intervals[name] = (float(low), float(high))
-    return intervals

@@ -30,6 +30,7 @@ from bncli.engine.data.splits import nested_samples
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
+    MeasuredPredictions,
     Protocol,
     cross_validate,
     draw_splits,
@@ -38,8 +39,9 @@ from bncli.engine.evaluation.cross_validation import (
     predict_and_measure,
 )
 from bncli.engine.evaluation.curves import measure_calibration
+from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, class_frequencies, measure_baseline, measure_labels
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.parameters.network_scores import mean_scores
@@ -169,7 +171,7 @@ def evaluate(
                 fold_reports.append(fold_report)
             else:
                 sampled.append((fold.size, fold_report))
-    report = with_groups(_cross_validation_report(str(protocol), columns, folds, fold_reports), groups)
+    report = with_groups(_cross_validation_report(protocol, columns, folds, fold_reports), groups)
     report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports))
     return _finish_report(report, outputs, watch)
 
@@ -237,7 +239,7 @@ def _hold_out_on_worker(
 
 
 def _cross_validation_report(
-    protocol: str, columns: Columns, folds: Sequence[Fold], reports: Sequence[FoldReport]
+    protocol: Protocol, columns: Columns, folds: Sequence[Fold], reports: Sequence[FoldReport]
 ) -> EvaluateReport:
     assert columns.label is not None
     tested, log_probabilities = out_of_fold(folds)
@@ -246,10 +248,15 @@ def _cross_validation_report(
     confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
     metrics = [report.metrics for report in reports]
     baselines = [fold.baseline for fold in folds]
+    blocks = [_predicted_block(np.searchsorted(tested, fold.rows), fold.measured) for fold in folds]
+    means = summarize(metrics, METRICS, fmean)
     return EvaluateReport(
         rows=len(tested),
-        protocol=protocol,
-        metrics=summarize(metrics, METRICS, fmean),
+        protocol=str(protocol),
+        metrics=means,
+        intervals=measure_intervals(
+            blocks, predictions.codes, weights, means, units=_units(columns, tested), seed=protocol.seed
+        ),
         baseline=Baseline(fmean(each.accuracy for each in baselines), fmean(each.log_loss for each in baselines)),
         seconds=summarize([report.seconds for report in reports], ("fit", "score"), fmean),
         labels=columns.label.levels,
@@ -265,6 +272,16 @@ def _cross_validation_report(
         folds=tuple(reports),
         scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
     )
+
+
+def _predicted_block(rows: Index, measured: MeasuredPredictions) -> PredictedBlock:
+    decisions = None if measured.decisions is None else measured.decisions.rows
+    return PredictedBlock(rows, measured.log_probabilities, None if decisions is None else decisions.codes)
+
+
+def _units(columns: Columns, rows: Index | slice = slice(None)) -> Integers | None:
+    by = columns.split_by
+    return None if by is None or by.units is None else by.units[rows]
 
 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
@@ -403,10 +420,12 @@ def report_on_rows(
         frequencies = class_frequencies(codes, len(labels), rows.weights)
     confusion = measured.metrics.confusion
     predictions = PredictedRows(measured.log_probabilities, codes, rows.weights)
+    metrics, block = measured.metrics.by_name(), _predicted_block(np.arange(rows.n_rows), measured)
     return EvaluateReport(
         rows=rows.n_rows,
         protocol=protocol,
-        metrics=measured.metrics.by_name(),
+        metrics=metrics,
+        intervals=measure_intervals([block], codes, rows.weights, metrics, units=_units(rows)),
         baseline=measure_baseline(frequencies, codes, rows.weights),
         seconds={"fit": fit_seconds, "score": score_seconds},
         labels=labels,

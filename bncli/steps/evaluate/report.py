@@ -15,6 +15,7 @@ import numpy as np
 from bncli.engine.evaluation.curves import Calibration, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
+from bncli.engine.evaluation.intervals import Interval, MetricIntervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
@@ -126,16 +127,17 @@ class GroupsReport:
     def as_json(self) -> dict[str, Any]:
         groups, fairness = [], []
         for group in self.groups:
-            values = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
-            intervals = {name: None if ends is None else list(ends) for name, ends in group.intervals.items()}
+            values: dict[str, Any] = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
+            intervals = intervals_json(group.intervals)
             rates = []
             for label, label_rates in group.rates.items():
                 shares = {
-                    name: None if rate is None else {"share": rate.share, "interval95": list(rate.interval)}
+                    name: None if rate is None else {"share": rate.share, "interval95": rate.interval}
                     for name, rate in label_rates.items()
                 }
                 rates.append({"label": label, **shares})
-            groups.append(values | group.metrics | group.decisions | {"interval95": intervals, "rates": rates})
+            values |= {**group.metrics, **group.decisions, "ci": intervals, "interval95": intervals, "rates": rates}
+            groups.append(values)
         for entry in self.fairness:
             gaps = {**entry.gaps, "equalized_odds": entry.equalized_odds}
             as_json = {name: None if gap is None else gap._asdict() for name, gap in gaps.items()}
@@ -147,7 +149,7 @@ class GroupsReport:
 class EvaluateReport:
     """The metrics of an evaluation; under cross-validation, means and standard deviations over the folds.
 
-    - metrics: by name, None if undefined.
+    - metrics: by name, None if undefined. intervals: their confidence intervals, and those of `shown_per_label`.
     - baseline: the metrics of the class frequencies of the training rows (a mean over the folds), or of the test rows
       for a model file, which does not contain the frequencies.
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
@@ -162,6 +164,7 @@ class EvaluateReport:
     rows: int
     protocol: str
     metrics: dict[str, float | None]
+    intervals: MetricIntervals
     baseline: Baseline
     seconds: dict[str, float | None]
     labels: tuple[str, ...]
@@ -203,6 +206,8 @@ class EvaluateReport:
             "rows": self.rows,
             "protocol": self.protocol,
             **self.metrics,
+            "ci": intervals_json(self.intervals.metrics),
+            "ci_method": self.intervals.method,
             **self.decisions.as_json(self.labels),
             "base": self.baseline._asdict(),
             "skill_score": self.skill_score,
@@ -211,8 +216,12 @@ class EvaluateReport:
             "confusion": self.shown_confusion,
             "confusion_of": "most probable label" if self.decisions.confusion is None else "decisions",
             "per_class": [
-                {"label": label, **metrics._asdict()}
-                for label, metrics in zip(self.labels, self.shown_per_label, strict=True)
+                {
+                    "label": label,
+                    **metrics._asdict(),
+                    "ci": intervals_json({name: own[name] for name in ("precision", "recall", "f1")}),
+                }
+                for label, metrics, own in zip(self.labels, self.shown_per_label, self.intervals.by_label, strict=True)
             ],
             "curves": curves_json(self.labels, self.curves),
         }
@@ -236,6 +245,11 @@ class EvaluateReport:
         if self.learning_curve:
             report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report
+
+
+def intervals_json(intervals: Mapping[str, Interval | None]) -> dict[str, list[float] | None]:
+    """Return the ends of each interval by the name of its metric."""
+    return {name: None if ends is None else list(ends) for name, ends in intervals.items()}
 
 
 def scored_json(scored: ScoredNetwork) -> dict[str, Any]:

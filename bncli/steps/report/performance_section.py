@@ -165,6 +165,8 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         yield Paragraph(" ".join(_comparison_sentence(report, other) for other in beside))
     decided = decisions.rows
     confusion = report.shown_confusion
+    models = "this model" if report.folds is None else "the models of the folds"
+    yield Paragraph(f"95 % intervals show where the figures of {models} on new rows lie ({report.intervals.method}).")
     tables: list[Block] = [_metrics_grid(report, beside)]
     if decided is not None:
         yield Paragraph(_rule_text(report, decided.rule))
@@ -208,10 +210,8 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
         [*(figure(each.metrics[name]) for name, _ in _METRICS), figure(each.skill_score)]
         for each in (report, *(other.report for other in beside))
     ]
-    if report.std is not None:
-        deviations = [*(figure(report.std[name]) for name, _ in _METRICS), "–"]
-        pairs = zip(columns[0], deviations, strict=True)
-        columns[0] = [value if std == "–" else f"{value} ± {std}" for value, std in pairs]
+    ends = (report.intervals.metrics[name] for name, _ in _METRICS)
+    columns.insert(1, [*("–" if own is None else " to ".join(map(figure, own)) for own in ends), "–"])
     supports = np.array([figures.support for figures in report.per_label])
     shares = supports / supports.sum()
     base = {
@@ -224,7 +224,7 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     }
     columns.append([*(figure(base.get(name)) for name, _ in _METRICS), figure(0.0)])
     names = [*(text for _, text in _METRICS), "skill score (log-loss saved)"]
-    headings = ("figure", "model", *(other.name for other in beside), "class frequencies")
+    headings = ("figure", "model", "95 % interval", *(other.name for other in beside), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
     caption = "Figures on the training rows, too optimistic" if report.on_training_rows else "Figures"
     return Grid(caption, headings, rows, tuple(range(1, len(headings))))

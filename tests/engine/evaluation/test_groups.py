@@ -6,22 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
 from scipy.special import log_softmax
 from sklearn import metrics
 
 from bncli.engine.evaluation.groups import (
     GroupColumn,
     GroupGap,
-    Z,
-    auc_interval,
     compare_groups,
-    confusion_intervals,
-    mean_interval,
     measure_groups,
-    wilson_interval,
 )
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.kernels.arrays import Array, Integers
@@ -86,7 +78,7 @@ def test_gaps_are_those_of_the_formulas() -> None:
 def test_weights_count_as_rows() -> None:
     log_p, true, column = drawn(2, 60)
     weights = np.where(np.arange(60) < 20, 2.0, 1.0)
-    twice = np.concatenate([np.arange(60), np.arange(20)])
+    twice = np.repeat(np.arange(60), weights.astype(int))
     ours = measure_groups(column, LABELS[:2], log_p, true, weights)
     theirs = measure_groups(
         GroupColumn("g", column.values, column.codes[twice]), LABELS[:2], log_p[:, twice], true[twice], None
@@ -116,42 +108,3 @@ def test_a_ratio_of_nothing_to_nothing_is_none() -> None:
     log_p = np.log([[0.9, 0.9], [0.1, 0.1]])
     groups = measure_groups(GroupColumn("g", ("a", "b"), np.array([0, 1])), LABELS[:2], log_p, np.array([1, 1]), None)
     assert compare_groups(groups)[0].gaps["selection_rate"] == GroupGap(0.0, None)
-
-
-@given(st.integers(0, 50), st.integers(1, 50))
-def test_shares_have_the_interval_of_wilson_interval(hits: int, misses: int) -> None:
-    n = hits + misses
-    expected = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
-    assert wilson_interval(hits / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(2, 12))
-def test_the_interval_of_an_area_is_that_of_delong_by_pairs(seed: int, n_positive: int, n_negative: int) -> None:
-    rng = np.random.default_rng(seed)
-    one, other = rng.integers(0, 6, n_positive).astype(float), rng.integers(0, 6, n_negative).astype(float)
-    wins = (one[:, None] > other) + (one[:, None] == other) / 2
-    spread = np.var(wins.mean(axis=1), ddof=1) / n_positive + np.var(wins.mean(axis=0), ddof=1) / n_negative
-    half = Z * math.sqrt(spread)
-    scores, positive = np.concatenate([one, other]), np.repeat([True, False], [n_positive, n_negative])
-    found = auc_interval(scores, positive, np.ones(len(scores)))
-    assert found == pytest.approx((max(0, wins.mean() - half), min(1, wins.mean() + half)), abs=1e-9)
-
-
-def test_a_mean_has_the_normal_interval() -> None:
-    values = np.array([1.0, 2.0, 4.0, 7.0])
-    half = 1.959964 * stats.sem(values)
-    assert mean_interval(values, np.ones(4)) == pytest.approx((3.5 - half, 3.5 + half), rel=1e-6)
-    assert mean_interval(values[:1], np.ones(1)) is None
-
-
-def test_intervals_of_the_confusion_hold_the_figure_and_shrink_with_rows() -> None:
-    few, many = np.array([[20, 5], [7, 30]]), 100 * np.array([[20, 5], [7, 30]])
-    for name, value in (("mcc", 0.5993), ("balanced_accuracy", 0.8054)):
-        low, high = confusion_intervals(few)[name]
-        assert low < value < high
-        nearer = confusion_intervals(many)[name]
-        assert low < nearer[0] < value < nearer[1] < high
-    low, high = confusion_intervals(few)["balanced_accuracy"]
-    spread = math.sqrt((0.8 * 0.2 / 25 + 30 / 37 * 7 / 37 / 37) / 4)  # two shares, averaged
-    assert (high - low) / 2 == pytest.approx(Z * spread, rel=0.15)

@@ -1,0 +1,334 @@
+"""95 % confidence intervals of metrics, by bootstrap over units.
+
+The models are held fixed. What varies is the sample of tested units: an interval covers the expected metric of these
+models on new units. A unit is a row, or all rows with the same value of a grouping column.
+
+Units are resampled with replacement B = 1,000 times, which gives every unit u a count c_u in each replicate. All
+metrics here are functions of sums over units, so the sums of all replicates are one matrix product:
+
+    sums[b, m] = sum over u of c[b, u] S[u, m],    S[u, m]: weighted sum over the rows t of unit u of x[t, m]
+
+The AUC of two classes is linear in the counts of each class, up to a term of order 1/n (DeLong, DeLong &
+Clarke-Pearson 1988). With V_t the share of the rows of the other class that row t is ranked correctly against,
+
+    auc* = mean* of V over the rows of one class + mean* of V over those of the other - auc
+
+For more classes V_t is the mean over the pairs that the class of row t is part of. Rows are ranked within the fold that
+predicted them.
+
+The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82): with theta the metric, z0 = Phi^-1(share of
+replicates below theta), d_u = mean of the jackknife values - the value without unit u, and z = -+1.96, its ends are the
+quantiles of the replicates at
+
+    Phi( z0 + (z0 + z) / (1 - a (z0 + z)) ),    a = sum of d_u^3 / (6 (sum of d_u^2)^(3/2))
+
+Conventions:
+- Under cross-validation a metric is a mean over folds, and the interval is shifted so that it is around that mean. A
+  row that several repeats predicted enters with all its predictions.
+- More than MOST_GROUPS units are put into that many groups at random, which are resampled in place of single units.
+  The variance of a mean is the same on average, and the cost no longer grows with the number of units.
+- Row weights are multiplicities: a row of weight 3 is three units, unless units are given.
+- A share of exactly 0 or 1 has no spread: its interval is Wilson's (1927), the shares p with
+  |p^ - p| <= z sqrt(p (1 - p) / n), n the number of units. The same holds for auc and balanced accuracy, with n the
+  number of units of the rarest class.
+- There is no interval (None) if there are fewer than two units, or fewer than two rows of a class for the AUC of two
+  classes. ECE has none: in a sample it is biased upwards, so that resampling does not tell where the true value is.
+
+Cost: a sort of the rows per class for auc, B times at most MOST_GROUPS random numbers, and one matrix product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csc_array
+from scipy.special import ndtr, ndtri
+
+from bncli.engine.kernels.arrays import Array, Index, Integers
+
+Interval = tuple[float, float]
+Z = float(ndtri(0.975))
+REPLICATES = 1000
+MOST_GROUPS = 5000
+_MOST_COPIES = 2_000_000
+"""The largest number of units that weighted rows are taken apart into."""
+_BLOCK_ROWS = 1 << 16
+_BLOCK_REPLICATES = 250
+_RANGES = {
+    **dict.fromkeys(("accuracy", "error", "rmse", "auc", "balanced_accuracy"), (0.0, 1.0)),
+    "log_loss": (0.0, math.inf),
+    "brier": (0.0, 2.0),
+    "cll": (-math.inf, 0.0),
+    "mcc": (-1.0, 1.0),
+}
+
+
+class PredictedBlock(NamedTuple):
+    """Rows predicted by one model: positions (n,), ln P(c | x_t) (K, n), decisions (n,) or None, negative for none."""
+
+    rows: Index
+    log_p: Array
+    decisions: Integers | None = None
+
+
+@dataclass(frozen=True)
+class MetricIntervals:
+    """Intervals of metrics by name, and per label of precision, recall, f1 and the rates of groups.
+
+    method: a sentence that names the method and the number of units. None stands for no interval.
+    """
+
+    metrics: dict[str, Interval | None]
+    by_label: tuple[dict[str, Interval | None], ...]
+    method: str
+
+
+def measure_intervals(
+    blocks: Sequence[PredictedBlock],
+    labels: Integers,
+    weights: Array | None,
+    reported: Mapping[str, float | None],
+    *,
+    units: Integers | None = None,
+    seed: int = 0,
+) -> MetricIntervals:
+    """Return the intervals of the `reported` metrics of predictions, which are means over the blocks.
+
+    labels, weights (None: 1) and units (None: each row is one) have shape (N,); every row is in at least one block.
+    Metrics of single labels are those of the decisions if the blocks have them.
+    """
+    n_labels, n_rows = len(blocks[0].log_p), len(labels)
+    n_units = n_rows if units is None else len(np.unique(units))
+    if n_units == n_rows:
+        units = None
+    what = "row" if units is None else "unit"
+    method = f"BCa bootstrap over {n_units:,} {what}{'' if n_units == 1 else 's'}, {REPLICATES:,} replicates"
+    weights = np.ones(n_rows) if weights is None else weights
+    n_effective = float(weights.sum()) if units is None else float(n_units)
+    sums = _sums_of_groups(blocks, labels, weights, units, seed)
+    total = sums.sum(axis=0, keepdims=True)
+
+    def figures(of: Array) -> dict[str, Array]:
+        return _figures(of, n_labels, float(total[0, 0]) / len(blocks))
+
+    shares = _shares(total, n_labels)
+    estimates = {name: float(value[0]) for name, value in figures(total).items()}
+    intervals = bootstrap(sums, figures, seed)
+    for name, (_, denominator) in shares.items():
+        if _is_extreme(estimates[name]):
+            n = n_effective * float(denominator[0]) / float(total[0, 0])
+            intervals[name] = wilson_interval(round(estimates[name]), max(n, 1.0))
+    counts = np.bincount(labels[weights > 0], minlength=n_labels)
+    rarest = int(counts[counts > 0].min(initial=n_rows))
+    for name in ("auc", "balanced_accuracy"):
+        value = reported.get(name)
+        if value is not None and _is_extreme(value):
+            intervals[name] = wilson_interval(round(value), n_effective * rarest / n_rows)
+            estimates[name] = value
+    if np.count_nonzero(counts) < 2 or (n_labels == 2 and rarest < 2):
+        intervals["auc"] = None
+    metrics = dict[str, Interval | None]()
+    for name, value in reported.items():
+        interval = intervals.get(name)
+        metrics[name] = None
+        if value is not None and interval is not None:
+            low, high = _RANGES[name]
+            shift = value - estimates[name]
+            metrics[name] = max(low, interval[0] + shift), min(high, interval[1] + shift)
+    names = [name.removesuffix(":0") for name in intervals if name.endswith(":0")]
+    by_label = tuple({name: intervals[f"{name}:{c}"] for name in names} for c in range(n_labels))
+    return MetricIntervals(metrics, by_label, method)
+
+
+def _is_extreme(share: float) -> bool:
+    """Return whether a share is 0 or 1, up to rounding."""
+    return min(abs(share), abs(1 - share)) < 1e-12
+
+
+def _sums_of_groups(
+    blocks: Sequence[PredictedBlock], labels: Integers, weights: Array, units: Integers | None, seed: int
+) -> Array:
+    """Return the sums over the rows of each group of units, shape (G, m), that all metrics are computed from.
+
+    The columns are: the weight of the rows, that of the right ones, log-loss, squares of 1 - P(true class), Brier
+    score; then per class the sum of V less its mean, the weight of its rows, of those predicted as it, and of both;
+    and the last three again for the decisions, of the rows with a decision.
+    """
+    rng = np.random.Generator(np.random.PCG64((seed, 1)))
+    if units is None:
+        # a weighted row is as many units as its weight says
+        copies = np.ceil(weights * min(1.0, _MOST_COPIES / max(float(weights.sum()), 1.0))).astype(np.intp)
+        unit_rows = np.repeat(np.arange(len(labels)), copies)
+        unit_weights = (weights / np.maximum(copies, 1))[unit_rows]
+        codes = np.arange(len(unit_rows))
+    else:
+        unit_rows, unit_weights = np.arange(len(labels)), weights
+        codes = np.unique(units, return_inverse=True)[1]
+    n_units = int(codes.max(initial=-1)) + 1
+    n_groups = min(n_units, MOST_GROUPS)
+    if n_units > n_groups:
+        codes = rng.permutation(np.arange(n_units) % n_groups)[codes]
+    of_group = csc_array((unit_weights, (codes, unit_rows)), shape=(n_groups, len(labels)))
+    n_labels, has_decisions = len(blocks[0].log_p), blocks[0].decisions is not None
+    ranked = _ranking_deviations(blocks, labels, weights)
+    sums = np.zeros((n_groups, 5 + (7 if has_decisions else 4) * n_labels))
+    for block, own_ranked in zip(blocks, ranked, strict=True):
+        for start in range(0, len(block.rows), _BLOCK_ROWS):
+            part = slice(start, start + _BLOCK_ROWS)
+            rows, log_p = block.rows[part], block.log_p[:, part]
+            true, n = labels[rows].astype(np.intp), len(rows)
+            positions = np.arange(n)
+            log_true, predicted = log_p[true, positions], log_p.argmax(axis=0)
+            squares = np.square(np.expm1(log_true))
+            columns = np.zeros((n, sums.shape[1]))
+            columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3] = 1, predicted == true, -log_true, squares
+            columns[:, 4] = np.square(np.exp(log_p)).sum(axis=0) + squares - np.square(np.exp(log_true))
+            columns[positions, 5 + true] = own_ranked[part]
+            columns[positions, 5 + n_labels + true] = 1
+            columns[positions, 5 + 2 * n_labels + predicted] = 1
+            columns[positions, 5 + 3 * n_labels + true] = predicted == true
+            if block.decisions is not None:
+                decided = np.flatnonzero(block.decisions[part] >= 0)
+                true, decisions = true[decided], block.decisions[part][decided]
+                columns[decided, 5 + 4 * n_labels + true] = 1
+                columns[decided, 5 + 5 * n_labels + decisions] = 1
+                columns[decided, 5 + 6 * n_labels + true] = decisions == true
+            sums += np.asarray(of_group[:, rows] @ columns)
+    return sums
+
+
+def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weights: Array) -> list[Array]:
+    """Return V less its mean over the class in the block, of every row of every block.
+
+    The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block of one class.
+    """
+    n_labels = len(blocks[0].log_p)
+    found, masses = list[Array](), np.zeros((len(blocks), n_labels))
+    for block, mass in zip(blocks, masses, strict=True):
+        true, own_weights = labels[block.rows], weights[block.rows]
+        by_class = [np.flatnonzero((true == c) & (own_weights > 0)) for c in range(n_labels)]
+        present = [c for c in range(n_labels) if len(by_class[c])]
+        values = np.zeros(len(block.rows))
+        found.append(values)
+        if len(present) < 2:
+            continue
+        for c in (1,) if n_labels == 2 else present:
+            scores = block.log_p[c] - block.log_p[0] if n_labels == 2 else block.log_p[c]
+            for other in present:
+                if other != c:
+                    above, below = by_class[c], by_class[other]
+                    values[above] += _shares_below(scores[above], scores[below], own_weights[below])
+                    values[below] += 1 - _shares_below(scores[below], scores[above], own_weights[above])
+        if n_labels > 2:
+            values /= len(present) * (len(present) - 1)
+        mass[:] = np.bincount(true, own_weights, n_labels)
+        means = np.bincount(true, own_weights * values, n_labels) / np.maximum(mass, 1e-300)
+        values -= means[true]
+    n_defined = np.count_nonzero(masses.any(axis=1))
+    for block, values, mass in zip(blocks, found, masses, strict=True):
+        factors = masses.sum(axis=0) / np.maximum(mass * n_defined, 1e-300)
+        values *= np.where(mass > 0, factors, 0)[labels[block.rows]]
+    return found
+
+
+def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
+    """Return for each score the share of the others' weight that lies below it, with ties counting half."""
+    order = np.argsort(others, kind="stable")
+    cumulative = np.concatenate(([0.0], np.cumsum(weights[order])))
+    below = cumulative[np.searchsorted(others[order], scores, side="left")]
+    not_above = cumulative[np.searchsorted(others[order], scores, side="right")]
+    return np.asarray((below + not_above) / 2 / cumulative[-1])
+
+
+def _shares(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
+    """Return numerators and denominators, (R,), of the metrics that are shares of rows, from the sums (R, m)."""
+    total, right = sums[:, 0], sums[:, 1]
+    parts = np.split(sums[:, 5:], sums[:, 5:].shape[1] // n_labels, axis=1)
+    rows = parts[1]
+    true, predicted, hits = parts[-3:]
+    shares = {"accuracy": (right, total), "error": (total - right, total)}
+    for c in range(n_labels):
+        shares[f"precision:{c}"] = hits[:, c], predicted[:, c]
+        shares[f"recall:{c}"] = hits[:, c], true[:, c]
+        shares[f"selection_rate:{c}"] = predicted[:, c], total
+        shares[f"true_positive_rate:{c}"] = hits[:, c], rows[:, c]
+        shares[f"false_positive_rate:{c}"] = predicted[:, c] - hits[:, c], total - rows[:, c]
+    return shares
+
+
+def _figures(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
+    """Return each metric, (R,), NaN where undefined, from the sums (R, m); cll is that of `n_rows` rows.
+
+    auc stands for auc* - auc.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        figures = {name: part / whole for name, (part, whole) in _shares(sums, n_labels).items()}
+        log_loss, squares, figures["brier"] = sums[:, 2:5].T / sums[:, 0]
+        ranked, rows, predicted, hits = np.split(sums[:, 5 : 5 + 4 * n_labels], 4, axis=1)
+        true, decided, decided_hits = np.split(sums[:, -3 * n_labels :], 3, axis=1)
+        for c in range(n_labels):
+            figures[f"f1:{c}"] = 2 * decided_hits[:, c] / (true[:, c] + decided[:, c])
+        recalls, is_present = hits / rows, rows > 0
+        figures["balanced_accuracy"] = np.where(is_present, recalls, 0).sum(axis=1) / is_present.sum(axis=1)
+        figures["auc"] = np.where(is_present, ranked / rows, 0).sum(axis=1)
+        total = sums[:, 0]
+        covariance = total * hits.sum(axis=1) - (rows * predicted).sum(axis=1)
+        spreads = [np.square(total) - np.square(side).sum(axis=1) for side in (rows, predicted)]
+        mcc = covariance / np.sqrt(np.maximum(spreads[0] * spreads[1], 0))
+    figures["mcc"] = np.where(np.isfinite(mcc), np.clip(mcc, -1, 1), 0)
+    return figures | {"log_loss": log_loss, "rmse": np.sqrt(squares), "cll": -log_loss * n_rows}
+
+
+def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: int) -> dict[str, Interval | None]:
+    """Return the BCa interval of each figure of resampled units.
+
+    sums: of each unit, (G, m). figures: maps sums of samples of units, (R, m), to figures by name, each (R,).
+    """
+    n = len(sums)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    resampled = np.empty((REPLICATES, sums.shape[1]))
+    for start in range(0, REPLICATES, _BLOCK_REPLICATES):
+        size = min(_BLOCK_REPLICATES, REPLICATES - start)
+        drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+        resampled[start : start + size] = counts.astype(np.float64) @ sums
+    total = sums.sum(axis=0, keepdims=True)
+    replicates, without_one, whole = figures(resampled), figures(total - sums), figures(total)
+    return {name: bca_interval(float(whole[name][0]), replicates[name], without_one[name]) for name in whole}
+
+
+def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interval | None:
+    """Return the BCa interval of an estimate from its replicates and its values without each unit, NaN if undefined.
+
+    Returns None if fewer than half of the replicates, or fewer than two jackknife values, are defined.
+    """
+    replicates, jackknife = replicates[np.isfinite(replicates)], jackknife[np.isfinite(jackknife)]
+    if not math.isfinite(estimate) or len(replicates) < REPLICATES // 2 or len(jackknife) < 2:
+        return None
+    tolerance = 1e-12 * max(abs(estimate), 1e-3)
+    share = float(np.mean(replicates < estimate - tolerance) + np.mean(replicates <= estimate + tolerance)) / 2
+    z0 = float(ndtri(np.clip(share, 1 / (2 * len(replicates)), 1 - 1 / (2 * len(replicates)))))
+    deviations = jackknife.mean() - jackknife
+    spread = float(np.square(deviations).sum()) ** 1.5
+    acceleration = float((deviations**3).sum()) / (6 * spread) if spread > 0 else 0.0
+    levels = []
+    for z in (z0 - Z, z0 + Z):
+        rest = 1 - acceleration * z
+        levels.append(float(ndtr(z0 + z / rest)) if rest > 0 else float(z > 0))
+    low, high = np.quantile(replicates, levels)
+    return float(low), float(high)
+
+
+def wilson_interval(share: float, n: float) -> Interval:
+    """Return Wilson's interval of a share of n > 0 rows.
+
+    >>> [round(end, 4) for end in wilson_interval(0.0, 10)]
+    [0.0, 0.2775]
+    """
+    middle = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
+    half = Z / (1 + Z * Z / n) * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
+    return (0.0 if share == 0 else max(0.0, middle - half)), (1.0 if share == 1 else min(1.0, middle + half))
