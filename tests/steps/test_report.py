@@ -456,14 +456,15 @@ def beside_page(folder: Path, *words: str) -> str:
 def test_other_models_stand_beside_with_their_own_figures(words: tuple[str, ...], tmp_path: Path) -> None:
     others = ("--beside", "FOLDER/nb.bnc", "--beside", "FOLDER/kdb.bnc", "-q")
     text = beside_page(tmp_path, *words, *others)
-    assert "figure model nb kdb class frequencies" in text
+    assert "figure model 95 % interval nb kdb class frequencies" in text
     losses = {}
     for name in ("tan", "nb", "kdb"):
         found = evaluate_model(str(tmp_path / f"{name}.bnc"), Source((str(tmp_path / "test.csv"),)))
         log_p, codes, _ = found.predictions
         losses[name] = -log_p[codes, range(len(codes))]
-    (told,) = re.findall(r"log-loss \(nats per row\) ([\d. ]+?) Brier", text)
-    assert told.split()[:3] == [f"{losses[name].mean():.4f}" for name in ("tan", "nb", "kdb")]
+    (told,) = re.findall(r"log-loss \(nats per row\) ([\d. ]+?) ([\d. ]+) to ([\d. ]+?) ([\d. ]+?) Brier", text)
+    assert float(told[1]) < float(told[0]) < float(told[2])
+    assert [told[0], *told[3].split()[:2]] == [f"{losses[name].mean():.4f}" for name in ("tan", "nb", "kdb")]
     gaps = losses["nb"] - losses["tan"]
     error = 2 * gaps.std() / math.sqrt(len(gaps))
     way = "differs from" if abs(gaps.mean()) <= error else "is below" if gaps.mean() > 0 else "is above"

@@ -131,8 +131,9 @@ class GroupsReport:
             intervals = intervals_json(group.intervals)
             rates = []
             for label, label_rates in group.rates.items():
+                ends = intervals_json({name: rate and rate.interval for name, rate in label_rates.items()})
                 shares = {
-                    name: None if rate is None else {"share": rate.share, "interval95": rate.interval}
+                    name: None if rate is None else {"share": rate.share, "interval95": ends[name]}
                     for name, rate in label_rates.items()
                 }
                 rates.append({"label": label, **shares})

@@ -280,7 +280,15 @@ def test_row_weights_count_in_every_figure(param: str, tmp_path: Path) -> None:
         assert heavy[name] == pytest.approx(twice[name]), name
     assert heavy["base"] == pytest.approx(twice["base"])
     for one, other in zip(heavy["per_class"], twice["per_class"], strict=True):
+        own, others = one.pop("ci"), other.pop("ci")
+        for name in ("precision", "recall", "f1"):
+            assert own[name] == pytest.approx(others[name]), name
         assert one == pytest.approx(other)
+    assert heavy["ci_method"] == "BCa bootstrap over 40 rows, 1,000 replicates"
+    for name in set(METRICS) - {"ece"}:
+        low, high = heavy["ci"][name]
+        assert low <= heavy[name] <= high, name
+        assert heavy["ci"][name] == pytest.approx(twice["ci"][name]), name
     for kind, area in (("roc", "auc"), ("precision_recall", "average_precision")):
         for one, other in zip(heavy["curves"][kind], twice["curves"][kind], strict=True):
             assert one[area] == pytest.approx(other[area])
@@ -305,7 +313,9 @@ def test_labels_that_a_fold_lacks_and_folds_of_one_row(tmp_path: Path) -> None:
     empty = {"auc": None, "threshold": [], "false_positive_rate": [], "true_positive_rate": []}
     assert values["curves"]["roc"] == [{"label": label, **empty} for label in "xyz"]
     assert values["curves"]["precision_recall"][2]["average_precision"] is None
-    assert values["per_class"][2] == {"label": "z", "precision": None, "recall": None, "f1": None, "support": 0}
+    empty = dict.fromkeys(("precision", "recall", "f1"))
+    assert values["per_class"][2] == {"label": "z", **empty, "support": 0, "ci": empty}
+    assert values["ci"]["log_loss"] is None
 
 
 @pytest.mark.parametrize("informative", [True, False])
