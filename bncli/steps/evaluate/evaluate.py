@@ -248,15 +248,15 @@ def _cross_validation_report(
     confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
     metrics = [report.metrics for report in reports]
     baselines = [fold.baseline for fold in folds]
+    units = _units(columns, tested)
     blocks = [_predicted_block(np.searchsorted(tested, fold.rows), fold.measured) for fold in folds]
     means = summarize(metrics, METRICS, fmean)
     return EvaluateReport(
         rows=len(tested),
         protocol=str(protocol),
         metrics=means,
-        intervals=measure_intervals(
-            blocks, predictions.codes, weights, means, units=_units(columns, tested), seed=protocol.seed
-        ),
+        intervals=measure_intervals(blocks, predictions.codes, weights, means, units=units, seed=protocol.seed),
+        units=units,
         baseline=Baseline(fmean(each.accuracy for each in baselines), fmean(each.log_loss for each in baselines)),
         seconds=summarize([report.seconds for report in reports], ("fit", "score"), fmean),
         labels=columns.label.levels,
@@ -420,12 +420,14 @@ def report_on_rows(
         frequencies = class_frequencies(codes, len(labels), rows.weights)
     confusion = measured.metrics.confusion
     predictions = PredictedRows(measured.log_probabilities, codes, rows.weights)
-    metrics, block = measured.metrics.by_name(), _predicted_block(np.arange(rows.n_rows), measured)
+    units, metrics = _units(rows), measured.metrics.by_name()
+    block = _predicted_block(np.arange(rows.n_rows), measured)
     return EvaluateReport(
         rows=rows.n_rows,
         protocol=protocol,
         metrics=metrics,
-        intervals=measure_intervals([block], codes, rows.weights, metrics, units=_units(rows)),
+        intervals=measure_intervals([block], codes, rows.weights, metrics, units=units),
+        units=units,
         baseline=measure_baseline(frequencies, codes, rows.weights),
         seconds={"fit": fit_seconds, "score": score_seconds},
         labels=labels,

@@ -135,6 +135,7 @@ def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn]) -> Evalu
     """Return the report with the metrics of the groups of every column."""
     if not columns:
         return report
-    groups = [measure_groups(column, report.labels, *report.predictions, report.decisions.rows) for column in columns]
+    decided, units = report.decisions.rows, report.units
+    groups = [measure_groups(column, report.labels, *report.predictions, decided, units) for column in columns]
     fairness = tuple(entry for own in groups for entry in compare_groups(own))
     return replace(report, groups=GroupsReport(tuple(group for own in groups for group in own), fairness))

@@ -155,7 +155,8 @@ class EvaluateReport:
       for a model file, which does not contain the frequencies.
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
       are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
-    - predictions: every row with its out-of-fold prediction of the first repeat.
+    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the unit of each of these
+      rows, None if every row is one.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
     - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
@@ -179,6 +180,7 @@ class EvaluateReport:
     decisions: DecisionReport = field(default_factory=DecisionReport)
     groups: GroupsReport | None = None
     calibration: Calibration | None = None
+    units: Integers | None = None
     on_training_rows: bool | None = None
 
     @cached_property
