@@ -155,7 +155,7 @@ class EvaluateReport:
       for a model file, which does not contain the frequencies.
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
       are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
-    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the unit of each of these
+    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the units of these
       rows, None if every row is one.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
