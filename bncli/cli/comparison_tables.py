@@ -9,7 +9,7 @@ last, because they differ from run to run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_WITH_STD = 6
 """Number of learners up to which means have their standard deviations beside them; more do not fit in a line."""
+_MOST_IN_PAIRS = 4
+"""Number of learners up to which the differences of all pairs are printed; with more, those with the baseline."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
 _MARKS_LEGEND = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
@@ -57,6 +59,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
             for metric in report.metrics
         ]
         shown += fitted_tables(data, TextColumn("learner", trial.learners), columns, "further figures")
+        shown += _difference_tables(report, report.metrics)
     else:
         for metric in report.metrics:
             shown += _tables_of_metric(report, metric)
@@ -69,7 +72,35 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
         shown.append(table)
     if len(trial.learners) > 1:
         shown.append(_MARKS_LEGEND if set(report.metrics) - set(COSTS) else f"{_BEST} best")
+        if report.differences:
+            shown.append("± of a difference: its 95 % interval, corrected for overlapping training sets")
     return [*shown, "", *_seconds_tables(report)]
+
+
+def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterator[str | Table]:
+    """Yield the differences of all pairs, or of those with the baseline if there are many learners.
+
+    With one data set the columns are metrics; with several there is one metric, and the columns are pairs.
+    """
+    shown = [each for each in report.differences if each.metric in metrics]
+    if len(report.results.learners) > _MOST_IN_PAIRS:
+        shown = [each for each in shown if report.baseline in (each.a, each.b)]
+    if not shown:
+        return
+    names = [metric_text(metric) for metric in metrics if any(each.metric == metric for each in shown)]
+    cells = dict[tuple[str, str], str]()
+    for each in shown:
+        pair = f"{each.a} - {each.b}"
+        row, column = (pair, metric_text(each.metric)) if len(report.results.data) == 1 else (each.data, pair)
+        text = "-" if each.mean is None else f"{round(each.mean, 4) + 0.0:+.4f}"
+        if each.mean is not None and each.high is not None:
+            text += f" ±{each.high - each.mean:.4f}"
+        cells[row, column] = text
+    rows, headings = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    columns = [TextColumn(heading, [cells.get((row, heading), "-") for row in rows]) for heading in headings]
+    title = "Differences" if len(report.results.data) == 1 else f"Differences in {names[0]}"
+    first = TextColumn("learners" if len(report.results.data) == 1 else "data", rows)
+    yield from fitted_tables(f"{title}, with 95 % intervals", first, columns, "further columns")
 
 
 def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
@@ -100,6 +131,7 @@ def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Tabl
     ]
     yield from fitted_tables(metric_text(metric), TextColumn("data", data), columns, "further learners")
 
+    yield from _difference_tables(report, (metric,))
     summary = report.summaries.get(metric)
     if summary is not None:
         yield from _rank_tables(report, summary, metric)

@@ -18,6 +18,9 @@ Machine Learning 52) increase the variance to correct for the overlap:
 
     t = mean(d) / sqrt((1 / n + n_test / n_train) variance(d))
 
+The 95 % interval of the difference is the mean -+ the standard error times the 97.5 % quantile of Student's
+distribution with n - 1 degrees of freedom: it excludes 0 exactly if p < 0.05.
+
 With folds of equal size, n_test / n_train = s / (1 - s), with s = 1 / folds the share of the rows that is tested.
 
 Among m true null hypotheses tested at level 0.05, one in twenty is rejected by chance. Holm's correction (1979,
@@ -100,10 +103,14 @@ class WinDrawLoss:
 
 @dataclass(frozen=True)
 class PairedT:
-    """The t-test of n pairs: mean difference, t, two-sided p-value, and p-values for "higher" and "lower"."""
+    """The t-test of n pairs: mean difference, t, two-sided p-value, and p-values for "higher" and "lower".
+
+    interval: the 95 % interval of the mean difference; None for fewer than two pairs.
+    """
 
     n: int
     mean: float
+    interval: tuple[float, float] | None
     t: float
     p: float
     p_higher: float
@@ -163,20 +170,21 @@ def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Paire
     The squared standard error of the mean difference is (1 / n + overlap) times the variance. t is infinite if all
     pairs differ by the same amount.
     """
-    from scipy.special import stdtr
+    from scipy.special import stdtr, stdtrit
 
     differences = paired_differences(first, second)
     n = len(differences)
     mean = float(differences.mean()) if n else 0.0
     if n < 2 or not differences.any():
-        return PairedT(n, mean, 0.0, 1.0, 1.0, 1.0)
+        return PairedT(n, mean, None if n < 2 else (0.0, 0.0), 0.0, 1.0, 1.0, 1.0)
     # equal differences have no spread, although their mean may be rounded
     spread = 0.0 if (differences == differences[0]).all() else float(differences.std(ddof=1))
     error = spread * math.sqrt(1 / n + overlap)
     t = mean / error if error > 0 else math.copysign(math.inf, mean)
     # by symmetry and not 1 - P: small tails keep their digits
     higher, lower = float(stdtr(n - 1, -t)), float(stdtr(n - 1, t))
-    return PairedT(n, mean, t, min(1.0, 2 * min(higher, lower)), higher, lower)
+    half = error * float(stdtrit(n - 1, 0.975))
+    return PairedT(n, mean, (mean - half, mean + half), t, min(1.0, 2 * min(higher, lower)), higher, lower)
 
 
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:

@@ -3,8 +3,9 @@
 Per data set:
 - A learner has metrics on a data set only if all its folds have outcomes; otherwise it is a gap. A metric that is
   undefined in some folds is the mean over the others.
-- The best learner on a data set and each other one are compared on the folds that both have, by the corrected resampled
-  t-test (Nadeau & Bengio 2003), two-sided at 5 %.
+- Every pair of learners is compared on the folds that both have, by the corrected resampled t-test (Nadeau & Bengio
+  2003): the mean difference with its 95 % interval and two-sided p-value. The best learner and each other one are
+  compared in the same way, at 5 %.
 - Bias and variance have one value per data set, over all repeats, so they have no folds and no test. Costs are not
   tested either.
 
@@ -20,7 +21,7 @@ Over the data sets, per metric: average ranks, Friedman's test, and every pair o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, count
 from types import MappingProxyType
@@ -71,6 +72,23 @@ class MetricMean:
     std: float | None
     best: bool
     not_worse: bool | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of the differences of a metric between two learners, a - b, over the folds of one data set.
+
+    low, high: the ends of its 95 % interval. These and p are None with fewer than two folds or infinite values.
+    """
+
+    data: str
+    a: str
+    b: str
+    metric: str
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +194,7 @@ class CompareReport:
     - metrics: those requested and, with repeats, bias and variance.
     - means: by data set and learner, then by metric; seconds: by data set and learner, then by stage. A pair without an
       entry is a gap, and gaps holds its reason.
+    - differences: by data set, metric and pair of learners; a pair with the baseline has it second.
     - summaries: by metric, empty with one data set or one learner; groups: the same for groups of data sets.
     - times: by learner.
     """
@@ -185,6 +204,7 @@ class CompareReport:
     metrics: tuple[str, ...]
     means: dict[tuple[str, str], dict[str, MetricMean]]
     seconds: dict[tuple[str, str], dict[str, float]]
+    differences: tuple[Difference, ...]
     summaries: dict[str, Summary]
     groups: tuple[DataSetGroup, ...]
     times: dict[str, FitTimes]
@@ -238,6 +258,7 @@ class CompareReport:
             "baseline": self.baseline,
             "metrics": list(self.metrics),
             "data": data_sets,
+            "differences": [asdict(difference) for difference in self.differences],
             "gaps": [{"data": data, "learner": name, "reason": why} for (data, name), why in self.gaps.items()],
             "summary": {metric: summary.as_json() for metric, summary in self.summaries.items()},
             "groups": groups,
@@ -288,6 +309,7 @@ def analyse(
         metrics=metrics,
         means=means,
         seconds=seconds,
+        differences=tuple(_differences(results, complete, metrics, baseline)),
         summaries=_summaries(results, means, metrics, baseline),
         groups=tuple(
             DataSetGroup(name, data, _summaries(results, means, metrics, baseline, data))
@@ -322,6 +344,30 @@ def _metric_means(
             not_worse = _is_not_worse(values[name], values[winner], 1 / results.protocol.folds)
         metric_means[name] = MetricMean(mean, std, is_best, not_worse)
     return metric_means
+
+
+def _differences(
+    results: ComparisonResults,
+    complete: Mapping[tuple[str, str], Sequence[Outcome]],
+    metrics: Sequence[str],
+    baseline: str,
+) -> Iterator[Difference]:
+    """Yield the difference of every pair of learners without a gap, per data set and metric with figures per fold."""
+    for data in results.data:
+        learners = [name for name in results.learners if (data, name) in complete]
+        for metric in metrics:
+            for one, other in combinations(learners, 2) if metric not in (*BIAS_VARIANCE, *COSTS) else ():
+                a, b = (other, one) if one == baseline else (one, other)
+                values = ([outcome.value(metric) for outcome in complete[data, name]] for name in (a, b))
+                both = [(x, y) for x, y in zip(*values, strict=True) if x is not None and y is not None]
+                if not both or not np.isfinite(both).all():
+                    yield Difference(data, a, b, metric, None)
+                    continue
+                test = corrected_resampled_t(paired_differences(*zip(*both, strict=True)), 1 / results.protocol.folds)
+                if test.interval is None:
+                    yield Difference(data, a, b, metric, test.mean)
+                else:
+                    yield Difference(data, a, b, metric, test.mean, *test.interval, test.p)
 
 
 def _is_equal(loss: float, best: float) -> bool:

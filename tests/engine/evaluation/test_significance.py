@@ -193,6 +193,8 @@ def test_corrected_t_as_the_formula(d: list[float], share: float) -> None:
     assert found.p == pytest.approx(2 * stats.t.sf(abs(t), n - 1), rel=1e-6)
     assert found.p_higher == pytest.approx(stats.t.sf(t, n - 1), rel=1e-6)
     assert found.p_lower == pytest.approx(stats.t.cdf(t, n - 1), rel=1e-6)
+    scale = deviation * math.sqrt(1 / n + share / (1 - share))
+    assert found.interval == pytest.approx(stats.t.interval(0.95, n - 1, loc=mean, scale=scale), rel=1e-6, abs=1e-9)
 
 
 @given(differences_of_folds)
@@ -240,6 +242,7 @@ def test_corrected_t_refused() -> None:
 def test_too_few_folds() -> None:
     for d in ([], [0.5]):
         assert corrected_resampled_t(d, 0.2).p == 1.0
+        assert corrected_resampled_t(d, 0.2).interval is None
 
 
 p_values = st.lists(st.one_of(st.floats(0, 1), st.sampled_from((0.0, 0.01, 0.02, 0.05, 1.0))), max_size=12)

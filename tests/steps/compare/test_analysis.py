@@ -54,6 +54,32 @@ def test_who_is_not_worse_than_the_best(seed: int) -> None:
         assert loss.not_worse == gain.not_worse == (slow_p(ones, values[best], 5) > 0.05)
 
 
+def test_every_pair_has_its_difference_with_the_interval_of_the_test() -> None:
+    trial = random_trial(3, 2, folds=5, seed=1)
+    baseline = trial.learners[0]
+    report = analyse(trial, metrics=["error", "accuracy", "fit_seconds"])
+    assert len(report.differences) == 2 * 2 * 3
+    for found in report.differences:
+        assert found.a != baseline
+        outcomes = [one for one in trial.outcomes if one.data == found.data]
+        a, b = (
+            [one.metrics[found.metric] or 0.0 for one in outcomes if one.learner == name] for name in (found.a, found.b)
+        )
+        d = [x - y for x, y in zip(a, b, strict=True)]
+        half = float(stats.t.ppf(0.975, len(d) - 1)) * math.sqrt((1 / len(d) + 1 / 4) * stdev(d) ** 2)
+        assert found.mean == pytest.approx(fmean(d))
+        assert (found.low, found.high) == (pytest.approx(fmean(d) - half), pytest.approx(fmean(d) + half))
+        assert found.p == pytest.approx(slow_p(a, b, 5))
+
+
+def test_differences_that_cannot_be_measured_are_null() -> None:
+    losses = {("s", "a"): [math.inf, 0.2], ("s", "b"): [0.5, 0.6], ("s", "c"): [None, 0.1]}
+    differences = analyse(trial_of(losses), metrics=["error"]).differences
+    assert [(one.a, one.b) for one in differences] == [("b", "a"), ("c", "a"), ("b", "c")]
+    assert [one.mean for one in differences] == [None, pytest.approx(-0.1), pytest.approx(0.5)]
+    assert all(one.low is one.high is one.p is None for one in differences)
+
+
 def test_equal_learners_are_all_best() -> None:
     report = analyse(trial_of({("s", "a"): [0.1, 0.2], ("s", "b"): [0.2, 0.1 + 1e-17]}), metrics=["error"])
     figures = [report.metric_mean("s", name, "error") for name in "ab"]
@@ -119,7 +145,7 @@ def test_json() -> None:
     told = json.loads(
         json.dumps(analyse(trial, metrics=["rmse", "error"], baseline="learner 1").as_json(), allow_nan=False)
     )
-    keys = ["protocol", "learners", "baseline", "metrics", "data", "gaps", "summary", "groups", "folds"]
+    keys = ["protocol", "learners", "baseline", "metrics", "data", "differences", "gaps", "summary", "groups", "folds"]
     assert list(told) == keys
     assert told["protocol"] == {"folds": 5, "repeats": 2, "seed": 0}
     assert list(told["learners"][0]) == ["name", "options", "seconds"]
