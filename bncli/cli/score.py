@@ -15,7 +15,7 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, output_flag
+from bncli.cli.options import Paths, flag, integer, output_flag, real
 from bncli.cli.settings import cluster_for_files, refuse_cluster
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
@@ -30,6 +30,7 @@ zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
 bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
+bncli score data.bnc new.csv --because --labels-only -o because.csv
 bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 _what_if_flag = partial(flag, group="What if")
@@ -101,6 +102,19 @@ WHAT_IF = (
         "--surprise",
         is_flag=True,
         help="How improbable the row is, whatever its class: -ln P(x) in nats (surprise); of networks.",
+    ),
+    _what_if_flag(
+        "--because",
+        is_flag=True,
+        help="A smallest set of the row's values that alone fixes the decision, whatever the other attributes are "
+        "(because), and whether it is proven that no smaller set does (because_exact).",
+    ),
+    _what_if_flag(
+        "--because-seconds",
+        type=real,
+        metavar="SECONDS",
+        default_text="1",
+        help="Seconds per row after which --because writes the smallest set found so far.",
     ),
 )
 MONITORING = (
@@ -201,6 +215,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     for name in ("flip_columns", "flip_changes"):
         if typed[name] and not typed["flip"]:
             raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
+    if typed["because_seconds"] is not None and not typed["because"]:
+        raise UsageError("--because-seconds has no effect without --because", hint="say --because")
     options.refuse_terminal(typed["data"])
     to_terminal = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
@@ -251,8 +267,16 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
         flip_columns=tuple(name.strip() for names in csv.reader(typed["flip_columns"]) for name in names),
         flip_changes=typed["flip_changes"] or 2,
         surprise=typed["surprise"],
+        because=_seconds_per_row(typed),
         labels_only=typed["labels_only"],
     )
+
+
+def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
+    """Return the seconds per row to search for sufficient reasons; None if they are not wanted."""
+    if not typed["because"]:
+        return None
+    return 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])
 
 
 def _closing_line(report: ScoreReport) -> str:

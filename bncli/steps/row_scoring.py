@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,13 +26,14 @@ from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema, source_column
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import DecisionRule, Model
-from bncli.engine.prediction.contributions import Explainer, Explanation
+from bncli.engine.prediction.contributions import Explainer, Explanation, value_names
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
 from bncli.engine.prediction.prior import shift_log_probabilities
 from bncli.engine.prediction.purification import contrasts
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
+from bncli.engine.prediction.sufficient_reasons import Reasons, ReasonSearch
 from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.monitors import monitored_model
@@ -55,6 +57,7 @@ class WhatIfQuestions:
     flip: the fewest changes that lead to another decision, of at most `flip_changes` values and among the columns
         `flip_columns` (none: all).
     surprise: -ln P(x).
+    because: seconds per row to look for a smallest set of values that alone fixes the decision; None: no search.
     labels_only: leave out the probabilities with `changes`.
     """
 
@@ -64,25 +67,29 @@ class WhatIfQuestions:
     flip_columns: tuple[str, ...] = ()
     flip_changes: int = 2
     surprise: bool = False
+    because: float | None = None
     labels_only: bool = False
 
     @property
     def any(self) -> bool:
         """Whether there is any question."""
-        return self.next_best or bool(self.changes) or self.flip or self.surprise
+        return self.next_best or bool(self.changes) or self.flip or self.surprise or self.because is not None
 
 
 @dataclass
 class ScoreCounts:
     """Counts over the rows scored so far: unseen and missing values by column of the table.
 
-    highest: the largest ln P of the second of two labels in any row.
+    highest: the largest ln P of the second of two labels in any row. unproven: rows whose set of values that fixes the
+    decision may not be the smallest; excess: the most values by which one of these may be too large.
     """
 
     rows: int = 0
     unseen: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     highest: float = -math.inf
+    unproven: int = 0
+    excess: int = 0
 
     def add(self, other: ScoreCounts) -> None:
         """Add the counts of rows that were scored elsewhere."""
@@ -90,6 +97,8 @@ class ScoreCounts:
         self.unseen.update(other.unseen)
         self.missing.update(other.missing)
         self.highest = max(self.highest, other.highest)
+        self.unproven += other.unproven
+        self.excess = max(self.excess, other.excess)
 
 
 class ScoredBlock(NamedTuple):
@@ -137,7 +146,9 @@ class RowScorer:
         self.needed = tuple(attribute.name for attribute in self._attributes)
         self.what_if: WhatIfAnswers | None = None
         if questions is not None and questions.any:
-            self.what_if = WhatIfAnswers(model, self._scorer.used, questions, self._log_p, shift, rule)
+            self.what_if = WhatIfAnswers(
+                model, self._scorer.used, questions, self._log_p, self._calibrated_and_shifted, shift, rule
+            )
         self.watcher: ScoreMonitor | None = None
         if monitored:
             self.watcher = ScoreMonitor(model, self._scorer.used)
@@ -176,7 +187,9 @@ class RowScorer:
             if self.watcher is not None:
                 label = batch.columns.label
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
-            answers = () if self.what_if is None else self.what_if.answer(batch.columns, block, codes, log_p)
+            answers: tuple[Sequence[str] | Array, ...] = ()
+            if self.what_if is not None:
+                answers = self.what_if.answer(batch.columns, block, codes, log_p, self.counts)
             yield ScoredBlock(block, log_p, self._explanation(codes, raw, most_probable(log_p)), answers)
 
     def _log_p(self, codes: Sequence[Codes]) -> Array:
@@ -231,7 +244,8 @@ class WhatIfAnswers:
     """Answers what-if questions about rows; UsageError or ModelError for a question that the model cannot answer.
 
     used: the schema's attributes that the codes belong to. score: gives the final log P(y | x_t) (K, N) for codes.
-    rule: decides rows for `flip`; without one, or if it has only prediction sets, the most probable label counts.
+    finish: gives it for those of the tables. rule: decides rows for `flip` and `because`; without one, or if it has
+    only prediction sets, the most probable label counts.
     """
 
     def __init__(
@@ -240,6 +254,7 @@ class WhatIfAnswers:
         used: Sequence[int],
         questions: WhatIfQuestions,
         score: Callable[[Sequence[Codes]], Array],
+        finish: Callable[[Array], Array],
         shift: Array | None,
         rule: DecisionRule | None,
     ) -> None:
@@ -250,10 +265,14 @@ class WhatIfAnswers:
         self._changed_codes = _changed_codes(questions.changes, self._attributes, model.schema)
         self._next_best = NextBest(model, used, shift) if questions.next_best else None
         self._joint = JointModel(model, used) if questions.surprise else None
+        decide = partial(_decide, rule, self._labels)
+        self._reasons: ReasonSearch | None = None
+        if questions.because is not None:
+            self._reasons = ReasonSearch(model, used, finish, decide, rule, shift, questions.because, time.monotonic)
+            self._value_texts = [[f"{a.name}={value}" for value in value_names(a)] for a in self._attributes]
         self._flips = None
         if questions.flip:
             allowed = [_position(name, names, model.schema) for name in questions.flip_columns or names]
-            decide = partial(_decide, rule, self._labels)
             self._flips = CounterfactualSearch(model.schema, used, allowed, questions.flip_changes, score, decide)
 
     @property
@@ -267,12 +286,17 @@ class WhatIfAnswers:
         columns += [ExtraColumn("flip", "text")] if self._flips else []
         columns += [ExtraColumn("next_best", "text")] if self._next_best else []
         columns += [ExtraColumn("surprise", "number")] if self._joint else []
+        if self._reasons:
+            columns += [ExtraColumn("because", "text"), ExtraColumn("because_exact", "flag")]
         return tuple(columns)
 
     def answer(
-        self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array
+        self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array, counts: ScoreCounts
     ) -> tuple[Sequence[str] | Array, ...]:
-        """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N)."""
+        """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N).
+
+        `counts` gets the number of rows whose reasons may not be the smallest.
+        """
         answers: list[Sequence[str] | Array] = []
         if self._changed_codes:
             changed = list(codes)
@@ -288,7 +312,21 @@ class WhatIfAnswers:
             answers.append(self._next_best.ask(codes, missing) if codes else [""] * log_p.shape[1])
         if self._joint is not None:
             answers.append(-self._joint.log_p(codes) if codes else np.zeros(log_p.shape[1]))
+        if self._reasons is not None:
+            reasons = self._reasons.find(codes, log_p)
+            answers += [self._reason_texts(reasons, codes), reasons.exact.astype(np.float64)]
+            counts.unproven += int((~reasons.exact).sum())
+            excess = reasons.members.sum(axis=1) - reasons.at_least
+            counts.excess = max(counts.excess, int(excess.max(initial=0, where=~reasons.exact)))
         return tuple(answers)
+
+    def _reason_texts(self, reasons: Reasons, codes: Sequence[Codes]) -> list[str]:
+        """Return `name=value` of the values in each set, joined by `|`."""
+        texts: list[list[str]] = [[] for _ in range(len(reasons.members))]
+        for names, column, chosen in zip(self._value_texts, codes, reasons.members.T, strict=True):
+            for row in np.flatnonzero(chosen).tolist():
+                texts[row].append(names[column[row]])
+        return ["|".join(parts) for parts in texts]
 
 
 def _decide(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:

@@ -223,6 +223,9 @@ def score(
                 plan = _Plan(model, source, layout, path, output, strict, shift, monitor is not None)
                 _score_on_cluster(cluster, plan, batches, scorer, scores, watch)
     counts = scorer.counts
+    if counts.unproven:
+        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)} a smaller set of values is not ruled out"
+        watch(Note(f"{text} (because_exact is false): it would have at most {counts.excess:,} fewer"))
     warn_about_threshold(rule, model.schema.labels, counts.highest, watch)
     summary = None
     if monitor is not None:

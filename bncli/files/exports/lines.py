@@ -61,6 +61,8 @@ class TextScores(ScoreWriter):
         for extra, column in zip(self._layout.extra, predictions.extra, strict=True):
             if extra.kind == "text":
                 columns.append(escape(column))
+            elif extra.kind == "flag":
+                columns.append(column.cast(pa.string()))
             elif extra.kind == "log_p":
                 columns.append(self._probability_text(column.to_numpy()))
             else:

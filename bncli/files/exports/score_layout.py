@@ -47,7 +47,7 @@ class ExtraColumn(NamedTuple):
     """A column beyond the prediction; `log_p` holds log-probabilities, which are written as probabilities are."""
 
     name: str
-    kind: Literal["text", "log_p", "number"]
+    kind: Literal["text", "log_p", "number", "flag"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ class ScoreLayout:
             fields += [("log_odds", number), ("base", number)]
             fields += [(f"explain_{k}", text) for k in range(1, self.explain + 1)]
             fields += [("rest", number), ("towards", text)]
-        fields += [(column.name, text if column.kind == "text" else number) for column in self.extra]
+        types = {"text": text, "flag": pa.bool_()}
+        fields += [(column.name, types.get(column.kind, number)) for column in self.extra]
         return pa.schema(fields)
 
 
@@ -148,6 +149,9 @@ class Predictions:
         for column, values in zip(layout.extra, extra, strict=True):
             if column.kind == "text":
                 columns.append(pa.array(values, pa.string()))
+                continue
+            if column.kind == "flag":
+                columns.append(pa.array(np.asarray(values, np.float64) != 0))
                 continue
             numbers = np.asarray(values, np.float64)
             if column.kind == "log_p" and not layout.log_proba:

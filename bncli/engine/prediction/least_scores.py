@@ -1,0 +1,379 @@
+"""The least value of a sum of tables over all inputs, exactly, by elimination of one attribute after the other.
+
+    least = constant + min over x of sum over tables f of T_f[x_f]
+
+An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attribute a is
+eliminated by replacing the tables that contain it by one over their other attributes,
+
+    M[rest] = min over x_a of the sum of these tables
+
+and the minimiser is read off in the opposite order (non-serial dynamic programming, Bertele & Brioschi 1972; Dechter
+1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves, for tables over single
+attributes a sum of minima. The next attribute is the one whose joint table is the smallest, the first of equal ones.
+
+A joint table with more than MOST_CELLS cells is not made: the tables are divided among several, each with a minimum of
+its own (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lower bound, and `Minimiser.exact` is False.
+
+Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
+go to the lowest code of the attribute eliminated last. Many inputs are minimised at once. Cost: the cells of all joint
+tables per input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
+from bncli.engine.prediction.factors import expand, unobserved_averages
+from bncli.errors import ModelError
+
+MOST_CELLS = 1 << 16
+"""The most cells of a joint table."""
+MOST_ENTRIES = 1 << 24
+"""The most entries of all tables together, with those for "unobserved"."""
+_NUMBERS_PER_BLOCK = 1 << 19
+FREE, UNKNOWN = -1, -2
+"""In place of the code of an attribute that is not fixed; UNKNOWN may take the code "unobserved" as well."""
+
+
+class Table(NamedTuple):
+    """values (codes + 1 of the attribute at each position): the code "unobserved" is the last; positions ascend."""
+
+    positions: tuple[int, ...]
+    values: Array
+
+
+@dataclass(frozen=True)
+class ScoreTables:
+    """Scores S[y] = bias[y] + sum over the tables, whose last axis is the class; codes are those of `used` attributes.
+
+    cardinalities: the number of codes of each attribute used, without "unobserved".
+    """
+
+    cardinalities: tuple[int, ...]
+    bias: Array
+    tables: tuple[Table, ...]
+
+    @classmethod
+    def of(cls, tables: Tables, schema: Schema, used: Sequence[int]) -> ScoreTables:
+        """Return the tables over the attributes `used`; ModelError if they have too many entries."""
+        place = {a: position for position, a in enumerate(used)}
+        sums: dict[tuple[int, ...], Array] = {}
+        n_entries = 0
+        for family, weights in zip(tables.families, tables.weights, strict=True):
+            if not family.by_class:
+                continue
+            n_entries += weights.shape[1] * math.prod(schema.cardinalities[a] + 1 for a in family.attributes)
+            if n_entries > MOST_ENTRIES:
+                what = "the tables of the model are too large to be bounded over all inputs"
+                raise ModelError(what, hint="learn with fewer parents")
+            values = expand(weights.T.reshape(-1, *family.shape), unobserved_averages(family, schema))
+            for axis, (_, grouping) in enumerate(family.binned_attributes, start=1):
+                if grouping is not None:
+                    values = values.take((*grouping, max(grouping) + 1), axis=axis)
+            positions = [place[a] for a in family.attributes]
+            order = np.argsort(positions).tolist()
+            key = tuple(positions[i] for i in order)
+            ordered = values.transpose(*(i + 1 for i in order), 0)
+            sums[key] = sums[key] + ordered if key in sums else ordered
+        return cls(
+            tuple(schema.cardinalities[a] for a in used), tables.bias, tuple(Table(*pair) for pair in sums.items())
+        )
+
+    def contrast(self, weights: Array) -> Contrast:
+        """Return the function sum over y of weights[y] S[y]."""
+        tables = tuple(Table(positions, values @ weights) for positions, values in self.tables)
+        return Contrast(self.cardinalities, float(self.bias @ weights), tables)
+
+
+def components_of(predictor: Predictor, schema: Schema, used: Sequence[int]) -> list[ScoreTables]:
+    """Return the score tables of a predictor, one for each of the models whose probabilities it averages."""
+    if isinstance(predictor, Path):
+        parts = [predictor.tables(s) for s, step in enumerate(predictor.steps) if step.weight > 0]
+    elif isinstance(predictor, Ensemble):
+        logarithmic = predictor.pool is Pool.LOGARITHMIC
+        parts = [predictor.combined] if logarithmic else [component.tables for component in predictor.components]
+    else:
+        parts = [predictor]
+    return [ScoreTables.of(tables, schema, used) for tables in parts]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A function of inputs: constant + sum over the tables."""
+
+    cardinalities: tuple[int, ...]
+    constant: float
+    tables: tuple[Table, ...]
+
+    def values(self, codes: Index) -> Array:
+        """Return the function of inputs (N, attributes), shape (N,)."""
+        total = np.full(len(codes), self.constant)
+        for positions, values in self.tables:
+            total += values[tuple(codes[:, p] for p in positions)]
+        return total
+
+    def minimise(self, fixed: Index) -> tuple[Array, Index]:
+        """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`: FREE, UNKNOWN or a code.
+
+        If `exact` is False the value is a lower bound, and the input one that may have a higher value.
+        """
+        has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
+        return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
+
+    def reach(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
+        """Return upper bounds of the least value for sets with up to k = 0..most more attributes, and sets.
+
+        The attributes `members` are fixed at the codes `own`, and up to k of those that `may` be are added. The bound
+        (N, most + 1) is the value of a game in which the attributes come in the opposite order of elimination, and each
+        is added, or else takes the code that is worst for the rest ("unobserved" only if `own` has it). What is added
+        may depend on the codes before it, so the bound is at least what any set attains. It is exact for tables over
+        single attributes. The sets (N, attributes) are those of the game with the smallest k whose bound reaches
+        `least`, and a good guess.
+        """
+        has_unobserved = (own == self.cardinalities).any()
+        minimiser = self.with_unobserved if has_unobserved else self.observed
+        return minimiser.reach(own, members, may, most, least)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the least value is found and not only bounded."""
+        return self.observed.exact
+
+    @cached_property
+    def observed(self) -> Minimiser:
+        """The minimiser for inputs without "unobserved"."""
+        tables = [Table(t.positions, t.values[(slice(-1),) * len(t.positions)]) for t in self.tables]
+        return Minimiser(self.cardinalities, self.constant, tables)
+
+    @cached_property
+    def with_unobserved(self) -> Minimiser:
+        """The minimiser for inputs with "unobserved"."""
+        return Minimiser([n + 1 for n in self.cardinalities], self.constant, self.tables, free=self.cardinalities)
+
+
+class _Bucket(NamedTuple):
+    """A joint table: its other attributes, the sum of tables (codes of the others, codes of the attribute), messages.
+
+    messages: (number of an earlier bucket, axes of the joint table that it lacks).
+    """
+
+    attribute: int
+    others: tuple[int, ...]
+    values: Array
+    messages: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class Minimiser:
+    """Minimises one sum of tables; free (attributes,): the number of codes that a free attribute may take."""
+
+    def __init__(
+        self, sizes: Sequence[int], constant: float, tables: Sequence[Table], free: Sequence[int] | None = None
+    ) -> None:
+        self._sizes, self._constant = tuple(sizes), constant
+        self._free = self._sizes if free is None else tuple(free)
+        self.exact = True
+        self._buckets: list[_Bucket] = []
+        self._members: dict[int, list[int]] = {}
+        """The numbers of the buckets of each attribute."""
+        pending: list[tuple[tuple[int, ...], Array | int]] = [(t.positions, t.values) for t in tables]
+        left = sorted({p for t in tables for p in t.positions})
+        while left:
+            attribute = min(left, key=lambda a: self._n_cells({p for scope, _ in pending if a in scope for p in scope}))
+            left.remove(attribute)
+            chosen = [part for part in pending if attribute in part[0]]
+            pending = [part for part in pending if attribute not in part[0]]
+            groups: list[list[tuple[tuple[int, ...], Array | int]]] = []
+            for part in sorted(chosen, key=lambda part: -self._n_cells(part[0])):
+                for group in groups:
+                    if self._n_cells({p for scope, _ in (*group, part) for p in scope}) <= MOST_CELLS:
+                        group.append(part)
+                        break
+                else:
+                    groups.append([part])
+            self.exact &= len(groups) == 1
+            for group in groups:
+                others = tuple(sorted({p for scope, _ in group for p in scope} - {attribute}))
+                pending.append((others, len(self._buckets)))
+                self._members.setdefault(attribute, []).append(len(self._buckets))
+                self._buckets.append(self._bucket(attribute, others, group))
+        self._roots = [number for _, number in pending if isinstance(number, int)]
+        self._step = max(1, _NUMBERS_PER_BLOCK // max((b.values.size for b in self._buckets), default=1))
+
+    def _n_cells(self, positions: Sequence[int] | set[int]) -> int:
+        return math.prod(self._sizes[p] for p in positions)
+
+    def _bucket(
+        self, attribute: int, others: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Array | int]]
+    ) -> _Bucket:
+        axes = (*others, attribute)
+        total = np.zeros([self._sizes[p] for p in axes])
+        messages = []
+        for positions, part in parts:
+            if isinstance(part, int):
+                messages.append((part, tuple(i for i, p in enumerate(axes) if p not in positions)))
+                # a message has its axes in ascending order, and the attribute is the last axis here
+                continue
+            order = sorted(range(len(positions)), key=lambda i: axes.index(positions[i]))
+            shape = [self._sizes[p] if p in positions else 1 for p in axes]
+            total += part.transpose(order).reshape(shape)
+        return _Bucket(attribute, others, total, tuple(messages))
+
+    def minimise(self, fixed: Index) -> tuple[Array, Index]:
+        """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`."""
+        least, codes = np.empty(len(fixed)), np.empty(fixed.shape, np.intp)
+        for start in range(0, len(fixed), self._step):
+            block = slice(start, start + self._step)
+            least[block], codes[block] = self._minimise_block(fixed[block])
+        return least, codes
+
+    def _minimise_block(self, fixed: Index) -> tuple[Array, Index]:
+        n_rows = len(fixed)
+        forbidden: dict[int, Array] = {}
+        """0 for a code that the attribute may take, and infinity for another, (N, codes)."""
+        for a in self._members:
+            codes = np.arange(self._sizes[a])
+            own = fixed[:, a : a + 1]
+            is_allowed = np.where(own == FREE, codes < self._free[a], (codes == own) | (own == UNKNOWN))
+            forbidden[a] = np.where(is_allowed, 0.0, np.inf)
+        messages: list[Array] = []
+        for bucket in self._buckets:
+            shape = (n_rows, *(1 for _ in bucket.others), -1)
+            total = bucket.values + forbidden[bucket.attribute].reshape(shape)
+            for number, lacking in bucket.messages:
+                total += self._aligned(messages[number], number, bucket, lacking)
+            messages.append(total.min(axis=-1))
+        least = np.full(n_rows, self._constant)
+        for number in self._roots:
+            least += messages[number]
+        result = np.maximum(fixed, 0)
+        rows = np.arange(n_rows)
+        for a in reversed(self._members):
+            own_values = forbidden[a]
+            for number in self._members[a]:
+                bucket = self._buckets[number]
+                own_values = own_values + bucket.values[tuple(result[:, p] for p in bucket.others)]
+                for earlier, _ in bucket.messages:
+                    scope = self._buckets[earlier].others
+                    digits = [np.arange(self._sizes[a])[None, :] if p == a else result[:, p : p + 1] for p in scope]
+                    own_values = own_values + messages[earlier][(rows[:, None], *digits)]
+            result[:, a] = own_values.argmin(axis=1)
+        return least, result
+
+    def reach(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
+        """Return bounds (N, most + 1) and sets (N, attributes); see `Contrast.reach`."""
+        if not self.exact:
+            return np.full((len(own), most + 1), np.inf), members
+        step = max(1, self._step // (most + 1))
+        blocks = [slice(start, start + step) for start in range(0, len(own), step)]
+        parts = [self._reach_block(own[b], members[b], may[b], most, least) for b in blocks]
+        return np.concatenate([bound for bound, _ in parts]), np.concatenate([chosen for _, chosen in parts])
+
+    def _reach_block(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
+        n_rows = len(own)
+        messages: list[Array] = []
+        """What is reached with up to k attributes among those eliminated so far: (N, k + 1, codes of the others)."""
+        for bucket in self._buckets:
+            a = bucket.attribute
+            total = np.broadcast_to(bucket.values, (n_rows, 1, *bucket.values.shape))
+            for number, lacking in bucket.messages:
+                total = _add_budgets(total, self._aligned(messages[number], number, bucket, lacking, 2), most)
+            at_own = np.take_along_axis(total, own[:, a].reshape(-1, *(1,) * (total.ndim - 1)), axis=-1)[..., 0]
+            shape = (n_rows, *(1,) * (total.ndim - 2))
+            lowest = total[..., : self._free[a]].min(axis=-1)
+            if self._free[a] < self._sizes[a]:
+                is_unknown = own[:, a] == self._free[a]
+                lowest = np.where(is_unknown.reshape(shape), np.minimum(lowest, at_own), lowest)
+            kept = np.where(members[:, a].reshape(shape), at_own, lowest)
+            if kept.shape[1] <= most:
+                kept = np.concatenate([kept, kept[:, -1:]], axis=1)
+            taken = np.where(may[:, a].reshape(shape), at_own, -np.inf)[:, : kept.shape[1] - 1]
+            np.maximum(kept[:, 1:], taken, out=kept[:, 1:])
+            messages.append(kept)
+        parts = [messages[number] for number in self._roots]
+        bound = np.full((n_rows, 1), self._constant)
+        for part in parts:
+            bound = _add_budgets(bound, part, most)
+        bound = np.concatenate([bound, np.repeat(bound[:, -1:], most + 1 - bound.shape[1], axis=1)], axis=1)
+        # the choices along the game, with the smallest budget that reaches `least`
+        budgets = np.zeros((n_rows, len(messages)), np.intp)
+        budget = np.minimum((bound < least).sum(axis=1), most)
+        first = np.full((n_rows, 1), self._constant)
+        self._divide(budget, first, dict(zip(self._roots, parts, strict=True)), budgets, most)
+        chosen, codes, rows = members.copy(), own.copy(), np.arange(n_rows)
+        for number in reversed(range(len(self._buckets))):
+            bucket, budget = self._buckets[number], budgets[:, number]
+            a = bucket.attribute
+            values = np.broadcast_to(
+                bucket.values[tuple(codes[:, p] for p in bucket.others)][..., None, :], (n_rows, 1, self._sizes[a])
+            )
+            gathered = {}
+            for earlier, _ in bucket.messages:
+                scope = self._buckets[earlier].others
+                digits = [
+                    np.arange(self._sizes[a])[None, None, :] if p == a else codes[:, p, None, None] for p in scope
+                ]
+                message = messages[earlier]
+                gathered[earlier] = message[(rows[:, None, None], np.arange(message.shape[1])[None, :, None], *digits)]
+            total = values
+            for part in gathered.values():
+                total = _add_budgets(total, part, most)
+            last = total.shape[1] - 1
+            with_budget = total[rows, np.minimum(budget, last)]
+            is_barred = (np.arange(self._sizes[a]) >= self._free[a]) & (own[:, a : a + 1] < self._free[a])
+            code = np.where(is_barred, np.inf, with_budget).argmin(axis=1)
+            one_less = total[rows, np.clip(budget - 1, 0, last), own[:, a]]
+            takes = may[:, a] & ~members[:, a] & (budget > 0) & (one_less >= with_budget[rows, code])
+            chosen[:, a] |= takes
+            codes[:, a] = np.where(chosen[:, a], own[:, a], code)
+            at_code = {earlier: part[rows, :, codes[:, a]] for earlier, part in gathered.items()}
+            self._divide(budget - takes, values[rows, :, codes[:, a]], at_code, budgets, most)
+        return bound, chosen
+
+    def _divide(self, budget: Index, first: Array, parts: dict[int, Array], budgets: Index, most: int) -> None:
+        """Divide the budget (N,) among the buckets `parts` so that the sum of their values (N, k + 1) is greatest."""
+        rows = np.arange(len(budget))
+        totals = [first]
+        for part in parts.values():
+            totals.append(_add_budgets(totals[-1], part, most))
+        for number, total in zip(reversed(parts), reversed(totals[:-1]), strict=True):
+            part = parts[number]
+            own = np.arange(part.shape[1])[None, :]
+            rest = np.minimum(budget[:, None] - own, total.shape[1] - 1)
+            values = np.where(rest >= 0, part + total[rows[:, None], np.maximum(rest, 0)], -np.inf)
+            budgets[:, number] = values.argmax(axis=1)
+            budget = budget - budgets[:, number]
+
+    def _aligned(
+        self, message: Array, number: int, bucket: _Bucket, lacking: tuple[int, ...], leading: int = 1
+    ) -> Array:
+        """Return a message with the axes of the joint table of the bucket, after `leading` axes of its own."""
+        axes = (*bucket.others, bucket.attribute)
+        scope = self._buckets[number].others
+        order = sorted(range(len(scope)), key=lambda i: axes.index(scope[i]))
+        ordered = message.transpose(*range(leading), *(i + leading for i in order))
+        return np.expand_dims(ordered, tuple(i + leading for i in lacking))
+
+
+def _add_budgets(one: Array, other: Array, most: int) -> Array:
+    """Return max over i + j <= k of one[:, i] + other[:, j] for k up to `most`; both grow along axis 1."""
+    if one.shape[1] == 1 or other.shape[1] == 1:
+        return one + other
+    n = min(one.shape[1] + other.shape[1] - 1, most + 1)
+    if one.shape[1] < other.shape[1]:
+        one, other = other, one
+    shape = np.broadcast_shapes((*one.shape[:1], *one.shape[2:]), (*other.shape[:1], *other.shape[2:]))
+    total = np.full((shape[0], n, *shape[1:]), -np.inf)
+    for j in range(min(other.shape[1], n)):
+        part = one[:, : n - j] + other[:, j : j + 1]
+        target = total[:, j : j + part.shape[1]]
+        np.maximum(target, part, out=target)
+    return total

@@ -1,0 +1,370 @@
+"""Sufficient reasons: a smallest set of a row's values that alone fixes its decision, whatever the others are.
+
+A set S of attributes fixes decision c if every completion of the row's values of S is decided c; a completion gives
+each other attribute any code of the schema, a missing level included (Shih, Choi & Darwiche 2018, IJCAI;
+Marques-Silva, Gerspacher, Cooper, Ignatiev & Narodytska 2020, NeurIPS). With scores that are sums of tables this is a
+condition on least values (`prediction.least_scores`):
+
+    more than two classes   least over completions of S[c] - S[d] >= 0 for every d (> 0 if d < c)
+    two classes             the least and the greatest S[1] - S[0] lie between the bounds within which c is decided
+
+The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
+
+Search. `Contrast.reach` bounds what any set of k more attributes attains, which says how many a set must have at least,
+and guesses one. For tables over single attributes and one condition the guess is the answer. Otherwise attributes are
+added to the guess until it fixes the decision, and removed while it does; then branch and bound looks for a smaller
+set. If a guess does not fix the decision, some completion is decided otherwise, and every set that fixes the decision
+has one of the attributes in which this completion differs from the row: a node has one child for each of them, in which
+the ones before it are left out for good.
+
+Conventions: rows with equal values have the same answer, found once. Sums that differ from 0 by at most TIE are equal.
+An average of several models is decided by conditions on each of them, which suffice but are not necessary, and so is a
+rule that decides alike below and above an interval: the set is not known to be smallest. A value that is unknown to the
+model takes part as such, and among the completions of a set without it; if missing values are marginalized, it takes
+part in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are evaluated together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.calibration import Temperature
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
+from bncli.engine.model import DecisionRule, Model
+from bncli.engine.prediction.least_scores import FREE, UNKNOWN, Contrast, components_of
+from bncli.engine.prediction.marginalization import network_to_marginalize
+from bncli.engine.prediction.scoring import log_softmax
+from bncli.errors import ModelError
+
+TIE = 1e-12
+_NODES_PER_ROW = 16
+"""Nodes of a row that are minimised at a time, whatever the other rows do."""
+_FARTHEST = 1e4
+"""A difference of scores beyond which no probability changes."""
+
+
+class Reasons(NamedTuple):
+    """members (N, attributes): whether the value of an attribute is in the set of a row; exact (N,): none is smaller.
+
+    at_least (N,): no set of fewer values fixes the decision.
+    """
+
+    members: Mask
+    exact: Mask
+    at_least: Index
+
+
+class _Condition(NamedTuple):
+    """The contrast must be at least `least` for every completion."""
+
+    contrast: Contrast
+    least: float
+
+
+class Interval(NamedTuple):
+    """Between these differences of scores S[1] - S[0], both included, the decision is the same."""
+
+    low: float
+    high: float
+    decision: int
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Distinct rows with the same conditions.
+
+    (N, attributes) each: codes; may: which values a set may have; free: FREE or UNKNOWN, for values outside the set.
+    """
+
+    codes: Index
+    may: Mask
+    free: Index
+    conditions: tuple[_Condition, ...]
+
+
+class ReasonSearch:
+    """Finds sufficient reasons of rows whose codes belong to the attributes `used`.
+
+    finish: turns ln P(y | x_t) of the tables, (K, N), into the final one; decide: the decisions by the final one.
+    seconds: time per row, by `clock`, after which the smallest set found so far is returned. Raises ModelError if the
+    model decides in a way that no sum of tables expresses.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        used: Sequence[int],
+        finish: Callable[[Array], Array],
+        decide: Callable[[Array], Index],
+        rule: DecisionRule | None,
+        shift: Array | None,
+        seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._components = components_of(model.predictor, model.schema, used)
+        self._cardinalities = np.array([model.schema.cardinalities[a] for a in used], np.intp)
+        self._n_labels, self._seconds, self._clock = len(model.schema.labels), seconds, clock
+        self._decide = decide
+        self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
+        self._conditions: dict[int, tuple[_Condition, ...]] = {}
+        self._intervals: list[Interval] = []
+        self._shift, self._temperature = np.zeros(self._n_labels) if shift is None else shift, 1.0
+        if self._n_labels == 2:
+            self._intervals = decision_intervals(finish, decide, rule)
+            return
+        calibration = None if model.calibration is None else model.calibration.map
+        if isinstance(calibration, Temperature):
+            self._temperature = calibration.temperature
+        elif calibration is not None:
+            what = f"with more than two classes and {calibration.method} calibration no smallest set of values is found"
+            raise ModelError(what, hint="calibrate with --method temperature")
+        if rule is not None and (rule.costs is not None or rule.abstain_below is not None):
+            what = "with more than two classes the values that fix a decision are found for the most probable label"
+            raise ModelError(what, hint="leave --costs and --abstain-below out")
+
+    def find(self, codes: Sequence[Codes], log_p: Array) -> Reasons:
+        """Return the smallest sets found for rows with these codes, one array (N,) per attribute, and final ln P."""
+        n_rows = log_p.shape[1]
+        rows = np.array([column.astype(np.intp) for column in codes], np.intp).reshape(len(codes), n_rows).T
+        decisions = self._decide(log_p).astype(np.intp)
+        distinct, place = np.unique(np.column_stack([decisions, rows]), axis=0, return_inverse=True)
+        own, labels = distinct[:, 1:], distinct[:, 0]
+        may = own < self._cardinalities if self._marginalizes else np.ones(own.shape, bool)
+        own = np.where(may, own, 0)
+        keys = self._interval_of(own, labels, may) if self._intervals else labels
+        members, exact, at_least = may.copy(), np.zeros(len(own), bool), np.zeros(len(own), np.intp)
+        for key in np.unique(keys[keys >= 0]).tolist():
+            chosen = np.flatnonzero(keys == key)
+            free = np.where(own[chosen] == self._cardinalities, UNKNOWN, FREE)
+            found = _search(_Rows(own[chosen], may[chosen], free, self._conditions_of(key)), self._seconds, self._clock)
+            members[chosen], exact[chosen], at_least[chosen] = found
+        # conditions that suffice and are not necessary
+        decided = [interval.decision for interval in self._intervals]
+        is_strict = (len(self._components) > 1) | np.array([decided.count(y) > 1 for y in labels.tolist()], bool)
+        exact &= ~(is_strict & members.any(axis=1))
+        at_least[is_strict] = 0
+        place = place.ravel()
+        return Reasons(members[place], exact[place], at_least[place])
+
+    def _interval_of(self, own: Index, labels: Index, may: Mask) -> Index:
+        """Return the number of the interval that each row is in; -1 if rounding puts it elsewhere than its decision."""
+        contrast = self._components[0].contrast(np.array([-1.0, 1.0]))
+        decided = np.array([interval.decision for interval in self._intervals])
+        if len(self._components) > 1 or not may.all():
+            # the first interval of the decision
+            return np.array([int(np.flatnonzero(np.append(decided, y) == y)[0]) for y in labels]) % len(decided)
+        at = np.searchsorted([interval.low for interval in self._intervals], contrast.values(own), side="right") - 1
+        return np.where(decided[at] == labels, at, -1)
+
+    def _conditions_of(self, key: int) -> tuple[_Condition, ...]:
+        if key not in self._conditions:
+            conditions = []
+            for component in self._components:
+                if self._intervals:
+                    interval = self._intervals[key]
+                    weights = np.array([-1.0, 1.0])
+                    if interval.low > -_FARTHEST:
+                        conditions.append(_Condition(component.contrast(weights), interval.low))
+                    if interval.high < _FARTHEST:
+                        conditions.append(_Condition(component.contrast(-weights), -interval.high))
+                    continue
+                for other in range(self._n_labels):
+                    if other != key:
+                        weights = np.zeros(self._n_labels)
+                        weights[key], weights[other] = 1.0, -1.0
+                        least = self._temperature * (self._shift[other] - self._shift[key])
+                        tie = TIE if other < key else -TIE
+                        conditions.append(_Condition(component.contrast(weights), least + tie))
+            self._conditions[key] = tuple(conditions)
+        return self._conditions[key]
+
+
+def decision_intervals(
+    finish: Callable[[Array], Array], decide: Callable[[Array], Index], rule: DecisionRule | None
+) -> list[Interval]:
+    """Return the intervals of S[1] - S[0], ascending, in each of which the decision between two labels is the same."""
+
+    def final(difference: float) -> Array:
+        log_p = np.empty((2, 1))
+        log_softmax(np.array([[difference]]), log_p)
+        return finish(log_p)
+
+    # the probabilities of the second label at which the decision may change
+    changes = {0.5}
+    if rule is not None and rule.costs is not None:
+        (true_first, wrong_second), (wrong_first, true_second) = rule.costs
+        slope = wrong_second - true_first + wrong_first - true_second
+        changes = {(wrong_second - true_first) / slope} if slope else set()
+    elif rule is not None and rule.threshold is not None:
+        changes = {rule.threshold.value}
+    if rule is not None and rule.abstain_below is not None:
+        changes |= {rule.abstain_below, 1 - rule.abstain_below}
+    # ln P changes more finely than P near 1, and for the second label ties go to the first
+    crossings = [(-np.inf, -_FARTHEST)]
+    for p in sorted(changes):
+        if not np.exp(final(-_FARTHEST)[1, 0]) < p <= np.exp(final(_FARTHEST)[1, 0]):
+            continue
+        below, above = -_FARTHEST, _FARTHEST
+        while True:
+            middle = (below + above) / 2
+            if middle in (below, above):
+                break
+            log_p = final(middle)
+            reached = log_p[1, 0] > log_p[0, 0] if p == 0.5 and changes == {0.5} else np.exp(log_p[1, 0]) >= p
+            below, above = (below, middle) if reached else (middle, above)
+        crossings.append((below, above))
+    intervals: list[Interval] = []
+    for (_, low), (high, _) in itertools.pairwise([*crossings, (_FARTHEST, np.inf)]):
+        # at a bound itself rounding decides
+        decision = int(decide(final((max(low, high - 2.0) + min(high, low + 2.0)) / 2))[0])
+        if intervals and intervals[-1].decision == decision:
+            intervals[-1] = intervals[-1]._replace(high=high)
+        else:
+            intervals.append(Interval(low, high, decision))
+    return intervals
+
+
+def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Mask, Mask, Index]:
+    """Return members (N, attributes), exact (N,) and the least possible number of members (N,) of all rows."""
+    everything = np.arange(len(rows.codes))
+    nothing = np.zeros(rows.codes.shape, bool)
+    at_least, guesses = _reach(rows, everything, nothing, rows.may, rows.codes.shape[1])
+    n_may = rows.may.sum(axis=1)
+    exact = (at_least >= n_may) & rows.may.all(axis=1)
+    members = np.where((at_least >= n_may)[:, None], rows.may, guesses)
+    left = np.flatnonzero(at_least < n_may)
+    at_least = np.minimum(at_least, n_may)
+    members[left] = _grow(rows, left, members[left])
+    if not all(condition.contrast.exact for condition in rows.conditions):
+        members[left] = _reduce(rows, left, members[left])
+        return members, exact, at_least
+    sizes = members.sum(axis=1)
+    fixes = _worst(rows, left, members[left])[0]
+    exact[left] = fixes & (sizes[left] == at_least[left])
+    open_rows = left[fixes & ~exact[left]]
+    members[open_rows] = _reduce(rows, open_rows, members[open_rows])
+    sizes[open_rows] = members[open_rows].sum(axis=1)
+    exact[open_rows] = sizes[open_rows] == at_least[open_rows]
+    stacks = {row: [(nothing[row], rows.may[row])] for row in open_rows[~exact[open_rows]].tolist()}
+    spent = np.zeros(len(rows.codes))
+    while stacks:
+        began = clock()
+        owners = np.array([row for row, stack in stacks.items() for _ in stack[-_NODES_PER_ROW:]])
+        nodes = [node for stack in stacks.values() for node in stack[-_NODES_PER_ROW:]]
+        for stack in stacks.values():
+            del stack[-_NODES_PER_ROW:]
+        sets, may = np.array([node[0] for node in nodes]), np.array([node[1] for node in nodes])
+        counts = sets.sum(axis=1)
+        needed, guesses = _reach(rows, owners, sets, may, int((sizes[owners] - 1 - counts).max()))
+        promising = np.flatnonzero(counts + needed < sizes[owners])
+        fixes, differs, gains = _worst(rows, owners[promising], guesses[promising])
+        for i, fix, own_differs, own_gains in zip(promising.tolist(), fixes, differs, gains, strict=True):
+            row = int(owners[i])
+            size = int(guesses[i].sum())
+            if fix and size < sizes[row]:
+                members[row], sizes[row] = guesses[i], size
+            if fix or counts[i] + needed[i] >= sizes[row]:
+                continue
+            # every set that fixes the decision has an attribute in which the completion differs from the row
+            candidates = np.flatnonzero(own_differs & may[i] & ~sets[i])
+            children, allowed = [], may[i].copy()
+            for a in candidates[np.argsort(-own_gains[candidates], kind="stable")].tolist():
+                child = sets[i].copy()
+                child[a] = True
+                children.append((child, allowed.copy()))
+                allowed[a] = False
+            stacks[row] += reversed(children)
+        np.add.at(spent, owners, (clock() - began) / len(owners))
+        for row in list(stacks):
+            if not stacks[row] or sizes[row] == at_least[row]:
+                exact[row], at_least[row] = True, sizes[row]
+                del stacks[row]
+            elif spent[row] > seconds:
+                del stacks[row]
+    return members, exact, at_least
+
+
+def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: int) -> tuple[Index, Mask]:
+    """Return how many attributes must at least be added, (N,), most + 1 if more, and guesses (N, attributes)."""
+    needed, guesses = np.zeros(len(which), np.intp), members.copy()
+    for contrast, least in rows.conditions:
+        bounds, chosen = contrast.reach(rows.codes[which], members, may, most, least)
+        counts = (bounds < least - TIE).sum(axis=1)
+        guesses = np.where((counts > needed)[:, None], chosen, guesses)
+        needed = np.maximum(needed, counts)
+    return needed, guesses
+
+
+def _worst(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Mask, Array]:
+    """Return whether sets of the rows `which` fix the decision, (N,), and what the worst completion says.
+
+    That is, in which attributes it differs from the row, and by how much each of them raises the contrast at most, both
+    (N, attributes).
+    """
+    own = rows.codes[which]
+    fixed = np.where(members, own, rows.free[which])
+    worst, differs, gains = np.zeros(len(own)), np.zeros(own.shape, bool), np.zeros(own.shape)
+    for contrast, least in rows.conditions:
+        values, inputs = contrast.minimise(fixed)
+        is_worst = least - values > worst
+        worst = np.maximum(worst, least - values)
+        differs[is_worst] = inputs[is_worst] != own[is_worst]
+        gains[is_worst] = _gains(contrast, own[is_worst], inputs[is_worst])
+    return worst <= 0, differs, gains
+
+
+def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
+    """Return, for these rows, the sets with the attribute of the largest gain added until they fix the decision."""
+    members = members.copy()
+    left = np.arange(len(which))
+    while len(left):
+        fixes, _, gains = _worst(rows, which[left], members[left])
+        free = rows.may[which[left]] & ~members[left]
+        is_open = ~fixes & free.any(axis=1)
+        left, gains, free = left[is_open], gains[is_open], free[is_open]
+        members[left, np.where(free, gains, -1.0).argmax(axis=1)] = True
+    return members
+
+
+def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
+    """Return, for these rows, the sets without the attributes that can be left out, one after the other."""
+    members = members.copy()
+    for a in range(members.shape[1]):
+        has = np.flatnonzero(members[:, a])
+        if len(has):
+            tried = members[has]
+            tried[:, a] = False
+            members[has[_worst(rows, which[has], tried)[0]], a] = False
+    return members
+
+
+def _gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
+    """Return by how much each attribute can raise the contrast at most, (N, attributes), if it takes the row's value.
+
+    A table over several attributes is shared out: each gets what it adds alone, and where some of them together add
+    more than the sum of their shares, the rest in equal parts.
+    """
+    gains = np.zeros(own.shape)
+    for positions, values in contrast.tables:
+        at_minimum = [inputs[:, p] for p in positions]
+        at_own = [own[:, p] for p in positions]
+        base = values[tuple(at_minimum)]
+        shares = np.zeros((len(positions), len(own)))
+        for size in range(1, len(positions) + 1):
+            rests = []
+            for axes in itertools.combinations(range(len(positions)), size):
+                mixed = tuple(at_own[i] if i in axes else at_minimum[i] for i in range(len(positions)))
+                rest = values[mixed] - base - shares[list(axes)].sum(axis=0)
+                rests.append((axes, np.maximum(rest, 0.0) / size))
+            for axes, rest in rests:
+                for i in axes:
+                    shares[i] = np.maximum(shares[i], rest) if size == 1 else shares[i] + rest
+        for p, share in zip(positions, shares, strict=True):
+            gains[:, p] += share
+    gains[inputs == own] = 0.0
+    return gains
