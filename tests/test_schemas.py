@@ -84,6 +84,7 @@ evaluate iris.csv --model tan.bnc
 evaluate holes.csv --model holes.bnc --by malic_acid,ash
 evaluate monks1.csv --param map --structure nb --folds 2 --by a1
 evaluate iris.csv --param map --reliability
+evaluate tumours.csv --param map --structure nb --folds 2 --gains --net-benefit
 evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
@@ -136,6 +137,7 @@ inspect checked.bnc
 inspect interactions.json
 inspect many.bnc --effects
 describe iris.csv
+describe tumours.csv --bins
 describe holes.csv --schema-out d.json
 describe copies.csv
 describe alone.csv

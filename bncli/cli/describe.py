@@ -10,16 +10,19 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_text import first_names
 from bncli.cli.options import output_flag
+from bncli.cli.settings import settings_of_run
 from bncli.cli.tables import filled_table
+from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.steps.describe import ColumnReport, DescribeReport
+    from bncli.steps.describe import AttributeBins, ColumnReport, DescribeReport
 
 EXAMPLES = """\
 bncli describe data.csv
 bncli describe data.csv --class churn --schema-out data.schema.json    a file to edit
+bncli describe data.csv --bins        weight of evidence and information value of each bin
 bncli describe big.parquet --json
 """
 SCHEMA_OUT = output_flag(
@@ -27,16 +30,32 @@ SCHEMA_OUT = output_flag(
     metavar="FILE",
     help="The roles of the columns as a schema file to edit; NAME.schema.json beside the data is read by itself.",
 )
+BINS = output_flag(
+    "--bins",
+    is_flag=True,
+    help="With two labels: the rows and events of each bin of each attribute, its weight of evidence and information "
+    "value. The event is the second label, or that of --positive.",
+)
 _WIDTH = 80
 _NAME_WIDTH, _EXAMPLE_WIDTH, _VALUES_WIDTH, _DATE_WIDTH = 18, 14, 38, 10
 _MOST_NAMES = 60
 _MOST_COLUMNS = 1000
 _MOST_LABELS = 12
+_MOST_BINNED = 100
 
 
-@declare("describe", EXAMPLES, (options.data,), options.TABLE, (SCHEMA_OUT, options.REPORT), options.RUNNING)
+@declare(
+    "describe",
+    EXAMPLES,
+    (options.data,),
+    (*options.TABLE, options.POSITIVE),
+    (BINS, SCHEMA_OUT, options.REPORT),
+    options.RUNNING,
+)
 def command(**typed: Any) -> None:
     """Describe the table; nothing is learnt."""
+    if typed["positive"] is not None and not typed["bins"] and "positive" not in settings_of_run():
+        raise UsageError("--positive has no effect without --bins", hint="add --bins")
     source = options.source(typed, typed["data"])
     from bncli.steps.describe import describe
     from bncli.watch import Run
@@ -44,7 +63,7 @@ def command(**typed: Any) -> None:
     options.check_page(typed, typed["schema_out"])
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
-        report = describe(source, schema_out=options.output_path(typed["schema_out"]), run=run)
+        report = describe(source, schema_out=options.output_path(typed["schema_out"]), bins=typed["bins"], run=run)
         if typed["report"]:
             from bncli.steps.report.command_pages import description_page
             from bncli.steps.report.report import write_page
@@ -70,6 +89,8 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     if any(not column.exact for column in columns):
         lines += ["~ estimated: there are more different values than are kept", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]
+    if report.bins is not None:
+        lines += _bin_tables(report.bins, report.event or "")
     for note in report.notes:
         lines += _wrapped(f"{'Warning' if note in report.warnings else 'Note'}: {note}")
     if report.recommended:
@@ -123,6 +144,27 @@ def _value_table(columns: list[ColumnReport]) -> Table:
                 values += f"{', ' if values else ''}{part}"
         rows.append((_clipped(column.name), _clipped(column.example, _EXAMPLE_WIDTH), values))
     return filled_table("Values", ("name", "example", "smallest, median, largest, or commonest"), rows)
+
+
+def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table]:
+    """Return the ranking of the attributes, and the bins of each."""
+    shown = bins[:_MOST_BINNED]
+    ranks = [(_clipped(entry.attribute), f"{len(entry.bins):,}", f"{entry.iv:.4f}") for entry in shown]
+    tables: list[str | Table] = [
+        filled_table(f"Information value (event: {_clipped(event)})", ("name", "bins", "IV"), ranks, numbers=(1, 2))
+    ]
+    headings = ("value", "rows", "events", "event rate", "WoE", "IV")
+    for entry in shown:
+        about = "" if entry.exact else "~"
+        rows = []
+        for value, own in zip(entry.values, entry.bins, strict=True):
+            counts = (f"{about}{own.rows:,.10g}", f"{about}{own.events:,.10g}")
+            rates = ("-" if number is None else f"{number:.4f}" for number in (own.event_rate, own.woe, own.iv))
+            rows.append((_clipped(value, _VALUES_WIDTH // 2), *counts, *rates))
+        tables.append(filled_table(_clipped(entry.attribute), headings, rows, numbers=range(1, 6)))
+    if len(bins) > len(shown):
+        tables += [f"... and {len(bins) - len(shown):,} more attributes with less information; --json has all", ""]
+    return tables
 
 
 def _number(value: float | str | None) -> str:

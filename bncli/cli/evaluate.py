@@ -61,6 +61,19 @@ RELIABILITY = output_flag(
     help="Also whether probabilities may be taken at their word: bins of equal weight with intervals, the parts of the "
     "Brier score, the calibration error over such bins.",
 )
+GAINS = output_flag(
+    "--gains",
+    is_flag=True,
+    help="With two labels: KS, Gini, capture rate, calibration slope and intercept, and the gains table: the rows in "
+    "tenths, highest probability of the second label first.",
+)
+NET_BENEFIT = output_flag(
+    "--net-benefit",
+    is_flag=True,
+    everyday=False,
+    help="With two labels: the net benefit at the thresholds 0.01 to 0.99, beside always and never deciding for the "
+    "second label.",
+)
 PICTURES = output_flag(
     "--svg",
     metavar="DIR",
@@ -97,7 +110,18 @@ FIGURES = (
     (*options.TABLE, options.POSITIVE),
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (options.BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, options.REPORT, options.BESIDE, options.SCORES),
+    (
+        options.BY,
+        RELIABILITY,
+        GAINS,
+        NET_BENEFIT,
+        PREDICTIONS,
+        PICTURES,
+        CURVE,
+        options.REPORT,
+        options.BESIDE,
+        options.SCORES,
+    ),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -192,7 +216,12 @@ def _evaluate(
     from bncli.watch import Run
 
     outputs = EvaluateOutputs(
-        typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"]
+        typed["predictions"],
+        typed["svg"],
+        by=tuple(typed["by"]),
+        reliability=typed["reliability"],
+        gains=typed["gains"],
+        net_benefit=typed["net_benefit"],
     )
     if typed["model"]:
         # Decisions that were typed replace those of the model; those that were set are for learning.

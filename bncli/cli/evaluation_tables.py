@@ -50,6 +50,7 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
     yield from _label_tables(report)
     if report.calibration is not None:
         yield from _reliability_tables(report.calibration)
+    yield from _two_class_tables(report)
     if report.groups is not None:
         yield from _group_tables(report)
     if report.scored is not None:
@@ -182,6 +183,35 @@ def _reliability_tables(figures: Calibration) -> Iterator[str | Table]:
         add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
     add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
     yield table
+
+
+def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
+    """Yield the gains table with the figures beside it, and the net benefit, if they were requested."""
+    figures = report.two_class
+    if figures is None:
+        return
+    event = report.labels[1]
+    if report.shows_gains:
+        facts = (
+            ("ks", figures.ks),
+            ("gini", report.gini),
+            ("capture-10", figures.capture_10),
+            ("calibration-slope", figures.calibration_slope),
+            ("calibration-intercept", figures.calibration_intercept),
+        )
+        shown = ((name, _figure(value)) for name, value in facts)
+        yield filled_table(f"Ranking and calibration of p_{event}", ("figure", "value"), shown, numbers=(1,))
+        headings = ("rows from the top", "rows", "events", "event rate", "lowest p", "captured", "lift", "ks")
+        rows = (
+            (f"{line.share:.0%}", f"{line.rows:,.6g}", f"{line.events:,.6g}", *map(_decimals, line[3:]))
+            for line in figures.gains
+        )
+        yield filled_table(f"Gains (event: {event})", headings, rows, numbers=range(8))
+    if report.shows_net_benefit:
+        lines = figures.net_benefit[_THRESHOLD_STEP - 1 :: _THRESHOLD_STEP]
+        benefits = ((f"{line.threshold:.1f}", *map(_decimals, line[1:])) for line in lines)
+        columns = ("threshold", "model", f"always {event}", f"never {event}")
+        yield filled_table("Net benefit per row", columns, benefits, numbers=range(4))
 
 
 def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:

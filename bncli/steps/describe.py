@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,12 @@ from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import PoolingRule, learn_dataset
 from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.evaluation.two_class import BinEvidence, measure_bins
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.positive_label import check_positive
+from bncli.errors import UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_roles import (
     DeclaredRoles,
@@ -88,6 +92,31 @@ class ClassCounts:
         return table
 
 
+class LearntAttribute(NamedTuple):
+    """An attribute that learning makes of a column, its information about the class in bits, and its counts.
+
+    counts: the weight of the rows of each code and class, (cardinality, K).
+    """
+
+    attribute: Attribute
+    bits: float
+    counts: Array
+
+
+class AttributeBins(NamedTuple):
+    """An attribute with its information value; exact: whether its bins were counted from all values."""
+
+    attribute: str
+    iv: float
+    values: tuple[str, ...]
+    bins: tuple[BinEvidence, ...]
+    exact: bool
+
+    def as_json(self) -> dict[str, Any]:
+        bins = [{"value": v, **entry._asdict()} for v, entry in zip(self.values, self.bins, strict=True)]
+        return {"attribute": self.attribute, "iv": self.iv, "bins": bins}
+
+
 @dataclass(frozen=True)
 class ColumnReport:
     """A column of the table.
@@ -96,7 +125,7 @@ class ColumnReport:
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
     smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
     same_as: an earlier column with the same values in every row.
-    should_ignore: whether the recommended command ignores the column.
+    should_ignore: whether the recommended command ignores the column. learnt: the attributes that learning makes of it.
     """
 
     name: str
@@ -114,6 +143,7 @@ class ColumnReport:
     commonest: tuple[tuple[str, int], ...] = ()
     same_as: str | None = None
     should_ignore: bool = False
+    learnt: tuple[LearntAttribute, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name; numbers and dates have `smallest`, `median`, `largest`, others `commonest`."""
@@ -140,7 +170,8 @@ class DescribeReport:
 
     of_class: None if there is no class that can be learnt. notes: what else to know before learning; warnings: those of
     them that say that the table may have been misread. recommended: a command line, empty for a table without rows.
-    schema_file: the file that was written, if any.
+    schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
+    attributes, largest information value first; None unless requested.
     """
 
     rows: int
@@ -152,6 +183,8 @@ class DescribeReport:
     recommended: str
     schema_file: str | None
     seconds: dict[str, float]
+    event: str | None = None
+    bins: tuple[AttributeBins, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -169,11 +202,15 @@ class DescribeReport:
             "recommended": self.recommended,
             "schema": self.schema_file,
             "seconds": self.seconds,
+            **({} if self.bins is None else {"event": self.event, "bins": [entry.as_json() for entry in self.bins]}),
         }
 
 
-def describe(source: Source, *, schema_out: str | None = None, run: Run = Run()) -> DescribeReport:
-    """Describe a table, which is read once, and write a schema file to `schema_out`."""
+def describe(source: Source, *, schema_out: str | None = None, bins: bool = False, run: Run = Run()) -> DescribeReport:
+    """Describe a table, which is read once, and write a schema file to `schema_out`.
+
+    bins: also return the bins of each attribute with their weights of evidence. UsageError if there are not two labels.
+    """
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))
@@ -215,6 +252,7 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
         notes, warnings, recommended = ["the table has a header and no rows"], [], ""
     if schema_out is not None:
         write_schema_file(schema_out, _declared_roles(summary, columns, proposed))
+    event, attribute_bins = _bins(columns, of_class, source.positive) if bins else (None, None)
     return DescribeReport(
         rows=summary.n_rows,
         class_name=summary.class_name,
@@ -225,7 +263,31 @@ def describe(source: Source, *, schema_out: str | None = None, run: Run = Run())
         recommended=recommended,
         schema_file=schema_out,
         seconds=stopwatch.seconds(),
+        event=event,
+        bins=attribute_bins,
     )
+
+
+def _bins(
+    columns: Sequence[ColumnReport], of_class: ClassCounts | None, positive: str | None
+) -> tuple[str, tuple[AttributeBins, ...]]:
+    """Return the event, and the bins of the attributes that `fit` would use, largest information value first."""
+    if of_class is None or len(of_class.labels) != 2:
+        found = "there is no class" if of_class is None else f"'{of_class.name}' has {len(of_class.labels)}"
+        raise UsageError(f"--bins needs a class of two labels: {found}", hint="name one with --class")
+    if positive is not None:
+        check_positive(positive, of_class.name, of_class.labels)
+    event = of_class.labels[1] if positive is None else positive
+    found_bins = []
+    for column in columns:
+        for attribute, _, counts in column.learnt if column.use else ():
+            if attribute.informative:
+                whole = counts.astype(np.int64)
+                order = slice(None) if event == of_class.labels[1] else slice(None, None, -1)
+                iv, bins = measure_bins((whole if (whole == counts).all() else counts)[:, order])
+                values = value_names(attribute)[: attribute.cardinality]
+                found_bins.append(AttributeBins(attribute.name, iv, values, tuple(bins), column.exact))
+    return event, tuple(sorted(found_bins, key=lambda entry: -entry.iv))
 
 
 def _count_classes(summary: TableSummary) -> ClassCounts | None:
@@ -318,6 +380,7 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
         median=median,
         largest=largest,
         commonest=commonest,
+        learnt=tuple(learnt or ()),
     )
     return _with_verdict(report, summary, n_rows, learnt, of_class)
 
@@ -340,8 +403,8 @@ def weighted_median(values: Array, weights: Array) -> float | None:
     return float(low / 2 + high / 2) + 0.0
 
 
-def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[tuple[Attribute, float]]:
-    """Return the attributes that learning makes of the column, and the information of each in bits.
+def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearntAttribute]:
+    """Return the attributes that learning makes of the column.
 
     They are learnt from the kept values, as rows with their weights.
     """
@@ -349,14 +412,19 @@ def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[tup
     value, label = np.nonzero(table)
     if not len(value):
         return []
-    weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
+    weights = represented = (table * summary.counted.scale[:, np.newaxis])[value, label]
     if not summary.counted.exact:  # the sample must be large enough to support what is learnt, not what it stands for
-        weights *= table.sum() / weights.sum()
+        weights = weights * (table.sum() / weights.sum())
     columns = {name: column.take(value) for name, column in summary.decision.attributes.items()}
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
     data = learn_dataset(cells, group_levels=_default_pooling() if summary.counted.exact else "off")
+    n_labels = len(of_class.labels)
     return [
-        (attribute, _bits(codes, label, weights, len(of_class.labels)))
+        LearntAttribute(
+            attribute,
+            _bits(codes, label, weights, n_labels),
+            _class_table(codes, label, represented, n_labels, attribute.cardinality),
+        )
         for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
     ]
 
@@ -371,20 +439,24 @@ def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: 
     """Return the mutual information, in bits, of values and labels that are both codes."""
     if not len(values):
         return 0.0
-    n_values = int(values.max()) + 1
-    cells = values.astype(np.int64) * n_labels + labels
-    table = np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
+    table = _class_table(values, labels, weights, n_labels, int(values.max()) + 1)
     return float(mutual_information(table)) / math.log(2)
 
 
-def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence[tuple[Attribute, float]]) -> float:
+def _class_table(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int, n_values: int) -> Array:
+    """Return the sum of the weights of each value and label, (n_values, n_labels)."""
+    cells = values.astype(np.int64) * n_labels + labels
+    return np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
+
+
+def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence[LearntAttribute]) -> float:
     """Return the information of a column about the class in bits.
 
     For names and few numbers it is that of the values, otherwise that of the cuts; for a date that of its best part.
     """
     is_name = isinstance(summary.column, CategoricalColumn)
     if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
-        return max((bits for _, bits in learnt), default=0.0)
+        return max((entry.bits for entry in learnt), default=0.0)
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     weights = table[value, label]
@@ -406,7 +478,7 @@ def _with_verdict(
     report: ColumnReport,
     summary: ColumnSummary,
     n_rows: int,
-    learnt: Sequence[tuple[Attribute, float]] | None,
+    learnt: Sequence[LearntAttribute] | None,
     of_class: ClassCounts | None,
 ) -> ColumnReport:
     """Return the report with what `fit` will do with the column, and why; `learnt` is None without two classes."""
@@ -423,7 +495,7 @@ def _with_verdict(
     if not decision.attributes:
         kind = "date" if report.type == "date" else "identifier"
         return replace(report, type=kind, use=False, reason="; ".join(reasons))
-    use = learnt is None or any(attribute.informative for attribute, _ in learnt)
+    use = learnt is None or any(entry.attribute.informative for entry in learnt)
     if _is_running_number(report, n_rows):
         reason = "whole numbers, another in every row: an identifier?"
         return replace(report, use=use, reason=reason, should_ignore=True)
@@ -432,7 +504,7 @@ def _with_verdict(
         kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
         reasons.insert(0, f"{kind}, and {why} of the class")
     elif not reasons or report.type != "date":
-        reasons.insert(0, _PLURAL[report.type] + _describe_cuts([attribute for attribute, _ in learnt or []]))
+        reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
     class_bits = 0.0 if of_class is None else of_class.bits
     if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
         reasons.append("it alone tells the class: is it known beforehand?")

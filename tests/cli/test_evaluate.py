@@ -254,3 +254,31 @@ def test_a_model_has_no_learning_curve(bncli: Bncli) -> None:
         ran = bncli("evaluate", "iris.csv", "--model", "m.bnc", *words)
         assert ran.code == 2
         assert f"{words[0]} has no effect with --model: nothing is learnt" in ran.err
+
+
+def test_two_classes_have_figures_of_their_event(bncli: Bncli, tmp_path: Path) -> None:
+    typed = ("evaluate", "tumours.csv", "--structure", "nb", "--param", "map", "--folds", "2", "-q")
+    ran = bncli(*typed, "--gains", "--net-benefit", "--report", str(tmp_path / "r.html"), "--json")
+    report = json.loads(ran.out)
+    assert report["gini"] == pytest.approx(2 * report["auc"] - 1)
+    assert report["capture_10"] == report["gains"][0]["captured"]
+    assert len(report["gains"]) == 10
+    assert [line["threshold"] for line in report["net_benefit"]] == [t / 100 for t in range(1, 100)]
+    roc = report["curves"]["roc"][1]
+    gaps = [t - f for t, f in zip(roc["true_positive_rate"], roc["false_positive_rate"], strict=True)]
+    assert report["ks"] == pytest.approx(max(gaps), abs=0.01)
+    page = (tmp_path / "r.html").read_text()
+    assert "calibration slope" in page
+    assert "Net benefit" in page
+    plain = json.loads(bncli(*typed, "--json").out)
+    assert plain.keys() == report.keys() - {"gains", "net_benefit"}
+    shown = bncli(*typed, "--gains", "--net-benefit").out
+    assert "Gains (event: malignant)" in shown
+    assert "Net benefit per row" in shown
+
+
+@pytest.mark.parametrize("option", ["--gains", "--net-benefit"])
+def test_tables_of_two_classes_are_refused_for_others(bncli: Bncli, option: str) -> None:
+    ran = bncli("evaluate", "iris.csv", "--structure", "nb", option)
+    assert ran.code == 2
+    assert ran.err == f"Error: {option} needs a class of two labels: this one has 3; leave it out\n"

@@ -410,3 +410,46 @@ def test_a_column_without_a_name_is_like_any_other(tmp_path: Path) -> None:
     report = looked_at(written(tmp_path, ",y\n1,u\n2,v\n3,u\n"))
     assert [c.name for c in report.columns] == ["", "y"]
     assert column(report, "").median == 2
+
+
+def test_bins_of_two_labels_are_counts_of_the_table(tmp_path: Path) -> None:
+    table = columns_of(SAMPLE / "tumours.csv")
+    report = looked_at(SAMPLE / "tumours.csv", positive="benign")
+    assert report.bins is None
+    report = describe(Source((str(SAMPLE / "tumours.csv"),), positive="benign"), bins=True)
+    assert report.event == "benign"
+    assert report.bins is not None
+    ivs = [entry.iv for entry in report.bins]
+    assert ivs == sorted(ivs, reverse=True)
+    assert {entry.attribute for entry in report.bins} == set(table) - {"diagnosis"}
+    entry = next(entry for entry in report.bins if entry.attribute == "outline")
+    for value, own in zip(entry.values, entry.bins, strict=True):
+        labels = [d for o, d in zip(table["outline"], table["diagnosis"], strict=True) if o == value]
+        assert (own.rows, own.events) == (len(labels), labels.count("benign"))
+        share = labels.count("benign") / table["diagnosis"].count("benign")
+        others = labels.count("malignant") / table["diagnosis"].count("malignant")
+        assert own.woe == pytest.approx(math.log(share / others))
+    reverse = describe(Source((str(SAMPLE / "tumours.csv"),)), bins=True)
+    assert reverse.event == "malignant"
+    assert reverse.bins is not None
+    assert [entry.iv for entry in reverse.bins] == pytest.approx(ivs)
+
+
+def test_a_missing_value_is_a_bin(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "a,y\n" + "".join(f"{'?' if i % 4 == 0 else 'xy'[i % 2]},{'np'[i % 3 > 0]}\n" for i in range(60))
+    )
+    report = describe(Source((str(path),)), bins=True)
+    assert report.bins is not None
+    assert [(v, own.rows) for v, own in zip(report.bins[0].values, report.bins[0].bins, strict=True)] == [
+        ("x", 15),
+        ("y", 30),
+        ("missing", 15),
+    ]
+
+
+def test_bins_need_two_labels() -> None:
+    with pytest.raises(UsageError, match="--bins needs a class of two labels: 'class' has 3"):
+        describe(Source((str(SAMPLE / "iris.csv"),)), bins=True)
+    with pytest.raises(UsageError, match="no such label"):
+        describe(Source((str(SAMPLE / "tumours.csv"),), positive="x"), bins=True)

@@ -117,7 +117,7 @@ class EvaluateOutputs:
     - svg: a folder for pictures of the curves.
     - samples: training samples for a learning curve. csv: a file of that curve.
     - by: columns whose values make groups of rows, each given alone or several joined by commas.
-    - reliability: whether to compute calibration bins.
+    - reliability: whether to compute calibration bins. gains, net_benefit: whether to show these tables of two classes.
     """
 
     predictions: str | None = None
@@ -125,6 +125,8 @@ class EvaluateOutputs:
     csv: str | None = None
     by: tuple[str, ...] = ()
     reliability: bool = False
+    gains: bool = False
+    net_benefit: bool = False
     samples: Samples = field(default_factory=Samples)
 
 
@@ -148,6 +150,8 @@ def evaluate(
     carried = carry_group_columns(source, outputs.by)
     whole_table = supplied.read(carried, run, recipe)
     columns = without_group_columns(whole_table, carried)
+    assert columns.label is not None
+    _check_two_labels(outputs, len(columns.label.levels))
     attributes = recipe_attributes(columns, recipe, supplied.cuts, run) if carried.carried else ()
     groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
@@ -182,6 +186,13 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
     names = (*CURVE_FILES, *([LEARNING_CURVE_FILE] if outputs.samples.sizes else []))
     pictures = () if outputs.svg is None else check_folder(outputs.svg, names)
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
+
+
+def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
+    """Raise UsageError for a table of two classes if there are others."""
+    for is_wanted, option in ((outputs.gains, "--gains"), (outputs.net_benefit, "--net-benefit")):
+        if is_wanted and n_labels != 2:
+            raise UsageError(f"{option} needs a class of two labels: this one has {n_labels}", hint="leave it out")
 
 
 def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None, None]:
@@ -286,6 +297,7 @@ def _units(columns: Columns, rows: Index | slice = slice(None)) -> Integers | No
 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
     """Write the outputs, warn if the baseline is no worse, and return the report, with its calibration if requested."""
+    report = replace(report, shows_gains=outputs.gains, shows_net_benefit=outputs.net_benefit)
     if outputs.reliability:
         report = replace(report, calibration=measure_calibration(report.labels, *report.predictions))
     watch(Stage("write"))
@@ -321,6 +333,8 @@ def evaluate_on(
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
+    assert columns.label is not None
+    _check_two_labels(outputs, len(columns.label.levels))
     sizes = outputs.samples.resolve(columns.n_rows, "to learn from")
     watch(Stage("fit"))
     fit = partial(_fit, recipe, supplied, ReadingRules(source.missing_tokens, unseen), run)
@@ -468,6 +482,7 @@ def evaluate_fitted(
 ) -> EvaluateReport:
     """Test a model on `source`; `decisions` replace parts of its decision rule."""
     model = with_positive_label(model, source.positive)
+    _check_two_labels(outputs, len(model.schema.labels))
     watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
     model = replace(model, rule=rule_to_score(model, decisions, False, watch))

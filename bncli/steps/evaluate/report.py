@@ -17,6 +17,7 @@ from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetric
 from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.intervals import Interval, MetricIntervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
+from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
 from bncli.engine.prediction.decision_rules import threshold_table
@@ -161,6 +162,7 @@ class EvaluateReport:
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
     - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
     - learning_curve: one point per sample size, ascending. groups, calibration: None unless requested.
+    - shows_gains, shows_net_benefit: whether the gains table and the net benefit were requested.
     """
 
     rows: int
@@ -182,6 +184,19 @@ class EvaluateReport:
     calibration: Calibration | None = None
     units: Integers | None = None
     on_training_rows: bool | None = None
+    shows_gains: bool = False
+    shows_net_benefit: bool = False
+
+    @cached_property
+    def two_class(self) -> TwoClassFigures | None:
+        """The figures of two classes over all rows together, computed on first use; None with more classes."""
+        return measure_two_classes(*self.predictions) if len(self.labels) == 2 else None
+
+    @property
+    def gini(self) -> float | None:
+        """2 auc - 1, from the reported mean."""
+        auc = self.metrics["auc"]
+        return None if auc is None else 2 * auc - 1
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -228,6 +243,13 @@ class EvaluateReport:
             ],
             "curves": curves_json(self.labels, self.curves),
         }
+        if self.two_class is not None:
+            report |= {"gini": self.gini}
+            report |= {name: value for name, value in self.two_class._asdict().items() if not isinstance(value, tuple)}
+            if self.shows_gains:
+                report["gains"] = [line._asdict() for line in self.two_class.gains]
+            if self.shows_net_benefit:
+                report["net_benefit"] = [line._asdict() for line in self.two_class.net_benefit]
         if self.decisions.undecided is not None:
             report["undecided"] = self.decisions.undecided.tolist()
         if self.on_training_rows is not None:

@@ -12,7 +12,7 @@ from bncli.files.pictures.effect_plots import share_bars
 from bncli.files.pictures.page import Block, Cards, Grid, Listing, Page, Paragraph, Picture, Section, Tile
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, metric_text
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
-from bncli.steps.describe import DescribeReport
+from bncli.steps.describe import AttributeBins, DescribeReport
 from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.steps.report.structure_section import evaluation_provenance
@@ -37,6 +37,7 @@ def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
     sections = (
         Section("class", "Class", tuple(_class_blocks(report))),
         Section("columns", "Columns", tuple(_column_blocks(report))),
+        *([] if report.bins is None else [_bins_section(report.bins, report.event or "")]),
         Section("begin", "Recommended command", (*map(Paragraph, report.notes), *recommended)),
         evaluation_provenance(data, None),
     )
@@ -98,6 +99,34 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
     yield Cards(cards)
     if len(order) > MOST_COLUMNS:
         yield Paragraph(f"{count(len(order) - MOST_COLUMNS, 'column')} with less information not shown.", "gap")
+
+
+def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
+    """Return the bins of each attribute with their weights of evidence, largest information value first."""
+    blocks = list[Block]([Paragraph(f"The event is {event}. Attributes with the most information come first.")])
+    ranks = [(entry.attribute, f"{len(entry.bins):,}", figure(entry.iv)) for entry in bins[:MOST_COLUMNS]]
+    grids = [Grid("Information value", ("attribute", "bins", "IV"), ranks, (1, 2))]
+    headings = ("value", "rows", "events", "event rate", "weight of evidence", "IV")
+    for entry in bins[:MOST_COLUMNS]:
+        about = "" if entry.exact else "~"
+        rows = [
+            (
+                value,
+                f"{about}{own.rows:,.10g}",
+                f"{about}{own.events:,.10g}",
+                "–" if own.event_rate is None else percent(own.event_rate),
+                figure(own.woe),
+                figure(own.iv),
+            )
+            for value, own in zip(entry.values, entry.bins, strict=True)
+        ]
+        grids.append(Grid(f"{entry.attribute} (IV {figure(entry.iv)})", headings, rows, (1, 2, 3, 4, 5)))
+    blocks.append(Cards(grids))
+    if len(bins) > MOST_COLUMNS:
+        blocks.append(
+            Paragraph(f"{count(len(bins) - MOST_COLUMNS, 'attribute')} with less information not shown.", "gap")
+        )
+    return Section("bins", "Bins and weight of evidence", blocks)
 
 
 def comparison_page(report: CompareReport) -> Page:

@@ -184,8 +184,9 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         panel, recalls = _threshold_blocks(report, None if decided is None else decided.rule)
         first, second, *others = _curves(report, [1])
         yield Cards((panel, first, second))
-        yield Cards((*tables, *recalls, by_label))
-        yield Cards(others)
+        figures, benefit = _two_class_blocks(report)
+        yield Cards((*tables, *recalls, by_label, figures))
+        yield Cards((*others, *benefit))
         return
     cells = [[confusion[a][b] for b in shown] for a in shown]
     wrong_cells = [(n, a, b) for a, row in enumerate(cells) for b, n in enumerate(row) if a != b and n]
@@ -347,6 +348,34 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
         rows.append((f"{100 * recall:g} %", f"{table.thresholds[place]:.4g}", *map(percent, shares)))
     headings = ("wanted recall", "threshold", "recall", "precision", "predicted so")
     return panel, [Grid(f"Thresholds for a wanted recall of {label}", headings, rows, (1, 2, 3, 4))]
+
+
+def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
+    """Return the figures of ranking and calibration of the second label, and its net benefit if it has rows."""
+    figures, event = report.two_class, report.labels[1]
+    assert figures is not None
+    lines = [
+        ("Kolmogorov-Smirnov distance (KS)", figure(figures.ks)),
+        ("Gini (2 AUC - 1)", figure(report.gini)),
+        (f"share of {event} in the 10\u00a0% of rows with the highest probability", figure(figures.capture_10)),
+        ("calibration slope (1 is perfect)", figure(figures.calibration_slope)),
+        ("calibration intercept (0 is perfect)", figure(figures.calibration_intercept)),
+    ]
+    grid = Grid(f"Ranking and calibration of {event}", ("figure", "model"), lines, (1,))
+    rate = report.per_label[1].support / sum(own.support for own in report.per_label)
+    if not 0 < rate < 1:
+        return grid, []
+    curves = []
+    for values in ([line.model for line in figures.net_benefit], [line.all for line in figures.net_benefit]):
+        thresholds = (line.threshold for line in figures.net_benefit)
+        curves.append([(t, value / rate) for t, value in zip(thresholds, values, strict=True) if value >= 0])
+    sentence = (
+        f"At threshold t, a false alarm counts t / (1 - t) times as much as a found row of {event}. "
+        f"Dashed: always deciding for {event}. Never doing so has net benefit 0."
+    )
+    axes = ("threshold", "net benefit / share of the label")
+    drawing = unit_curves(f"Net benefit of {event}", axes, [curves[0]], [curves[1]])
+    return grid, [Picture("net-benefit", "Net benefit", sentence, drawing)]
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:

@@ -1,0 +1,198 @@
+"""Figures for two classes, where the second label is the event: evidence of bins, ranking, calibration, net benefit.
+
+Bins of an attribute, with e_b and n_b the weights of their events and non-events, and E and N the sums of these:
+
+    weight of evidence  woe_b = ln[ (e_b / E) / (n_b / N) ]
+    information value   iv_b = (e_b / E - n_b / N) woe_b,   IV = sum over b of iv_b      (Siddiqi 2006, chapter 6)
+
+woe_b is undefined if e_b or n_b is 0, and IV is the sum over the other bins.
+
+Predicted probabilities p_t of the event:
+
+    KS = max over u of |TPR(u) - FPR(u)|, where a row counts as predicted if p_t >= u     Kolmogorov-Smirnov distance
+    gains: the share of the events among the rows with the highest probability; rows of equal probability count in
+        proportion, and so does a row of which only a part belongs to the share
+    calibration: the logistic regression of the event on ln[p_t / (1 - p_t)]; its intercept is 0 and its slope 1 if the
+        probabilities are calibrated (Cox 1958)
+    net benefit at threshold u = TP(u) / n - FP(u) / n * u / (1 - u)     (Vickers & Elkin 2006)
+
+Rows of weight 0 are ignored. Cost: one sort of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from bncli.engine.kernels.arrays import Array, Integers
+
+GROUPS = 10
+"""Number of groups of equal weight in a gains table."""
+NET_BENEFIT_THRESHOLDS = np.arange(1, 100) / 100
+_MOST_STEPS = 100
+_TOLERANCE = 1e-12
+
+
+class BinEvidence(NamedTuple):
+    """The weight of the rows and events of each bin, with its weight of evidence and information value."""
+
+    rows: float
+    events: float
+    event_rate: float | None
+    woe: float | None
+    iv: float | None
+
+
+def measure_bins(counts: Array | Integers) -> tuple[float, list[BinEvidence]]:
+    """Return the information value of an attribute, and each of its bins.
+
+    counts: weights of non-events and events per bin, (B, 2), integer where the rows have no weights.
+
+    >>> iv, (low, high) = measure_bins(np.array([[30, 10], [10, 30]]))
+    >>> round(iv, 4), low.rows, low.events, round(low.woe, 4)
+    (1.0986, 40, 10, -1.0986)
+    """
+    totals = counts.sum(axis=0)
+    bins = []
+    for others, events in counts.tolist():
+        rows = others + events
+        woe = iv = None
+        if others > 0 and events > 0:
+            shares = (events / totals[1], others / totals[0])
+            woe = float(np.log(shares[0] / shares[1]))
+            iv = float((shares[0] - shares[1]) * woe)
+        bins.append(BinEvidence(rows, events, events / rows if rows > 0 else None, woe, iv))
+    return sum(entry.iv or 0.0 for entry in bins), bins
+
+
+class GainsLine(NamedTuple):
+    """A group of a gains table, and the groups up to it.
+
+    share: of all rows, up to here. rows, events: of this group. lowest_p: the lowest probability in it. captured: the
+    share of the events up to here. lift: captured / share. ks: captured, less the share of the non-events up to here.
+    """
+
+    share: float
+    rows: float
+    events: float
+    event_rate: float
+    lowest_p: float
+    captured: float
+    lift: float
+    ks: float
+
+
+class NetBenefit(NamedTuple):
+    """Net benefit per row of deciding by the model, of deciding always for the event, and of never doing so."""
+
+    threshold: float
+    model: float
+    all: float
+    none: float
+
+
+class TwoClassFigures(NamedTuple):
+    """Figures of all rows together; each is None, and the tables are empty, where it is undefined."""
+
+    ks: float | None = None
+    capture_10: float | None = None
+    calibration_slope: float | None = None
+    calibration_intercept: float | None = None
+    gains: tuple[GainsLine, ...] = ()
+    net_benefit: tuple[NetBenefit, ...] = ()
+
+
+def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> TwoClassFigures:
+    """Return the figures of ln P(c | x_t), (2, N), for labels (N,) and weights (N,) or None for 1."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    is_counted = weights > 0
+    if not is_counted.all():
+        log_probabilities, labels, weights = log_probabilities[:, is_counted], labels[is_counted], weights[is_counted]
+    events = np.where(labels == 1, weights, 0.0)
+    if not len(labels):
+        return TwoClassFigures()
+    net = _net_benefit(np.exp(log_probabilities[1]), events, weights)
+    if not 0 < events.sum() < weights.sum():
+        return TwoClassFigures(net_benefit=net)
+    # Log-odds tell apart probabilities that are rounded to 1.
+    log_odds = log_probabilities[1] - log_probabilities[0]
+    order = np.argsort(-log_odds)
+    ends = np.append(np.flatnonzero(np.diff(log_odds[order])), len(order) - 1)
+    sums = np.cumsum([weights[order], events[order]], axis=1)[:, ends]
+    all_rows, all_events = np.concatenate((np.zeros((2, 1)), sums), axis=1)
+    others = all_rows - all_events
+    ks = float(np.abs(all_events / all_events[-1] - others / others[-1]).max())
+    probabilities = np.exp(log_probabilities[1][order][ends])
+    gains = _gains(all_rows, all_events, probabilities)
+    intercept, slope = _calibration_line(log_odds, events, weights)
+    return TwoClassFigures(ks, gains[0].captured, slope, intercept, gains, net)
+
+
+def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine, ...]:
+    """Return the lines from cumulative rows and events (n + 1,) at n falling probabilities."""
+    lines = []
+    before = 0.0
+    total_rows, total_events = float(rows[-1]), float(events[-1])
+    for k in range(1, GROUPS + 1):
+        share = k / GROUPS
+        until = float(np.interp(share * total_rows, rows, events))
+        captured = until / total_events
+        size = total_rows / GROUPS
+        last = min(int(np.searchsorted(rows[1:], share * total_rows * (1 - 1e-12))), len(probabilities) - 1)
+        ks = captured - (share * total_rows - until) / (total_rows - total_events)
+        found = until - before
+        rate = found / size
+        lines.append(GainsLine(share, size, found, rate, float(probabilities[last]), captured, captured / share, ks))
+        before = until
+    return tuple(lines)
+
+
+def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[float | None, float | None]:
+    """Return intercept and slope of the logistic regression of the event on the log-odds; None without an optimum.
+
+    It exists if the log-odds of events and non-events overlap (Albert & Anderson 1984).
+    """
+    own, other = log_odds[events > 0], log_odds[events == 0]
+    if not np.isfinite(log_odds).all() or own.min() >= other.max() or other.min() >= own.max():
+        return None, None
+    centre = float(np.average(log_odds, weights=weights))
+    scale = float(np.sqrt(np.average(np.square(log_odds - centre), weights=weights)))
+    design = np.stack((np.ones(len(log_odds)), (log_odds - centre) / scale))
+    signs = np.where(events > 0, 1.0, -1.0)
+    point = np.array([0.0, 0.0])
+    loss = float(-(weights @ log_expit(signs * (point @ design))))
+    for _ in range(_MOST_STEPS):
+        fitted = expit(point @ design)
+        gradient = design @ (weights * fitted - events)
+        hessian = (design * (weights * fitted * (1 - fitted))) @ design.T
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        size = 1.0
+        while size > _TOLERANCE:
+            trial = point - size * step
+            trial_loss = float(-(weights @ log_expit(signs * (trial @ design))))
+            if trial_loss <= loss:
+                break
+            size /= 2
+        else:
+            break
+        point, loss = trial, trial_loss
+        if np.abs(size * step).max() <= _TOLERANCE * (1 + np.abs(point).max()):
+            break
+    slope = float(point[1]) / scale
+    return float(point[0]) - slope * centre, slope
+
+
+def _net_benefit(probabilities: Array, events: Array, weights: Array) -> tuple[NetBenefit, ...]:
+    """Return the net benefit at NET_BENEFIT_THRESHOLDS."""
+    total, all_events = float(weights.sum()), float(events.sum())
+    places = np.searchsorted(NET_BENEFIT_THRESHOLDS, probabilities, side="right")
+    size = len(NET_BENEFIT_THRESHOLDS) + 1
+    selected, found = (np.bincount(places, part, size)[::-1].cumsum()[::-1][1:] for part in (weights, events))
+    odds = NET_BENEFIT_THRESHOLDS / (1 - NET_BENEFIT_THRESHOLDS)
+    model = (found - (selected - found) * odds) / total
+    always = (all_events - (total - all_events) * odds) / total
+    columns: Sequence[list[float]] = [column.tolist() for column in (NET_BENEFIT_THRESHOLDS, model, always)]
+    return tuple(NetBenefit(t, own + 0.0, every + 0.0, 0.0) for t, own, every in zip(*columns, strict=True))
