@@ -25,7 +25,7 @@ FLOORS = (
     ("steps",),
     ("files.simulated_rows",),
     ("files.reading",),
-    ("files.artifacts", "files.label_numbers"),
+    ("files.artifacts", "files.knowledge", "files.label_numbers"),
     ("files.exports",),
     ("files.atomic", "files.documents", "files.pictures", "files.temporary_folders"),
     ("files.paths",),

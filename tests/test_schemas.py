@@ -39,6 +39,7 @@ fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
+fit iris.csv --structure tan --knowledge known.toml --param map -q -o known.bnc
 fit iris.csv --structure nb --param map --class-weights balanced --max-attributes 2 -q -o weighted.bnc
 fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
@@ -136,6 +137,7 @@ inspect checked.json
 inspect checked.bnc
 inspect interactions.json
 inspect many.bnc --effects
+inspect known.bnc
 describe iris.csv
 describe tumours.csv --bins
 describe holes.csv --schema-out d.json
@@ -204,6 +206,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         "x,class\n" + "".join(f"{'ab'[i * i % 5 > 2]},{'yn'[i % 7 > 3]}\n" for i in range(40))
     )
     (folder / "alone.csv").write_text("a\n1\n2\n")
+    (folder / "known.toml").write_text('root = "petal_width"\n')
     write_model(str(folder / "many.bnc"), boosted_model(random_schema(6, 2, intervals=64), 400, most=3))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:

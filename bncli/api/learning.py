@@ -21,6 +21,7 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
+from bncli.files.knowledge import resolve_knowledge
 from bncli.files.label_numbers import resolve_costs, resolve_label_numbers
 from bncli.files.temporary_folders import temporary_folder
 from bncli.steps import fit as fitting
@@ -162,6 +163,8 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
         texts["class_weights"] = resolve_label_numbers(words["class_weights"])
     if words.get("costs") is not None:
         texts["costs"] = resolve_costs(words["costs"])
+    if words.get("knowledge") is not None:
+        texts["knowledge"] = resolve_knowledge(words["knowledge"])
     return resolve_learning_options({**known, "seed": 0, **words, **texts}, settings={})
 
 

@@ -217,6 +217,17 @@ class ThresholdRule(NamedTuple):
         return f"{name}={format_number(number)}{percent}"
 
 
+class DomainKnowledge(NamedTuple):
+    """Constraints on arcs and tables (`bncli.catalogue.knowledge`)."""
+
+    def parse(self, value: object) -> str | None:
+        """Return the canonical JSON of a mapping, or of its text; None for a mapping without constraints."""
+        from bncli.catalogue.knowledge import Knowledge
+
+        text = Knowledge.parse(value).text
+        return None if text == "{}" else text
+
+
 Kind = (
     Integer
     | Real
@@ -229,6 +240,7 @@ Kind = (
     | ClassWeights
     | Costs
     | ThresholdRule
+    | DomainKnowledge
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bncli.catalogue.choices import STRUCTURE, Choice, Method, Option
-from bncli.catalogue.option_kinds import ClassPairPrior, Integer, Real, Switch, Word
+from bncli.catalogue.option_kinds import ClassPairPrior, DomainKnowledge, Integer, Real, Switch, Word
 
 STRUCTURES = Choice(
     "--structure",
@@ -105,6 +105,16 @@ OPTIONS: tuple[Option, ...] = (
         "Learn from the N attributes that held-out rows need most, by forward selection in each training part.",
         "N",
         default_words="all columns",
+        none_if_default=True,
+    ),
+    Option(
+        "--knowledge",
+        DomainKnowledge(),
+        "",
+        STRUCTURE,
+        "Obey the forbidden and required arcs, tiers, root and pairs in this TOML file (bncli help knowledge).",
+        "FILE",
+        default_words="none",
         none_if_default=True,
     ),
     Option(

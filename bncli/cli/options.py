@@ -22,6 +22,7 @@ from bncli.catalogue.option_kinds import (
     ClassWeights,
     ColumnNames,
     Costs,
+    DomainKnowledge,
     Integer,
     Kind,
     Label,
@@ -181,6 +182,10 @@ class KindType(_ParamType):
                 from bncli.files.label_numbers import resolve_costs
 
                 value = resolve_costs(value)
+            if isinstance(self.kind, DomainKnowledge):
+                from bncli.files.knowledge import resolve_knowledge
+
+                value = resolve_knowledge(value)
             return self.kind.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
@@ -222,6 +227,8 @@ def kind_metavar(kind: Kind) -> str:
         return "FILE|TRUE:DECIDED=C"
     if isinstance(kind, ThresholdRule):
         return "P|CRITERION"
+    if isinstance(kind, DomainKnowledge):
+        return "FILE"
     if isinstance(kind, ColumnNames):
         return "COLUMN"
     if isinstance(kind, Label):

@@ -17,6 +17,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.catalogue.knowledge import Knowledge
 from bncli.engine.attribute_selection import encode_needed, with_attributes
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
@@ -57,6 +58,7 @@ from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structure_learners.wide_tables import narrow, widen
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.errors import BncliError
@@ -268,12 +270,24 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
     """Learn the structure by the recipe's method; raise BncliError if the search would exceed `run.memory`."""
-    searched, attributes = narrow(counts, recipe.structure, run.watch)
+    method = STRUCTURES.method(recipe.structure)
+    assert method is not None
+    options, constraints = recipe.options(method), None
+    if recipe.knowledge is None:
+        searched, attributes = narrow(counts, recipe.structure, run.watch)
+    else:
+        # A search among some attributes could leave out one that has a required arc.
+        searched, attributes = counts, tuple(range(len(counts.schema.attributes)))
+        constraints = ArcConstraints.of(Knowledge.parse(recipe.knowledge), counts.schema)
+        if method.word != "nb":
+            options["constraints"] = constraints
     refuse_wide(searched.schema, recipe, run.memory)
-    options = recipe.options(STRUCTURES.method(recipe.structure))
     if options.get("max_seconds") is not None:
         options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
     structure: Structure = STRUCTURES.load(recipe.structure, "learn")(searched, watch=run.watch, **options)
+    if constraints is not None:
+        constraints.check(structure)
+        structure = replace(structure, options={**structure.options, "knowledge": recipe.knowledge})
     return widen(structure, attributes, counts)
 
 

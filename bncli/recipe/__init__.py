@@ -17,7 +17,7 @@ from typing import Any
 
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, STRUCTURES
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
-from bncli.catalogue.option_kinds import Switch, Word
+from bncli.catalogue.option_kinds import DomainKnowledge, Switch, Word
 from bncli.errors import BncliError
 from bncli.recipe.defaults import (
     BY_FLAG,
@@ -109,6 +109,7 @@ class Recipe:
         for key in _OF_REGIONS:
             if getattr(self, key) is not None:
                 values[key] = getattr(self, key)
+        values["knowledge"] = _checked_option("knowledge", options.get("knowledge"))
         maker = STRUCTURES.method(method)
         if maker is not None and (maker.params or has_single_attributes(maker, lambda flag: values[key_of(flag)])):
             values["arcs"] = None  # no arcs between attributes
@@ -147,6 +148,11 @@ def _checked_option(key: str, value: Any) -> Any:
         required: type = str
     elif isinstance(entry.kind, Word):
         required = str
+    elif isinstance(entry.kind, DomainKnowledge):
+        try:
+            return entry.kind.parse(value)
+        except ValueError as error:
+            raise BncliError(f"the structure's option {key!r} is wrong: {error}") from error
     elif isinstance(entry.kind, Switch):
         required = bool
     else:

@@ -101,8 +101,8 @@ class ChosenMethods(NamedTuple):
             return self.typed[flag]
         if self.structure is None and (flag in STRUCTURES.method_options or flag == "--arcs"):
             return None  # the structure file has the value
-        if flag == "--arcs" and "--structure" in self.typed:
-            return "all"  # a structure that was typed is fitted as it is
+        if flag == "--arcs" and ("--structure" in self.typed or '"require"' in self.typed.get("--knowledge", "")):
+            return "all"  # a structure that was typed, or arcs that are required, are fitted as they are
         if flag in _SWITCHES:
             return False
         defaults = [dict(method.defaults).get(flag, "") for method in deciders]
@@ -116,7 +116,8 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     values |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     values["structure_score"] = score_rule(chosen)
     values |= {
-        key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", "max_attributes", *DECISION_KEYS)
+        key: chosen.typed.get(flag_of(key))
+        for key in ("class_weights", "calibrate", "max_attributes", "knowledge", *DECISION_KEYS)
     }
     values["smoothing"] = None if chosen.kind else values["smoothing"]
     if chosen.kind == "auto":

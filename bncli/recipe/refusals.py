@@ -16,6 +16,7 @@ from bncli.catalogue import (
     refuse_options_without_effect,
 )
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
+from bncli.catalogue.knowledge import Knowledge
 from bncli.catalogue.option_kinds import format_number, parse_decimal
 from bncli.errors import UsageError
 from bncli.recipe.defaults import (
@@ -55,6 +56,7 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
         raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
 
     _refuse_limit(chosen, files)
+    _refuse_knowledge(chosen, files)
     _refuse_below_limits(chosen)
     refuse_decisions({flag: typed.get(flag) for flag in map(flag_of, DECISION_KEYS)})
     if PARAMETERS in choices:
@@ -123,6 +125,30 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
     else:
         return
     raise UsageError(what, hint=_LEAVE_OUT)
+
+
+def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
+    """Raise UsageError for knowledge that the structure cannot obey."""
+    if "--knowledge" not in chosen.typed:
+        return
+    known = Knowledge.parse(chosen.typed["--knowledge"])
+    if files.structure is not None:
+        raise UsageError(f"--knowledge has no effect with the structure in {files.structure}", hint=_LEAVE_OUT)
+    if chosen.kind == "auto":
+        hint = "choose another structure, such as interactions or tan"
+        raise UsageError("--knowledge has no effect with --structure auto, whose trees obey no constraint", hint=hint)
+    if chosen.kind and known.has_directions:
+        what = f"--structure {chosen.kind} has no arcs, so it cannot obey require, before and root of --knowledge"
+        raise UsageError(what, hint="use no_interaction, or --structure tan, kdb or hill-climb")
+    assert chosen.structure is not None
+    if has_single_attributes(chosen.structure, chosen.value):
+        what = f"--knowledge has no effect with --structure {chosen.structure.word}, which joins no attributes here"
+        raise UsageError(what, hint=_LEAVE_OUT)
+    if chosen.structure.word == "gbn" and known.max_parents is not None:
+        what = "--structure gbn cannot obey max_parents of --knowledge"
+        raise UsageError(what, hint="use --structure tan, kdb or hill-climb")
+    if known.require and chosen.typed.get("--arcs") == "cv":
+        raise UsageError("--arcs cv may leave out arcs that --knowledge requires", hint="leave --arcs out")
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:

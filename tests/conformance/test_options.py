@@ -37,6 +37,7 @@ from bncli.catalogue.option_kinds import (
     ClassWeights,
     ColumnNames,
     Costs,
+    DomainKnowledge,
     Integer,
     Label,
     NumberChoice,
@@ -151,6 +152,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return [value for value in tried if _is_parsed(kind, value)]
     if isinstance(kind, ColumnNames):
         return ["dose", ["age", "dose"]]
+    if isinstance(kind, DomainKnowledge):
+        return [{"no_interaction": [["a0", "*"], ["a2", "*"]]}, {"max_parents": 0}, {"max_parents": 1}]
     if isinstance(kind, Label):
         return ["y0", "y2"]
     if kind.words:
@@ -322,7 +325,7 @@ PROVED_ELSEWHERE = {"--restarts", "--calibrate"}
 (tests/engine/prediction/test_out_of_fold)."""
 
 
-TELLING = {"--forest": 3, "--increasing": 4}
+TELLING = {"--forest": 3, "--knowledge": 1, "--increasing": 4}
 """The table on which an option shows soonest, where it is not the first."""
 
 

@@ -15,6 +15,7 @@ from bncli.engine.kernels.information import (
     mutual_information,
     rounded,
 )
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.scores import FamilyScore
 from bncli.watch import Watch, silent
 
@@ -41,20 +42,26 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
 
 
 def k_dependence_parents(
-    counts: Counts, k: int, watch: Watch = silent
+    counts: Counts, k: int, watch: Watch = silent, constraints: ArcConstraints | None = None
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Return the informative attributes by falling I(X_i; Y), and the parents of every attribute of the schema.
 
     An attribute's parents are the min(k, number of earlier ones) earlier attributes with the largest I(X_i; X_j | Y),
     listed in falling order, so its first k' < k parents are those in the k'-dependence network. Every tie goes to the
     attribute that comes first in the schema. Source: Sahami 1996, KDD. Cost: one counting pass over all pairs.
+
+    With constraints, attributes that must come later are moved back in the order, required parents come first, and
+    only parents that are allowed follow.
     """
     scores = relevance(counts)
     order = tuple(sorted(counts.schema.informative, key=lambda i: (-scores[i], i)))
+    if constraints is not None:
+        order = constraints.order(order)
     parents: list[tuple[int, ...]] = [()] * len(counts.schema.attributes)
     dependence = conditional_dependence(counts, watch)
     for rank, i in enumerate(order):
-        parents[i] = tuple(sorted(order[:rank], key=lambda j: (-dependence[i, j], j))[:k])
+        candidates = sorted(order[:rank], key=lambda j: (-dependence[i, j], j))
+        parents[i] = tuple(candidates[:k]) if constraints is None else constraints.parents_among(i, candidates, k)
     return order, tuple(parents)
 
 

@@ -42,6 +42,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
 from bncli.engine.structure_learners.dependence import relevance
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
@@ -66,8 +67,12 @@ MOST_PLACES = 1 << 24
 """Entries of the table in which rows write their numbers, at most; longer numbers are sorted."""
 
 
-def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
-    """Return the network over the class and the informative attributes; `epsilon` in bits."""
+def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
+    """Return the network over the class and the informative attributes; `epsilon` in bits.
+
+    With constraints, attributes that may not be joined count as independent, required arcs are edges from the start
+    and stay, and edges with one allowed direction are directed first. Which arcs the class has is not constrained.
+    """
     data = counts.data
     if any(data.n_missing):
         watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
@@ -81,8 +86,8 @@ def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
     strengths = {(CLASS_NODE, i): float(relevant[i]) for i in informative}
     strengths.update(((i, j), float(unconditional[i, j])) for i in informative for j in informative if i < j)
     information, threshold = ConditionalInformation(data).between, epsilon * math.log(2)
-    graph, cut_sets = find_skeleton(strengths, information, threshold, watch)
-    parents = orient(graph, cut_sets, information, threshold)
+    graph, cut_sets = find_skeleton(strengths, information, threshold, watch, constraints)
+    parents = orient(graph, cut_sets, information, threshold, constraints)
     children = tuple(i for i in informative if CLASS_NODE in parents.get(i, ()))
     of_attributes = tuple(_strongest_first(parents.get(i, set()), conditional[i]) for i in range(n))
     of_class = _strongest_first(parents.get(CLASS_NODE, set()), relevant)
@@ -94,7 +99,11 @@ def _strongest_first(parents: set[Node], strengths: Array) -> tuple[Node, ...]:
 
 
 def find_skeleton(
-    strengths: Mapping[Edge, float], information: Information, threshold: float, watch: Watch
+    strengths: Mapping[Edge, float],
+    information: Information,
+    threshold: float,
+    watch: Watch,
+    constraints: ArcConstraints | None = None,
 ) -> tuple[dict[Node, set[Node]], dict[Edge, Nodes]]:
     """Return the undirected graph, and the cut-sets of the pairs that it does not join.
 
@@ -102,10 +111,20 @@ def find_skeleton(
     """
     graph: dict[Node, set[Node]] = {node: set() for pair in strengths for node in pair}
     cut_sets: dict[Edge, Nodes] = {pair: frozenset() for pair, s in strengths.items() if s <= threshold}
-    # Drafting: the dependent pairs make a forest, the strongest first.
     tree_of = {node: node for node in graph}
+    required: set[Edge] = set()
+    if constraints is not None:
+        required = {(min(arc), max(arc)) for arc in np.argwhere(constraints.required).tolist()}
+        may_join = constraints.allowed | constraints.allowed.T
+        cut_sets.update((pair, frozenset()) for pair in strengths if CLASS_NODE not in pair and not may_join[pair])
+        for a, b in sorted(required):
+            cut_sets.pop((a, b), None)
+            graph[a].add(b)
+            graph[b].add(a)
+            tree_of = {node: tree_of[a] if tree == tree_of[b] else tree for node, tree in tree_of.items()}
+    # Drafting: the dependent pairs make a forest, the strongest first.
     left_out = []
-    for a, b in sorted(strengths.keys() - cut_sets, key=lambda pair: (-strengths[pair], pair)):
+    for a, b in sorted(strengths.keys() - cut_sets - required, key=lambda pair: (-strengths[pair], pair)):
         if tree_of[a] == tree_of[b]:
             left_out.append((a, b))
         else:
@@ -122,7 +141,8 @@ def find_skeleton(
         else:
             cut_sets[a, b] = separator
     # Thinning: each edge that a cut-set makes needless goes, the weakest first.
-    edges = sorted((pair for pair in strengths if pair[1] in graph[pair[0]]), key=strengths.__getitem__)
+    edges = [pair for pair in strengths if pair[1] in graph[pair[0]] and pair not in required]
+    edges.sort(key=strengths.__getitem__)
     for done, (a, b) in enumerate(edges):
         watch(Progress(done, len(edges), "edges"))
         graph[a].remove(b)
@@ -210,7 +230,11 @@ def are_connected(graph: Graph, a: Node, b: Node) -> bool:
 
 
 def orient(
-    graph: Graph, cut_sets: Mapping[Edge, Nodes], information: Information, threshold: float
+    graph: Graph,
+    cut_sets: Mapping[Edge, Nodes],
+    information: Information,
+    threshold: float,
+    constraints: ArcConstraints | None = None,
 ) -> dict[Node, set[Node]]:
     """Return the parents of every node; `cut_sets` has all pairs (lower, higher) of nodes that are not joined.
 
@@ -233,14 +257,24 @@ def orient(
                 (shared,) = information(a, b, [cut_sets[a, b] | {c}])
                 if shared > threshold:
                     v_structures.append((-shared, c, a, b))
-    orientation = _Orientation(graph)
+    orientation = _Orientation(graph, constraints)
+    if constraints is not None:
+        for a, b in sorted(orientation.undirected):
+            ways = [arc for arc in ((a, b), (b, a)) if a == CLASS_NODE or constraints.allowed[arc]]
+            if len(ways) == 1 and orientation.may_point(*ways[0]):
+                orientation.point(*ways[0])
     for _, c, a, b in sorted(v_structures):
         if orientation.may_point(a, c) and orientation.may_point(b, c):
             orientation.point(a, c)
             orientation.point(b, c)
     orientation.propagate()
     while orientation.undirected:
-        orientation.point(*min(orientation.undirected))
+        a, b = min(orientation.undirected)
+        way = next((arc for arc in ((a, b), (b, a)) if orientation.may_point(*arc)), None)
+        if way is None:  # constraints leave the edge no direction
+            orientation.undirected.remove((a, b))
+        else:
+            orientation.point(*way)
         orientation.propagate()
     return orientation.parents
 
@@ -248,14 +282,19 @@ def orient(
 class _Orientation:
     """The directions decided so far; they never form a cycle."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, constraints: ArcConstraints | None = None) -> None:
+        self.graph, self._constraints = graph, constraints
         self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
         self.undirected = {(a, b) for a in graph for b in graph[a] if a < b}
         self._descendants: dict[Node, set[Node]] = {node: {node} for node in graph}
 
     def may_point(self, a: Node, b: Node) -> bool:
-        """Return whether a -> b closes no cycle."""
+        """Return whether a -> b closes no cycle and is allowed beside the parents of b."""
+        if self._constraints is not None and CLASS_NODE not in (a, b):
+            limits, others = self._constraints, self.parents[b] - {CLASS_NODE}
+            has_room = limits.max_parents is None or len(others) < limits.max_parents
+            if not (has_room and limits.allowed[a, b] and all(limits.together[a, p] for p in others)):
+                return False
         return a not in self._descendants[b]
 
     def point(self, a: Node, b: Node) -> None:

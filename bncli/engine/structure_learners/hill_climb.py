@@ -35,8 +35,10 @@ from bncli.engine.counting.table_batches import n_cells, tables_with_one_more
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mutual_information, rounded
 from bncli.engine.structure_learners.dependence import relevance
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.scores import FamilyScore, parse_score
 from bncli.engine.structures.structure import Dag
+from bncli.errors import UsageError
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
 ChildAndParents = tuple[int, frozenset[int]]
@@ -48,14 +50,25 @@ MAX_CELLS = 1 << 24
 """Most cells of a family's table (128 MiB)."""
 
 
-def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
-    """Return a network over the informative attributes whose score no single move improves."""
+def learn(
+    counts: Counts,
+    *,
+    structure_score: str,
+    max_parents: int,
+    perfect: bool,
+    constraints: ArcConstraints | None = None,
+    watch: Watch = silent,
+) -> Dag:
+    """Return a network over the informative attributes whose score no single move improves.
+
+    With constraints, the search begins with the required arcs, and no move leaves the networks that obey.
+    """
     counts = counts.with_missing_levels("hill-climb", watch)
     scores = FamilyCache(counts, parse_score(structure_score))
     informative, n = counts.data.schema.informative, len(counts.data.schema.attributes)
     if max_parents > 0:
         scores.score_pairs(watch)
-    search = _Search(scores, max_parents, perfect)
+    search = _Search(scores, max_parents, perfect, constraints)
     for child in informative:
         search.rescore(child)
     for done, move in enumerate(iter(search.best_move, None)):
@@ -79,9 +92,13 @@ def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bo
 class _Search:
     """The current graph and, for every child, the gain of one parent more or less: gain[parent, child]."""
 
-    def __init__(self, scores: FamilyCache, max_parents: int, perfect: bool) -> None:
+    def __init__(
+        self, scores: FamilyCache, max_parents: int, perfect: bool, constraints: ArcConstraints | None
+    ) -> None:
         n = len(scores.counts.data.schema.attributes)
-        self.arcs = Arcs(n, max_parents=max_parents, perfect=perfect)
+        if constraints is not None and constraints.max_parents is not None:
+            max_parents = min(max_parents, constraints.max_parents)
+        self.arcs = Arcs(n, max_parents=max_parents, perfect=perfect, constraints=constraints)
         self._scores, self._max_parents = scores, max_parents
         self._adding, self._deleting = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
         largest = max([1.0, *map(abs, scores.without_parents())])
@@ -225,15 +242,29 @@ class Arcs:
     - j may become a parent of i in a perfect graph if it is joined to all |P_i| parents of i:
       sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; the same holds for a reversal of i -> j, which keeps the pairs
       that are joined;
-    - an arc j -> i must stay in a perfect graph if j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
+    - an arc j -> i must stay in a perfect graph if j and i have a common child: sum over c of A[j, c] A[i, c] > 0;
+    - with constraints, j may become a parent of i if that arc is allowed and j may be in one table with each parent of
+      i; required arcs are there from the start and stay.
 
     Cost of an answer: n times the number of arcs; R is updated after an addition in O(n^2), rebuilt after a deletion.
     """
 
-    def __init__(self, n: int, *, max_parents: int, perfect: bool) -> None:
-        self._max_parents, self._perfect = max_parents, perfect
+    def __init__(self, n: int, *, max_parents: int, perfect: bool, constraints: ArcConstraints | None = None) -> None:
+        self._max_parents, self._perfect, self._constraints = max_parents, perfect, constraints
         self.present: Mask = np.zeros((n, n), np.bool_)
         self._reach: Mask = np.zeros((n, n), np.bool_)
+        if constraints is not None and constraints.required.any():
+            for parent, child in np.argwhere(constraints.required).tolist():
+                self.add(parent, child)
+            n_parents = self.present.sum(axis=0)
+            if n_parents.max() > max_parents:
+                name = constraints.names[int(n_parents.argmax())]
+                what = f"--knowledge requires {n_parents.max()} parents of {name!r}, and --max-parents is {max_parents}"
+                raise UsageError(what, hint="raise --max-parents")
+            joined = self.present | self.present.T
+            if perfect and (_sum_over_parents(joined, self.present) < n_parents - 1)[self.present].any():
+                what = "--perfect joins all parents of an attribute, and --knowledge requires parents without an arc"
+                raise UsageError(what, hint="require an arc between them too, or leave --perfect out")
 
     def parents(self, child: int) -> frozenset[int]:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())
@@ -246,19 +277,24 @@ class Arcs:
 
     def may_delete(self) -> Mask:
         """Return which arcs j -> i may be deleted."""
+        free = self.present.copy() if self._constraints is None else self.present & ~self._constraints.required
         if not self._perfect:
-            return self.present.copy()
-        return np.asarray(self.present & (_sum_over_parents(self.present, self.present.T) == 0))
+            return free
+        return np.asarray(free & (_sum_over_parents(self.present, self.present.T) == 0))
 
     def may_reverse(self) -> Mask:
         """Return which arcs j -> i may become i -> j."""
         no_cycle = _sum_over_parents(self._reach, self.present) == 0
-        return np.asarray(self.present & no_cycle & self._may_be_parent().T)
+        free = self.present if self._constraints is None else self.present & ~self._constraints.required
+        return np.asarray(free & no_cycle & self._may_be_parent().T)
 
     def _may_be_parent(self) -> Mask:
         """Return whether i has room for one more parent and, in a perfect graph, j is joined to all its parents."""
         n_parents = self.present.sum(axis=0)
         room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
+        if self._constraints is not None:
+            apart = _sum_over_parents(~self._constraints.together, self.present)
+            room = room & self._constraints.allowed & (apart == 0)
         if not self._perfect:
             return room
         joined = self.present | self.present.T

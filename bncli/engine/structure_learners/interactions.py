@@ -43,6 +43,7 @@ from bncli.engine.data.splits import stratified_sample
 from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.regrouping import group_intervals, refine
 from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
@@ -65,8 +66,13 @@ REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 """Least gains of a region, and of a cut through one, as shares of the loss of the rows beside the model so far."""
 
 
-def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
-    """Return the regions over the informative attributes, by size, then by falling gain; max_order counts the class."""
+def learn(
+    counts: Counts, *, max_order: int = 4, constraints: ArcConstraints | None = None, watch: Watch = silent
+) -> Regions:
+    """Return the regions over the informative attributes, by size, then by falling gain; max_order counts the class.
+
+    With constraints, only regions that obey are candidates.
+    """
     data = counts.with_missing_levels("interactions", watch).data
     if data.n_rows > SEARCHED_ROWS:
         data = data.take(stratified_sample(data.labels, SEARCHED_ROWS, SEED, data.split_by))
@@ -91,6 +97,8 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         gains = Gains(likelihood, cells, combined, CANDIDATE_BINS[min(size, 3) - 1], watch=watch)
         smaller = [region.attributes for region in grown_regions if len(region.attributes) == size - 1]
         candidates = gains.of_pairs() if size == 2 else gains.of_extensions(smaller)
+        if constraints is not None:
+            candidates = [one for one in candidates if constraints.allows_region(one.attributes)]
         # levels are not cut, so the gain of a candidate without numeric attributes is that of the region
         numeric, categorical = [], []
         for candidate in candidates[: REGIONS_PER_ATTRIBUTE[min(size, 4) - 1] * len(combined)]:

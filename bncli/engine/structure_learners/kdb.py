@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.structure_learners.dependence import k_dependence_parents
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, *, k: int, watch: Watch = silent) -> Dag:
+def learn(counts: Counts, *, k: int, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
     """Return the k-dependence network over the informative attributes."""
-    _, parents = k_dependence_parents(counts, k, watch)
+    _, parents = k_dependence_parents(counts, k, watch, constraints)
     return Dag(parents, counts.schema.informative, method="kdb", options={"k": k})

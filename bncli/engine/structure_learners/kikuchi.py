@@ -28,6 +28,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets, strongest_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 
@@ -46,13 +47,18 @@ def learn(
     max_candidates: int,
     degrees_of_freedom: str = "conditional",
     max_seconds: TimeLimit | None = None,
+    constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return the path of regions over the informative attributes; the path so far after `max_seconds`."""
+    """Return the path of regions over the informative attributes; the path so far after `max_seconds`.
+
+    With constraints, only regions that obey are candidates.
+    """
     counts = counts.with_missing_levels("kikuchi", watch)
     model = GrowingModel(counts, theta, degrees_of_freedom=degrees_of_freedom)
     if counts.data.n_labels > 1:
-        _Search(model, max_candidates, max_seconds, watch).run(min(max_order - 1, len(counts.schema.informative)))
+        search = _Search(model, max_candidates, max_seconds, watch, constraints)
+        search.run(min(max_order - 1, len(counts.schema.informative)))
     options: dict[str, int | float | str | bool] = {
         "max_order": max_order,
         "theta": theta,
@@ -68,8 +74,15 @@ def learn(
 class _Search:
     """A search that adds regions to a model."""
 
-    def __init__(self, model: GrowingModel, max_candidates: int, limit: TimeLimit | None, watch: Watch) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: GrowingModel,
+        max_candidates: int,
+        limit: TimeLimit | None,
+        watch: Watch,
+        constraints: ArcConstraints | None,
+    ) -> None:
+        self.model, self._constraints = model, constraints
         self._max_candidates, self._watch = max_candidates, watch
         self._clock = None if limit is None else limit.clock
         self._deadline = math.inf if limit is None or limit.clock is None else limit.clock() + limit.seconds
@@ -90,6 +103,10 @@ class _Search:
                 sets = strongest_sets(self._strongest, size, self._max_candidates)
                 not_tried = f"{n_sets - len(sets):,} of {n_sets:,}"
                 self._watch(Note(f"{not_tried} {name} were not tried (--max-candidates)"))
+            if self._constraints is not None:
+                sets = sets[[self._constraints.allows_region(members) for members in sets.tolist()]]
+                if not len(sets):
+                    return
             gains = CandidateGains(self.model, Candidates(sets, self.model.rule.of_subsets(sets)))
             if size == 1:
                 # the attributes in the order of what their own regions gain over the class alone

@@ -31,6 +31,7 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners.dependence import k_dependence_parents
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
@@ -41,14 +42,24 @@ MOST_SCORES = 1 << 26
 """Running scores held at a time (512 MiB); more values of k take another round each."""
 
 
-def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
-    """Return the network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
+def learn(
+    counts: Counts, *, k: int, loss: str, constraints: ArcConstraints | None = None, watch: Watch = silent
+) -> Dag:
+    """Return the network of lowest leave-one-out loss; attributes that are not chosen stay outside it.
+
+    With constraints, only networks with all required arcs are candidates.
+    """
     counts = counts.with_missing_levels("skdb", watch)
     data = counts.data
-    order, k_parents = k_dependence_parents(counts, k, watch)
+    order, k_parents = k_dependence_parents(counts, k, watch, constraints)
     attributes = [(i, k_parents[i]) for i in order]
     n_k = _feasible_k(data.schema, attributes, min(k, max(len(attributes) - 1, 0)))
     losses = nested_losses(data, attributes, n_k, loss, watch)
+    if constraints is not None:
+        n_required = constraints.required.sum(axis=0)
+        losses[: int(n_required.max(initial=0))] = np.inf
+        with_arcs = [place for place, i in enumerate(order) if n_required[i]]
+        losses[:, : max(with_arcs, default=-1) + 1] = np.inf
     # infinite losses compare as the largest number: their digits cannot be rounded
     compared = rounded(np.where(np.isinf(losses), np.finfo(float).max, losses))
     # argmin takes the first of equals: fewer parents, then fewer attributes

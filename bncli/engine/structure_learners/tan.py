@@ -16,20 +16,34 @@ that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.kernels.information import SIGNIFICANT_DIGITS
 from bncli.engine.structure_learners.dependence import arc_gains, conditional_dependence, relevance
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.scores import parse_score
 from bncli.engine.structures.structure import Dag
+from bncli.errors import UsageError
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:
-    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each."""
+def learn(
+    counts: Counts,
+    *,
+    structure_score: str = "cmi",
+    forest: bool = False,
+    constraints: ArcConstraints | None = None,
+    watch: Watch = silent,
+) -> Dag:
+    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each.
+
+    With constraints it is the best of the trees that obey them. Where they leave an attribute no parent that it may
+    have, there are several trees, as few as possible.
+    """
     nodes = counts.schema.informative
     score = None if structure_score == "cmi" else parse_score(structure_score)
     parent_of: dict[int, int] = {}
@@ -43,9 +57,44 @@ def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False,
         else:
             branching = best_branching(weights[np.ix_(nodes, nodes)], forest=forest)
             parent_of = {nodes[v]: nodes[u] for v, u in enumerate(branching) if u is not None}
+        if constraints is not None and not _obeys(parent_of, constraints):
+            parent_of = _constrained_tree(weights, relevance(counts), nodes, constraints, forest=forest)
     parents = tuple((parent_of[i],) if i in parent_of else () for i in range(len(counts.schema.attributes)))
     options: dict[str, str | bool] = {"structure_score": structure_score, "forest": forest}
     return Dag(parents, nodes, method="tan", options=options)
+
+
+def _obeys(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
+    """Return whether a tree has only allowed arcs, and all that are required."""
+    n = len(constraints.names)
+    parents = tuple((parent_of[i],) if i in parent_of else () for i in range(n))
+    return constraints.is_obeyed(Dag(parents, tuple(range(n))))
+
+
+def _constrained_tree(
+    weights: Array, relevant: Array, nodes: tuple[int, ...], constraints: ArcConstraints, *, forest: bool
+) -> dict[int, int]:
+    """Return the parents in the best directed trees among those that obey the constraints.
+
+    Nodes are sorted by falling I(X_i; Y), so that of equally good roots the most relevant is taken. Weights are rounded
+    to whole numbers of their twelfth digit, so that their sums are exact.
+    """
+    order = sorted(nodes, key=lambda i: (-relevant[i], i))
+    places = np.ix_(order, order)
+    allowed, required = constraints.allowed[places], constraints.required[places]
+    if constraints.max_parents == 0:
+        allowed = np.zeros_like(allowed)
+    for v, n_required in enumerate(required.sum(axis=0)):
+        if n_required > 1:
+            what = f"--knowledge requires {n_required} parents of {constraints.names[order[v]]!r}, and tan gives it one"
+            raise UsageError(what, hint="use --structure kdb or hill-climb")
+    has_required: Mask = np.asarray(required.any(axis=0))
+    allowed = np.where(has_required, required, allowed)
+    largest = np.abs(weights[places]).max(initial=0.0)
+    scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0) if largest > 0 else 1.0
+    limited = np.where(allowed, np.rint(weights[places] * scale), -np.inf)
+    branching = best_branching(limited, forest=forest, rooted=np.logical_not(has_required))
+    return {order[v]: order[u] for v, u in enumerate(branching) if u is not None}
 
 
 def spanning_tree(weights: Array, nodes: tuple[int, ...], *, forest: bool = False) -> list[tuple[int, int]]:
@@ -104,11 +153,13 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
     return parent
 
 
-def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
+def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) -> list[int | None]:
     """Return the parent of every node, None for a root, in the directed trees of the highest total weight.
 
-    weights[u, v] is the finite weight of the arc u -> v; the diagonal is ignored. With `forest` there may be any number
-    of trees, and an arc only where it adds weight; otherwise one tree spans all nodes.
+    weights[u, v] is the weight of the arc u -> v, -inf if it is not allowed; the diagonal is ignored. With `forest`
+    there may be any number of trees, and an arc only where it adds weight; otherwise there are as few trees as the
+    arcs allow, one if all are allowed. `rooted` are the nodes that may be roots, all by default; each of the others
+    needs an arc that is allowed.
 
     Every node takes its heaviest incoming arc. If these arcs form a cycle, the cycle is contracted to one node, whose
     incoming arcs weigh what they gain over the arc of the cycle that they would replace,
@@ -129,6 +180,8 @@ def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
     """
     n = len(weights)
     graph = _ContractedGraph(weights, forest)
+    if rooted is not None:
+        graph.weight[n, ~rooted] = -np.inf
     attached = np.zeros(n + 1, np.bool_)
     attached[n] = True
     for start in range(n):

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.catalogue.knowledge import Knowledge
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_learners.tan import best_branching, directed_away, spanning_tree
+from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.scores import parse_score
 from bncli.engine.structures.structure import Dag
 from tests import oracles
@@ -314,3 +316,51 @@ def test_each_tree_starts_at_its_first_root() -> None:
     assert directed_away(edges, [5, 2, 0, 1, 3, 4]) == {3: 5, 0: 3, 1: 2}
     assert directed_away(edges, [1]) == {2: 1}
     assert directed_away([], [0, 1]) == {}
+
+
+@given(st.integers(0, 10_000), st.booleans())
+@settings(max_examples=60)
+def test_branchings_with_arcs_that_are_not_allowed(seed: int, forest: bool) -> None:
+    """Of as few trees as the arcs allow (any number in a forest), none of those that obey is heavier."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 5))
+    weights = rng.integers(-3 if forest else 0, 9, (n, n)).astype(np.float64)
+    weights[rng.random((n, n)) < 0.4] = -np.inf
+    # The arc into a node that may not be a root is the only one into it, as required arcs are.
+    rooted = np.ones(n, np.bool_)
+    order = rng.permutation(n)
+    for earlier, node in itertools.pairwise(order):
+        if rng.random() < 0.3:
+            rooted[node] = False
+            weights[:, node] = -np.inf
+            weights[earlier, node] = float(rng.integers(-3, 9))
+    possible = [
+        parents
+        for parents in branchings(n)
+        if all(weights[u, v] > -np.inf if u >= 0 else rooted[v] for v, u in enumerate(parents))
+    ]
+    found = tuple(-1 if u is None else u for u in best_branching(weights, forest=forest, rooted=rooted))
+    assert found in possible
+    fewest = min(parents.count(-1) for parents in possible)
+    rivals = possible if forest else [parents for parents in possible if parents.count(-1) == fewest]
+    assert found in rivals
+    assert total(weights, found) == max(total(weights, parents) for parents in rivals)
+
+
+def test_the_tree_under_constraints_is_the_best_that_obeys() -> None:
+    data = random_dataset(80, (2, 3, 2, 3, 2), 2, seed=5)
+    names = [attribute.name for attribute in data.schema.attributes]
+    for content in (
+        {"forbid": [[names[0], names[1]], [names[1], names[0]]]},
+        {"require": [[names[4], names[0]]]},
+        {"root": names[3], "no_interaction": [[names[0], names[1]], [names[1], names[2]]]},
+        {"before": [names[3:], names[:2]], "require": [[names[2], names[1]]]},
+    ):
+        constraints = ArcConstraints.of(Knowledge.parse(content), data.schema)
+        found = log_likelihood(data, tan.learn(Counts(data), constraints=constraints))
+        rivals = []
+        for parents in arborescences(5):
+            dag = Dag(tuple((p,) if p >= 0 else () for p in parents), tuple(range(5)))
+            if constraints.is_obeyed(dag):
+                rivals.append(log_likelihood(data, dag))
+        assert found == pytest.approx(max(rivals), rel=1e-10)

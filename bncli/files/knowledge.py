@@ -1,0 +1,32 @@
+"""Files of knowledge about a domain, in TOML; `bncli.catalogue.knowledge` says what they may hold."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bncli.errors import BncliError
+from bncli.files.documents import decode_utf8
+from bncli.files.paths import cannot_read
+
+
+def resolve_knowledge(value: Any) -> Any:
+    """Return the content of the TOML file `value`, or `value` itself if it is no path (a mapping, or JSON text).
+
+    Raises BncliError if the file cannot be read, or is not TOML.
+    """
+    if not isinstance(value, str | os.PathLike) or (isinstance(value, str) and value.lstrip().startswith("{")):
+        return value
+    import tomllib
+
+    path = os.fspath(value)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    try:
+        return tomllib.loads(decode_utf8(data, path))
+    except tomllib.TOMLDecodeError as error:
+        hint = 'a file of knowledge is TOML, as in forbid = [["a", "b"]]'
+        raise BncliError(f"this is not TOML: {error}", where=path, hint=hint) from None
