@@ -37,6 +37,7 @@ fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
+fit iris.csv --group petal_width --structure nb --param map -q -o grouped.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
 fit iris.csv --structure tan --knowledge known.toml --param map -q -o known.bnc
@@ -90,6 +91,7 @@ evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
+inspect grouped.bnc
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc
@@ -157,6 +159,7 @@ discretize monks1.csv --group-levels 2
 discretize iris.csv --cuts-out c.json -o binned.csv
 encode iris.csv -o iris.codes
 discretize dated.csv
+evaluate iris.csv --time petal_width --folds 3 --structure nb --param map
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc iris.csv -o scores.csv --monitor monitor.json
 score kept.bnc iris.csv -o scores.csv --monitor kept.json

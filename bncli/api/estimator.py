@@ -36,7 +36,7 @@ except ImportError as error:
     raise ImportError('bncli.Classifier needs scikit-learn: pip install "bncli[sklearn]"') from error
 
 MOST_ROWS = 10_000_000
-_CLASS, _WEIGHT = "class", "weight"
+_CLASS, _WEIGHT, _GROUP = "class", "weight", "group"
 _PARAMETERS = ("structure", "param", "penalty", "k", "smoothing", "discretize", "effort")
 
 
@@ -83,8 +83,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
-        """Learn from rows X (N, n) with classes y (N,); rows whose sample_weight (N,) is 0 do not count."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Classifier:
+        """Learn from rows X (N, n) with classes y (N,); rows whose sample_weight (N,) is 0 do not count.
+
+        Rows of equal groups (N,) belong together: no split inside learning has them on both sides.
+        """
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
         columns = self._columns(X, reset=True)
@@ -105,10 +108,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._codes_learnt = np.unique(codes[weights > 0])
         self.model_: Model | None = None
         if len(self._codes_learnt) > 1:
-            self.model_ = self._fit_model(columns, codes, weights)
+            self.model_ = self._fit_model(columns, codes, weights, groups)
         return self
 
-    def _fit_model(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array) -> Model:
+    def _fit_model(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array, groups: Any) -> Model:
         """Fit the model to a table with these columns, the class code of each row, and its weight if necessary."""
         other_options = self.options or {}
         class_column = _unused_name(_CLASS, columns)
@@ -118,6 +121,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             what = f"there is no column {unknown[0]!r} to be categorical"
             raise ValueError(f"{what}: categorical lists names of columns, or their numbers from 0")
         table_options: dict[str, Any] = {"class_": class_column, "categorical": categorical}
+        if groups is not None:
+            values: NDArray[Any] = column_or_1d(groups)
+            check_consistent_length(codes, values)
+            table_options["group"] = [_unused_name(_GROUP, columns)]
+            columns[table_options["group"][0]] = pa.array(np.unique(values, return_inverse=True)[1])
         table = pa.table(columns)
         # Whole weights are repetitions of rows; other weights are a column.
         are_whole = (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS
@@ -126,7 +134,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             table_options["weights"] = _unused_name(_WEIGHT, columns)
             table = table.append_column(table_options["weights"], pa.array(weights))
         table = table.take(pa.array(np.repeat(np.arange(len(weights)), times)))
-        for word in (*_PARAMETERS, "seed", "categorical", "class_", "weights"):
+        for word in (*_PARAMETERS, "seed", "categorical", "class_", "weights", "group"):
             if word in other_options:
                 raise ValueError(f"options cannot hold {word!r}, which has a parameter of its own")
         parameters = {word: getattr(self, word) for word in _PARAMETERS if getattr(self, word) is not None}

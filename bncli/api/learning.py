@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyarrow import parquet
 
 from bncli.api.calls import ProgressOption, make_run, python_call
 from bncli.api.models import Model
-from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, check_word, source_of, source_options
+from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, SPLIT_OPTIONS, check_word, source_of, source_options
 from bncli.cli.learners import parse_learner, typed_options
 from bncli.cli.learning_options import LearningOptions, resolve_learning_options
 from bncli.engine.data.schema import Unseen
@@ -43,6 +44,8 @@ def fit(
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
       column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
       `drop_incomplete`, `positive` (the label that is the event), `on_bad_row`
+    - about rows that belong together: `group` (a column, or a list of columns), `time` (a column), `gap`, `window`;
+      `bncli.help("validation")` explains them
     - about a file: `format`, `delimiter`, `encoding`, `names` (of the columns, if the file has no header)
 
     unseen: what `bncli score` does about values that training never saw, `average` or `error`.
@@ -105,9 +108,14 @@ def evaluate(
         how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run, "unseen": unseen}
         source = files.enter_context(source_of(table, **reading))
         if test is not None:
-            test_source = files.enter_context(source_of(test, **reading))
+            of_test = {key: value for key, value in reading.items() if key not in SPLIT_OPTIONS}
+            test_source = files.enter_context(source_of(test, **of_test))
             return evaluating.evaluate_on(source, test_source, chosen.recipe, **how).as_json()
-        protocol = Protocol(folds, repeats, chosen.recipe.seed or words.get("seed") or 0)
+        by_time, window = source.time is not None, source.window
+        protocol = Protocol(
+            folds, repeats, chosen.recipe.seed or words.get("seed") or 0, by_time=by_time, window=window
+        )
+        source = replace(source, window=None)
         return evaluating.evaluate(source, chosen.recipe, protocol, **how).as_json()
 
 
@@ -140,7 +148,10 @@ def compare(
                 raise UsageError(what, hint="write it to a file")
             sources.append(files.enter_context(source_of(table, **reading)))
         run = make_run(threads, watch)
-        return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), unseen=unseen, run=run).as_json()
+        by_time, window = reading.get("time") is not None, reading.get("window")
+        protocol = Protocol(folds, repeats, seed, by_time=by_time, window=window)
+        sources = [replace(source, window=None) for source in sources]
+        return comparing.compare(sources, chosen, protocol, unseen=unseen, run=run).as_json()
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

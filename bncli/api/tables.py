@@ -30,6 +30,8 @@ from bncli.files.reading.source import Source
 from bncli.files.reading.table import TABLE_NAME
 from bncli.files.temporary_folders import temporary_folder
 
+SPLIT_OPTIONS = ("group", "time", "gap", "window")
+"""Options about rows that belong together, and about their order."""
 COLUMN_OPTIONS = (
     "class_",
     "ignore",
@@ -45,6 +47,7 @@ COLUMN_OPTIONS = (
     "use",
     "positive",
     "drop_incomplete",
+    *SPLIT_OPTIONS,
 )
 """Options about the columns and rows of a table to learn from."""
 FILE_OPTIONS = ("format", "delimiter", "encoding", "names")
@@ -54,7 +57,7 @@ LABELLED_OPTIONS = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_r
 SCORED_OPTIONS = ("missing", "on_bad_row", *FILE_OPTIONS)
 """Options about a table to score."""
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
-_LISTS_OF_NAMES = ("ignore", "categorical", "numeric", "missing", "use", "names")
+_LISTS_OF_NAMES = ("ignore", "categorical", "numeric", "missing", "use", "names", "group")
 _ARROW = (pa.Table, pa.RecordBatch)
 
 
@@ -66,7 +69,7 @@ def source_options(
         if key not in allowed:
             raise TypeError(f"nothing is called {key!r} here; of a table can be said {', '.join(allowed)}")
     options = {key: value for key, value in options.items() if value is not None}
-    for key in ("class_", "weights"):
+    for key in ("class_", "weights", "time"):
         if not isinstance(options.get(key, ""), str):
             what = f"{key} is a {type(options[key]).__name__}, and should be the name of a column, a text"
             raise UsageError(what, hint="values go into the table; a column called 1 is '1'")
@@ -76,6 +79,10 @@ def source_options(
             value = parse_delimiter(str(value))
         elif key == "decimal":
             value = check_decimal_mark(str(value))
+        elif key == "gap":
+            value = str(value)
+        elif key == "window":
+            value = check_window(value)
         elif key in ("schema", "on_bad_row"):
             value = os.fspath(value)
         elif isinstance(value, str) and key in _LISTS_OF_NAMES:
@@ -84,6 +91,13 @@ def source_options(
             value = check_word(key, value)
         fields[_SOURCE_FIELDS.get(key, key)] = value
     return fields
+
+
+def check_window(value: Any) -> int:
+    """Return a number of blocks; UsageError unless it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"window is {value!r}, and should be a whole number of blocks, 1 or more")
+    return value
 
 
 def check_word(key: str, value: Any) -> Any:

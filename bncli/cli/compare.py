@@ -51,7 +51,9 @@ LEARNERS = (
     ),
 )
 PROTOCOL = (
-    _protocol_flag("--folds", type=integer(2), default_text="5", help="Number of folds, stratified."),
+    _protocol_flag(
+        "--folds", type=integer(2), default_text="5", help="Number of folds, stratified; with --time of blocks."
+    ),
     _protocol_flag(
         "--repeats",
         type=integer(1),
@@ -104,7 +106,7 @@ JOBS = other_flag("--jobs", type=integer(1), default_text="all cores", help="Pro
     LEARNERS,
     PROTOCOL,
     CONCLUSIONS,
-    options.TABLE,
+    (*options.TABLE, *options.SPLIT),
     options.UNSEEN,
     OUTPUT,
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
@@ -119,7 +121,13 @@ def command(**typed: Any) -> None:
     if typed["jobs"]:
         refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
-    sources = [options.source(typed, (path,)) for path in typed["data"]]
+    if typed["time"] and (typed["repeats"] or 1) > 1:
+        hint = "leave one of them out"
+        raise UsageError("--repeats has no effect with --time, whose blocks do not depend on chance", hint=hint)
+    if typed["window"] and not typed["time"]:
+        raise UsageError("--window has no effect without --time", hint="name the column of time too")
+    # the protocol has the window
+    sources = [options.source(typed | {"window": None}, (path,)) for path in typed["data"]]
     options.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.cross_validation import Protocol
     from bncli.steps.compare.compare import DEFAULT_METRICS, CompareOutputs, ComparisonSettings, compare
@@ -130,7 +138,13 @@ def command(**typed: Any) -> None:
         report = compare(
             sources,
             learners,
-            Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
+            Protocol(
+                typed["folds"] or 5,
+                typed["repeats"] or 1,
+                typed["seed"],
+                by_time=typed["time"] is not None,
+                window=typed["window"],
+            ),
             settings=ComparisonSettings(
                 [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
                 typed["baseline"],

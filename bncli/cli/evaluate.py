@@ -32,7 +32,9 @@ bncli evaluate data.csv --ignore sex --by sex,age           figures by group
 """
 _protocol_flag = partial(flag, group="Protocol")
 PROTOCOL = (
-    _protocol_flag("--folds", type=integer(2), default_text="5", help="Number of folds, stratified."),
+    _protocol_flag(
+        "--folds", type=integer(2), default_text="5", help="Number of folds, stratified; with --time of blocks."
+    ),
     _protocol_flag("--repeats", type=integer(1), default_text="1", help="Do it so often, with new random folds."),
     _protocol_flag(
         "--train-rows",
@@ -107,7 +109,7 @@ FIGURES = (
     (options.data,),
     PROTOCOL,
     learning.ALL,
-    (*options.TABLE, options.POSITIVE),
+    (*options.TABLE, *options.SPLIT, options.POSITIVE),
     options.UNSEEN,
     options.MISSING_COLUMNS,
     (
@@ -136,8 +138,11 @@ def command(**typed: Any) -> None:
     resolved, strengths = learning.resolve_with_scores(learnt)
     if typed["model"]:
         # Of these options only settings can be left here, and they are for learning.
-        typed |= {**dict.fromkeys(("categorical", "numeric", "ignore", "use"), ()), "drop_incomplete": False}
-    source = options.source(typed, typed["data"])
+        typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use", "group"), ())
+        typed |= {"drop_incomplete": False, "time": None}
+    # under cross-validation the protocol has the window
+    window = {} if typed["test"] else {"window": None}
+    source = options.source(typed | window, typed["data"])
     test = _test_source(typed)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(resolved.notes)
@@ -159,7 +164,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         hint = "leave one of them out; learn-structure --scores tells them of one table"
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
-    columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete")
+    columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--group", "--time")
     is_typed = {name: bool(typed[key_of(name)]) and key_of(name) not in settings for name in (*protocol, *columns)}
     if typed["model"]:
         learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
@@ -171,6 +176,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     else:
         is_idle = typed["allow_missing_columns"] and "allow_missing_columns" not in settings
         idle, why = ["--allow-missing-columns"] if is_idle else [], "cross-validation: all rows are of DATA"
+        if typed["time"] and (typed["repeats"] or 1) > 1:
+            idle, why = ["--repeats"], "--time, whose blocks do not depend on chance"
     if typed["model"] or typed["test"]:
         refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
     if typed["beside"] and not typed["report"]:
@@ -182,6 +189,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         from bncli.steps.report.performance_section import check_other_models
 
         check_other_models(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
+    if typed["window"] and not typed["time"] and not idle:
+        raise UsageError("--window has no effect without --time", hint="name the column of time too")
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:
@@ -196,7 +205,8 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
         raise UsageError("DATA and --test cannot both be the standard input")
     if typed["on_bad_row"] not in ("fail", "skip"):
         raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
-    return options.source(typed, (typed["test"],))
+    of_training: dict[str, Any] = {"group": (), "time": None, "gap": None, "window": None}
+    return options.source({**typed, **of_training}, (typed["test"],))
 
 
 def _evaluate(
@@ -240,7 +250,10 @@ def _evaluate(
     }
     if test is not None:
         return evaluate_on(source, test, resolved.recipe, **arguments)
-    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], strengths)
+    by_time = typed["time"] is not None
+    protocol = Protocol(
+        typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], strengths, by_time=by_time, window=typed["window"]
+    )
     return evaluate(source, resolved.recipe, protocol, **arguments)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bncli.engine.evaluation.curves import Calibration
     from bncli.engine.evaluation.groups import Fairness, Group
     from bncli.engine.evaluation.intervals import Interval
-    from bncli.steps.evaluate.report import EvaluateReport
+    from bncli.steps.evaluate.report import BlockReport, EvaluateReport
 
 _MOST_LABELS = 12
 """Number of labels with figures of their own; with more there is no confusion matrix."""
@@ -34,12 +34,16 @@ _RATE_TITLES = {
 
 def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
     """Yield everything about an evaluation in the order in which it is printed."""
-    yield f"{report.rows:,} rows; {report.protocol}"
+    split = report.split
+    of_units = f" of {split.units:,} groups" if split is not None and "group" in split.kind else ""
+    yield f"{report.rows:,} rows{of_units}; {report.protocol}"
     yield _figure_table(report)
     whose = "this model" if report.folds is None else "these models"
     yield f"95 %: for {whose} on new rows ({report.intervals.method})"
     yield ""
     yield from _decision_tables(report)
+    if report.blocks:
+        yield _block_table(report.blocks)
     if report.learning_curve:
         headings = [heading for name in _CURVE_FIGURES for heading in (name.replace("_", "-"), "std")]
         points = (
@@ -71,6 +75,21 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
             columns.append(TextColumn("no decision", [f"{count:,.10g}" for count in undecided.tolist()]))
         title = f"Confusion (rows true, columns {'predicted' if undecided is None else 'decided by the rule'})"
         yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")
+
+
+def _block_table(blocks: Sequence[BlockReport]) -> Table:
+    """Return the figures of each block of rows in the order of time."""
+    rows = (
+        (
+            *(end if isinstance(end, str) else f"{end:,.10g}" for end in (block.start, block.end)),
+            *(f"{block.rows:,}", f"{block.train_rows:,}"),
+            *(_figure(block.metrics[name]) for name in _CURVE_FIGURES),
+            _figure(block.baseline.log_loss),
+        )
+        for block in blocks
+    )
+    headings = ("from", "to", "rows", "learned from", "error", "log-loss", "auc", "base log-loss")
+    return filled_table("Blocks in the order of time", headings, rows, numbers=range(2, 8))
 
 
 def _figure_table(report: EvaluateReport) -> Table:

@@ -22,6 +22,7 @@ from bncli.cli.model_text import (
     rule_lines,
     seconds_text,
     shrinkage_text,
+    split_text,
 )
 from bncli.cli.options import output_flag
 from bncli.cli.settings import refuse_cluster, settings_of_run
@@ -62,7 +63,7 @@ DRY_RUN = output_flag(
     EXAMPLES,
     (options.data_or_counts,),
     learning.ALL,
-    (*options.TABLE, options.POSITIVE, learning.FROM_COUNTS),
+    (*options.TABLE, *options.SPLIT, options.POSITIVE, learning.FROM_COUNTS),
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, DRY_RUN),
     (options.CLUSTER,),
@@ -164,9 +165,14 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
     lines = []
     if (held_out := report.held_out) is not None:
         base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
-        lines.append(f"held out    log-loss {held_out.log_loss:.4g} on rows kept back, {base} (lower is better)")
+        kept = "rows kept back"
+        if report.split is not None and "group" in report.split.kind:
+            kept = f"{held_out.rows:,} rows of {held_out.units:,} groups kept back"
+        lines.append(f"held out    log-loss {held_out.log_loss:.4g} on {kept}, {base} (lower is better)")
     lines.append(f"class       {report.class_name} ({first_names(report.labels)})")
     lines.append(f"rows        {report.rows:,}, {report.classes:,} classes")
+    if report.split is not None and report.split.kind != "rows":
+        lines.append(f"split by    {split_text(report.split)}")
     if report.class_weights is not None:
         weights = first_names([f"{label} {weight:.4g}" for label, weight in report.class_weights.items()])
         lines.append(f"weighing    {weights}; so are probabilities, see --prior")

@@ -21,6 +21,7 @@ from bncli.cli.model_text import (
     penalty_text,
     rule_lines,
     shrinkage_text,
+    split_text,
 )
 from bncli.cli.options import Paths, output_flag
 from bncli.cli.tables import attribute_table, fact_table, filled_table, structure_trees
@@ -241,6 +242,8 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     }
     if schema.towards is not None:
         facts["directions"] = f"of the log-odds of {schema.towards}"
+    if model.split is not None:
+        facts["split by"] = split_text(model.split)
     if model.sampled_rows is not None:
         facts["cuts learnt from"] = f"a sample of {model.sampled_rows:,} rows"
     if report.components is None and (perfection := _perfection(report.structure)) is not None:

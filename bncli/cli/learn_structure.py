@@ -35,7 +35,7 @@ BOOTSTRAP = flag(
     EXAMPLES,
     (options.data_or_counts,),
     (*learning.STRUCTURE, BOOTSTRAP),
-    (*options.TABLE, learning.FROM_COUNTS),
+    (*options.TABLE, *options.SPLIT, learning.FROM_COUNTS),
     (options.output("The structure file [standard output]."), options.SCORES),
     options.RUNNING,
 )

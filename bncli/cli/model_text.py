@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bncli.engine.calibration import Calibration
     from bncli.engine.counting.counted_rows import CountedRows
+    from bncli.engine.data.splits import SplitRecord
     from bncli.engine.model import ChosenPenalty, Shrinkage, TriedCandidate
     from bncli.steps.effects_and_regions import RegionsReport
     from bncli.steps.run import NamedMove
@@ -47,6 +48,12 @@ def penalty_text(penalty: ChosenPenalty) -> str:
     if penalty.penalty in (most, least):
         which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def split_text(split: SplitRecord) -> str:
+    """Return by which columns rows were split, and into how many groups."""
+    columns = ", ".join(split.columns)
+    return f"{columns} ({split.units:,} groups)" if "group" in split.kind else columns
 
 
 def shrinkage_text(shrinkage: Shrinkage) -> str:

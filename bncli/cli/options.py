@@ -365,6 +365,31 @@ POSITIVE = _rare_data_flag(
     default_text="the second of two, stored in the model",
     help="The label that is the event: thresholds, rates, effects and points count towards it.",
 )
+GROUP = data_flag(
+    "--group",
+    multiple=True,
+    metavar="COLUMN,...",
+    help="Rows with equal values here belong together (visits of a patient): never learned from and tested on at once. "
+    "No attribute, unless --categorical or --numeric names it. See bncli help validation.",
+)
+TIME = data_flag(
+    "--time",
+    metavar="COLUMN",
+    help="Learn from earlier rows and test on later ones by this column of dates, times or numbers. No attribute, "
+    "unless --categorical or --numeric names it.",
+)
+GAP = _rare_data_flag(
+    "--gap",
+    metavar="DURATION",
+    help="With --time: leave out rows so shortly before those held out: 30d, 12h, or a number for a column of numbers.",
+)
+WINDOW = _rare_data_flag(
+    "--window",
+    type=integer(1),
+    help="With --time: learn from the latest N blocks only. Blocks are those of --folds, otherwise fifths of the rows.",
+)
+SPLIT = (GROUP, TIME, GAP, WINDOW)
+"""Flags that say which rows belong together, and in which order they came."""
 LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
 """Flags about a labelled table whose columns a model knows."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
@@ -429,7 +454,7 @@ RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 
 _SOURCE_FIELDS = (
     *("format", "encoding", "class_name", "weights", "positive", "ignore", "use", "categorical", "numeric", "dates"),
-    *("on_bad_row", "drop_unlabelled", "drop_incomplete", "allow_missing_columns"),
+    *("on_bad_row", "drop_unlabelled", "drop_incomplete", "allow_missing_columns", "group", "time", "gap", "window"),
 )
 """Fields of a `Source` that have the name of their flag."""
 

@@ -8,7 +8,7 @@ that the user types: `--structure tan` is `structure_learners/tan.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from bncli.engine.data.class_weights import apply_class_weights, parse_class_wei
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
+from bncli.engine.data.splits import RowSplit, SplitBy, count_units, record_split
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.monotone import check_directions
@@ -42,8 +43,8 @@ from bncli.engine.parameters.penalty_choice import (
     base_of_splits,
     choose_arcs,
     folds_with_own_cuts,
-    held_out_base,
     held_out_folds,
+    held_out_splits,
     is_measured_as_read,
     loss_of,
     naive_bayes_loss,
@@ -120,10 +121,14 @@ def learn(
         recipe = recipe.without_limit()
     # The list holds the only reference to the table, so that the table can be freed once its rows are coded.
     table = [columns]
+    # with one row per unit the model is the same as without units
+    recorded = record_split(columns.n_rows, columns.split_by)
+    split = recorded if "time" in recorded.kind or recorded.units < columns.n_rows else None
     del columns
     options = _decision_options(recipe)
     if options == DecisionOptions():
-        return _learn_calibrated(table, recipe, supplied, reading_rules, run)
+        fitted = _learn_calibrated(table, recipe, supplied, reading_rules, run)
+        return replace(fitted, model=replace(fitted.model, split=split))
     run_of_folds = run._replace(watch=silent, hold_out=False)
     fitted, rule = learn_with_rule(
         table.pop(),
@@ -133,7 +138,7 @@ def learn(
         seed=recipe.seed or 0,
         watch=run.watch,
     )
-    return replace(fitted, model=replace(fitted.model, rule=rule))
+    return replace(fitted, model=replace(fitted.model, rule=rule, split=split))
 
 
 def _decision_options(recipe: Recipe) -> DecisionOptions:
@@ -160,13 +165,14 @@ def _learn_calibrated(
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run._replace(hold_out=False))
         quiet = run._replace(watch=silent, distribute=None, hold_out=False)
-        model, log_loss, class_weights_of_folds = calibrate_out_of_fold(
+        model, log_loss, class_weights_of_folds, splits = calibrate_out_of_fold(
             fitted.model,
             columns,
             lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
             run.watch,
         )
-        held_out = HeldOutLoss(log_loss, base_log_loss(class_weights_of_folds))
+        counted = _count_held_out(splits, columns.split_by)
+        held_out = HeldOutLoss(log_loss, base_log_loss(class_weights_of_folds), *counted)
         model = replace(model, held_out=held_out)
         fitted = replace(fitted, model=model, parameters=replace(fitted.parameters, held_out=held_out))
     if class_weights is not None:
@@ -391,7 +397,7 @@ class _HeldOutModels:
             loss, weight = loss - float(weights @ log_p_true), weight + float(weights.sum())
         base = base_of_splits(data, splits)
         assert base is not None
-        return HeldOutLoss(loss / weight, base)
+        return HeldOutLoss(loss / weight, base, *_count_held_out(splits, data.split_by))
 
     def _learn(self, training: Dataset, quiet: Run) -> Model:
         counts, structure = Counts(training), self.structure
@@ -421,8 +427,12 @@ def _fit_parameters(
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
         n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
-        base = held_out_base(counts.data, recipe.seed or 0, n_folds)
-        parameters = replace(parameters, held_out=None if base is None else HeldOutLoss(penalty.log_loss, base))
+        splits = held_out_splits(counts.data, recipe.seed or 0, n_folds)
+        base = base_of_splits(counts.data, splits)
+        measured = None
+        if base is not None:
+            measured = HeldOutLoss(penalty.log_loss, base, *_count_held_out(splits, counts.data.split_by))
+        parameters = replace(parameters, held_out=measured)
     model = Model(
         counts.schema,
         structure,
@@ -435,6 +445,12 @@ def _fit_parameters(
         held_out=held_out,
     )
     return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, watch)
+
+
+def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:
+    """Return the number of rows that are held out in any split, and of their units."""
+    rows = np.concatenate([rows for _, rows in splits])
+    return len(rows), count_units(len(rows), None if by is None else by.take(rows))
 
 
 def learn_parameters(

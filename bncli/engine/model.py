@@ -25,6 +25,7 @@ import numpy as np
 
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.splits import SplitRecord
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.recipe import Recipe
@@ -44,6 +45,7 @@ class Model:
     - rule: how to decide by the probabilities; calibration: how those of the predictor are changed.
     - log_p: ln P(x) of training rows, if it was requested.
     - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure.
+    - split: by which columns rows were split, None if each row was a unit and the rows had no order.
     """
 
     schema: Schema
@@ -62,6 +64,7 @@ class Model:
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
     held_out: HeldOutLoss | None = None
+    split: SplitRecord | None = None
 
     @property
     def held_out_log_loss(self) -> float | None:
@@ -439,11 +442,13 @@ class HeldOutLoss(NamedTuple):
     """Log-loss in nats per held-out row, with the settings of the model and of the class frequencies alone.
 
     Each row is predicted by a model that was learned without it. The settings, such as the penalty, were chosen by the
-    same rows.
+    same rows. rows, units: how many were held out; None for a model read from a file, which does not hold them.
     """
 
     log_loss: float
     base_log_loss: float
+    rows: int | None = None
+    units: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
+from bncli.engine.data.splits import SplitRecord, record_split
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
@@ -19,7 +20,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.engine.training_data import missing_policy
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.counts import read_counts
-from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summary_json, write_model
+from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summary_json, split_json, write_model
 from bncli.files.artifacts.predictors import trials_json
 from bncli.files.artifacts.provenance import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.paths import check_data, check_outputs, default_output_path
@@ -53,6 +54,7 @@ class FitReport:
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: how the model decides, or None if it has no decision rule.
+    split: by what the rows were split, or None if counts were learnt from.
     """
 
     model: str
@@ -91,6 +93,7 @@ class FitReport:
     class_weights: dict[str, float] | None = None
     decisions: dict[str, Any] | None = None
     calibration: Calibration | None = None
+    split: SplitRecord | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return every field by name, with `class_name` as `class`, and without optional keys that are None."""
@@ -98,7 +101,7 @@ class FitReport:
         for name in ("labels", "uninformative", "left_out", "unnamed", "warnings"):
             fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
-        for name in ("class_weights", "decisions", CALIBRATION):
+        for name in ("class_weights", "decisions", CALIBRATION, "split"):
             if fields[name] is None:
                 del fields[name]
         return fields | {
@@ -110,6 +113,7 @@ class FitReport:
             "shrunk": shrinkage_json(self.penalty_cv),
             "held_out": None if self.held_out is None else self.held_out._asdict(),
             "restarts": None if self.restarts is None else restarts_json(self.restarts),
+            **({} if self.split is None else {"split": split_json(self.split)}),
         }
 
 
@@ -149,6 +153,7 @@ def fit(
     with rows_on_cluster(source, recipe, supplied, model_path, run._replace(watch=recorder)) as (rows, files, run):
         recorder(Stage("read"))
         columns = [files.read(rows, run, recipe)]
+        split = record_split(columns[0].n_rows, columns[0].split_by)
         sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(
             columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
@@ -168,7 +173,7 @@ def fit(
         recorder.write_trace(trace)
     write_model(model_path, with_self_test(fitted.model))
     moves = recorder.named_moves(fitted.model.schema)
-    return _fit_report(model_path, fitted, supplied.structure, moves, recorder)
+    return _fit_report(model_path, fitted, supplied.structure, moves, recorder, split)
 
 
 def fit_counts(
@@ -209,6 +214,7 @@ def _fit_report(
     supplied: NamedStructure | None,
     moves: tuple[NamedMove, ...],
     recorder: Recorder,
+    split: SplitRecord | None = None,
 ) -> FitReport:
     model, parameters = fitted.model, fitted.parameters
     schema = model.schema
@@ -256,4 +262,5 @@ def _fit_report(
         class_weights=None if class_weights is None else dict(zip(schema.labels, class_weights, strict=True)),
         decisions=None if model.rule is None else rule_summary_json(model.rule),
         calibration=model.calibration,
+        split=split,
     )

@@ -30,11 +30,13 @@ from bncli.files.artifacts.cuts import SAMPLED_ROWS, cuts_json, direction_json, 
 from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.artifacts.model import (
     CALIBRATION,
+    SPLIT,
     TRAINING_LOG_P,
     calibration_json,
     format_version,
     read_model,
     rule_summary_json,
+    split_json,
     training_log_p_json,
 )
 from bncli.files.artifacts.predictors import trials_json
@@ -139,6 +141,7 @@ class ModelReport:
             "towards": schema.towards,
             "restarts": None if model.restarts is None else restarts_json(model.restarts),
             SAMPLED_ROWS: model.sampled_rows,
+            SPLIT: None if model.split is None else split_json(model.split),
             "label_frequencies": list(schema.label_frequencies) or None,
             "class_weights": None if model.class_weights is None else list(model.class_weights),
             CALIBRATION: None if model.calibration is None else calibration_json(model.calibration),

@@ -35,7 +35,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,8 @@ from bncli.errors import BncliError
 Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
 """The rows to learn from and the rows held out, both ascending."""
+BLOCKS = 5
+"""Blocks in the order of time, unless another number is named."""
 FEW_HELD_OUT = 0.25
 """If at most this share of the last rows is of new units, the rows to learn from give up the units of the others."""
 
@@ -55,16 +58,35 @@ class SplitBy:
 
     units: the number of the unit of each row, (N,); None: each row is a unit. times: the time of each row, (N,), in
     seconds or in the unit of a numeric column; None: the rows have no order. gap: the least distance in time between a
-    row to learn from and the first row held out, in the same unit.
+    row to learn from and the first row held out, in the same unit. columns: the names of the columns of groups and of
+    time. is_date: whether times are seconds since 1970.
     """
 
     units: Integers | None = None
     times: Array | None = None
     gap: float = 0.0
+    columns: tuple[str, ...] = ()
+    is_date: bool = False
 
     def take(self, rows: Index) -> SplitBy:
-        units = None if self.units is None else self.units[rows]
-        return SplitBy(units, None if self.times is None else self.times[rows], self.gap)
+        units, times = self.units, self.times
+        return replace(self, units=None if units is None else units[rows], times=None if times is None else times[rows])
+
+
+class SplitRecord(NamedTuple):
+    """How rows were split: by `rows`, `group`, `time` or `group+time`, by which columns, and the number of units."""
+
+    kind: str
+    columns: tuple[str, ...]
+    units: int
+
+
+def record_split(n_rows: int, by: SplitBy | None) -> SplitRecord:
+    """Return the record of splits of so many rows."""
+    if by is None:
+        return SplitRecord("rows", (), n_rows)
+    kinds = [*(["group"] if by.units is not None else []), *(["time"] if by.times is not None else [])]
+    return SplitRecord("+".join(kinds), by.columns, count_units(n_rows, by))
 
 
 def count_units(n_rows: int, by: SplitBy | None) -> int:
@@ -137,6 +159,15 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
             raise BncliError(what, hint="ask for fewer --folds, or leave out --group or --time")
         splits.append((others, rows))
     return splits
+
+
+def latest_rows(by: SplitBy, window: int) -> Index:
+    """Return the rows of the last `window` of BLOCKS blocks of rows in the order of time, ascending."""
+    assert by.times is not None
+    n = len(by.times)
+    if window >= BLOCKS:
+        return np.arange(n)
+    return np.flatnonzero(_cut_by_time(by.times, [n - n * window // BLOCKS]) == 1)
 
 
 def _before_block(

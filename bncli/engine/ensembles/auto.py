@@ -31,7 +31,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import ReadingRules
-from bncli.engine.data.splits import inner_splits, stratified_sample
+from bncli.engine.data.splits import count_units, inner_splits, stratified_sample
 from bncli.engine.ensembles.boosted_bag import BOOSTED, MOST_MEMBERS, BagPlan, bag_size, complete_bag
 from bncli.engine.ensembles.boosted_trees import tables_of
 from bncli.engine.ensembles.budget import FOLDS, ComputeBudget, Effort, choose_effort, fit_seconds, memory_of
@@ -149,7 +149,9 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
         losses = measure_losses(pooled, *_held_out_labels(folds))
         counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
-        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts))
+        rows = [fold.held_out for fold in folds]
+        n_units = sum(count_units(part.n_rows, part.split_by) for part in rows)
+        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), sum(part.n_rows for part in rows), n_units)
     parameters = Parameters(
         ensemble,
         sum(fit.n_parameters for fit in fitted),

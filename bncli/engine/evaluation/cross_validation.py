@@ -73,7 +73,9 @@ class Protocol:
 
     def __str__(self) -> str:
         if self.by_time:
-            before = "all earlier blocks" if self.window is None else f"the {self.window} blocks before"
+            before = "all earlier blocks"
+            if self.window is not None:
+                before = f"the {self.window} blocks before" if self.window > 1 else "the block before"
             return f"tested on {self.n_splits} of {self.folds} blocks in the order of time, learned from {before}"
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"

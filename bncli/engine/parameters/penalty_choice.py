@@ -388,12 +388,12 @@ def _draw_splits(labels: Integers, seed: int, by: SplitBy | None) -> list[RowSpl
     return splits[:1] if splits and labels.max() >= MANY_CLASSES else splits
 
 
-def held_out_base(data: Dataset, seed: int, n_folds: int = FOLDS) -> float | None:
-    """Return the log-loss of the class frequencies on the rows of the first folds, or None if no rows are held out."""
+def held_out_splits(data: Dataset, seed: int, n_folds: int = FOLDS) -> list[RowSplit]:
+    """Return the first splits by which `held_out_folds` holds rows out, in rows of the data."""
     taken = _sampled_rows(data.labels, seed, data.split_by)
     by = None if data.split_by is None else data.split_by.take(taken)
     splits = _draw_splits(data.labels[taken], seed, by)[:n_folds]
-    return base_of_splits(data, [(taken[others], taken[rows]) for others, rows in splits])
+    return [(taken[others], taken[rows]) for others, rows in splits]
 
 
 def base_of_splits(data: Dataset, splits: Sequence[RowSplit]) -> float | None:

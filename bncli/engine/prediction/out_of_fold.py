@@ -138,12 +138,12 @@ def _held_out_scores(
 
 def calibrate_out_of_fold(
     model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
-) -> tuple[Model, float, list[tuple[Array, Array]]]:
+) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit]]:
     """Return the model with the calibration map of its recipe, and how well calibrated models predict held-out rows.
 
     That is their log-loss per row, where the rows of a fold are mapped as the predictions of the other folds say, and
-    per fold the weights of the classes (K,) among the other rows and among its own. Raises BncliError if there are too
-    few rows.
+    per fold the weights of the classes (K,) among the other rows and among its own; and these splits. Raises BncliError
+    if there are too few rows.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
@@ -172,7 +172,8 @@ def calibrate_out_of_fold(
         class_weights.append((of_others, own))
     kept_weights = None if columns.weights is None else columns.weights[kept]
     calibrated = replace(model, calibration=fit_calibration(method, log_p[:, kept], labels[kept], kept_weights))
-    return calibrated, loss / float(weights[_all_held_out(measured_splits)].sum()), class_weights
+    weight = float(weights[_all_held_out(measured_splits)].sum())
+    return calibrated, loss / weight, class_weights, measured_splits
 
 
 def predict(model: Model, columns: Columns) -> Array:

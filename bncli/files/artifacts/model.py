@@ -32,6 +32,7 @@ import numpy as np
 
 from bncli.engine.calibration import METHODS, Calibration, CalibrationMap, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.splits import SplitRecord
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     QUANTILES,
@@ -81,6 +82,7 @@ _WITHOUT_SELF_TEST = 5
 _LOWEST_VERSION = 4
 """Version of files without a self-test, a logarithmic pool or very many binned families."""
 CALIBRATION, DECISIONS, TRAINING_LOG_P, HELD_OUT = "calibration", "decisions", "training_log_p", "held_out"
+SPLIT, _LOSSES = "split", ("log_loss", "base_log_loss")
 _RESTARTS, _CLASS_WEIGHTS, _PLAIN_FREQUENCIES = "restarts", "class_weights", "plain_frequencies"
 _SELF_TEST = "self_test"
 OPTIONAL_KEYS = (
@@ -94,6 +96,7 @@ OPTIONAL_KEYS = (
     DECISIONS,
     TRAINING_LOG_P,
     HELD_OUT,
+    SPLIT,
     PATH,
     ENSEMBLE,
 )
@@ -167,7 +170,9 @@ def _description_json(model: Model) -> dict[str, Any]:
     if model.log_p is not None:
         content[TRAINING_LOG_P] = training_log_p_json(model.log_p)
     if model.held_out is not None:
-        content[HELD_OUT] = model.held_out._asdict()
+        content[HELD_OUT] = {name: getattr(model.held_out, name) for name in _LOSSES}
+    if model.split is not None:
+        content[SPLIT] = split_json(model.split)
     return content
 
 
@@ -220,6 +225,7 @@ def read_model(path: str) -> Model:
             read_recipe(fields["recipe"]),
             fields["rows"].integer(0),
             fields["bncli_version"].text(),
+            split=_read_split(fields[SPLIT]) if SPLIT in fields else None,
             **_read_optional_keys(fields, schema),
         )
         if _SELF_TEST in fields:
@@ -267,9 +273,20 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
     if TRAINING_LOG_P in fields:
         optional["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
     if HELD_OUT in fields:
-        losses = fields[HELD_OUT].fields(("log_loss", "base_log_loss"))
-        optional["held_out"] = HeldOutLoss(*(losses[name].number() for name in HeldOutLoss._fields))
+        losses = fields[HELD_OUT].fields(_LOSSES)
+        optional["held_out"] = HeldOutLoss(losses["log_loss"].number(), losses["base_log_loss"].number())
     return optional
+
+
+def split_json(split: SplitRecord) -> dict[str, Any]:
+    """Return the JSON of how rows were split."""
+    return split._asdict() | {"columns": list(split.columns)}
+
+
+def _read_split(node: Node) -> SplitRecord:
+    fields = node.fields(SplitRecord._fields)
+    columns = tuple(name.text() for name in fields["columns"].items())
+    return SplitRecord(fields["kind"].text(), columns, fields["units"].integer(0))
 
 
 def _read_tables(

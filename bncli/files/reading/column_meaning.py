@@ -463,7 +463,7 @@ def recognize_format(
         # Numbers and dates have digits in every form, and most columns of text end here.
         return None
     may_be_numbers = delimiter is not None and bool(fitting_forms(sample, source.decimal))
-    if not may_be_numbers and not _fitting_orders(sample, source.dates):
+    if not may_be_numbers and not fitting_orders(sample, source.dates):
         return None
     present = distinct_levels(texts, tokens.number)
     recognized = None
@@ -486,7 +486,7 @@ def _recognize_numbers(texts: pa.Array, decimal: str | None, delimiter: str) -> 
 
 
 def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat | None:
-    orders = _fitting_orders(texts, dates)
+    orders = fitting_orders(texts, dates)
     if not orders:
         return None
     first = texts[0].as_py()
@@ -505,7 +505,7 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
     return RecognizedFormat(DateForm(name, "days", order), description, alternative)
 
 
-def _fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
+def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
     """Return the orders of day, month and year in which all texts are dates, the more likely order first."""
     if not len(texts) or dates == "off":
         return []

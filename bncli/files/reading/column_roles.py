@@ -44,6 +44,7 @@ _OPTIONS_WITHOUT_EFFECT_ON_CODES = (
     *("format", "delimiter", "ignore", "categorical", "numeric", "weights", "schema_file", "missing_tokens"),
     *("on_bad_row", "drop_unlabelled", "dates", "decimal", "encoding", "use", "drop_incomplete", "names"),
 )
+_SPLIT_FIELDS = ("group", "time", "gap", "window")
 """Fields of `Source`."""
 
 
@@ -67,6 +68,7 @@ class ColumnRoles:
     in_form: columns that given cuts read in a form, with the attributes that each becomes.
     ignored_parts: parts of dates that are not used.
     nested: columns of structs, lists or maps that are left out because they have no stated role; and what they hold.
+    group, time: columns by which rows are split; they are attributes only if their type is stated.
     """
 
     class_name: str
@@ -78,6 +80,8 @@ class ColumnRoles:
     in_form: Mapping[str, tuple[NumericAttribute, ...]] = field(default_factory=dict)
     ignored_parts: frozenset[str] = frozenset()
     nested: Mapping[str, str] = field(default_factory=dict)
+    group: tuple[str, ...] = ()
+    time: str | None = None
 
 
 def assign_roles(
@@ -104,17 +108,28 @@ def assign_roles(
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     nested = {name: word for name, word in nested.items() if name not in stated}
     used, unused_parts = _used_columns(source, declared, names, where)
-    class_name = _choose_class(declared, tuple(name for name in names if name not in nested) or names, cuts)
+    group, time = _split_columns(source, names, where)
+    split = {*group, *([] if time is None else [time])}
+    class_name = _choose_class(
+        declared, tuple(name for name in names if name not in nested and name not in split) or names, cuts
+    )
     if class_name not in names:
         raise _unknown_column(class_name, names, where)
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:
             raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
+    for option, columns in (("--group", group), ("--time", (time,))):
+        for role, name in (("the class", class_name), ("the row weights", declared.weights)):
+            if name is not None and name in columns:
+                raise UsageError(f"{option} {name}: that column holds {role}", where=where, hint="name another column")
     not_used = set() if used is None else set(names) - used
-    not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used} - {*source.carried}
+    not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used}
+    not_attributes |= split.difference(declared.categorical, declared.numeric)
+    not_attributes -= {*source.carried}
     attributes = tuple(name for name in names if name not in not_attributes)
     if cuts is not None:
-        return _roles_by_cuts(cuts, options, declared.weights, class_name, attributes, where)
+        roles = _roles_by_cuts(cuts, options, declared.weights, class_name, attributes, where)
+        return replace(roles, group=group, time=time)
     if need_attributes and not attributes:
         hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
         raise BncliError(f"there is no column besides the class '{class_name}'", where=where, hint=hint)
@@ -126,6 +141,8 @@ def assign_roles(
         declared.weights,
         ignored_parts=frozenset(declared.ignore).difference(names) | unused_parts,
         nested=nested,
+        group=group,
+        time=time,
     )
 
 
@@ -134,6 +151,20 @@ def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]
     return tuple(
         dict.fromkeys(name for text in typed for name in ([text] if text in names else map(str.strip, text.split(","))))
     )
+
+
+def _split_columns(source: Source, names: tuple[str, ...], where: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the columns of groups and of time; raise UsageError for one that does not exist or has both roles."""
+    group, time = split_names(source.group, names), source.time
+    for option in ("gap", "window"):
+        if time is None and getattr(source, option) is not None:
+            raise UsageError(f"--{option} has no effect without --time", hint="name the column of time too")
+    for name in (*group, *([] if time is None else [time])):
+        if name not in names:
+            raise _unknown_column(name, names, where)
+    if time is not None and time in group:
+        raise UsageError(f"column '{time}' is named both in --group and as --time", hint="name different columns")
+    return group, time
 
 
 def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
@@ -347,6 +378,10 @@ def read_coded(source: Source) -> Columns:
             option = f"--{word.replace('_', '-')}"
             what = f"{option} has no effect on {source.paths[0]}, whose rows are codes"
             raise UsageError(what, hint="say it when the table is encoded")
+    for key in _SPLIT_FIELDS:
+        if getattr(source, key) != getattr(default, key):
+            what = f"--{key} has no effect on {source.paths[0]}, whose rows are codes without that column"
+            raise UsageError(what, hint="give the table itself")
     codes = read_codes(source.paths[0])
     if source.class_name not in (None, codes.header.cuts.class_name):
         what = f"the class of {codes.path} is '{codes.header.cuts.class_name}'"

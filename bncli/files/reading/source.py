@@ -51,6 +51,9 @@ class Source:
     drop_incomplete: leave out rows that lack a value of any attribute when learning.
     names: the column names of a text file without a header row.
     rows: an Arrow table in memory to score or to test a model on, in place of paths.
+    group: columns whose equal values mark rows that belong together. Split at commas as `ignore`.
+    time: the column by which rows are ordered. gap: the span of time to leave out before rows held out, as 30d.
+    window: learn from so many of the latest blocks of rows only.
     """
 
     paths: tuple[str, ...]
@@ -75,6 +78,10 @@ class Source:
     drop_incomplete: bool = False
     names: tuple[str, ...] | None = None
     rows: Any = None
+    group: tuple[str, ...] = ()
+    time: str | None = None
+    gap: str | None = None
+    window: int | None = None
 
     @property
     def bad_rows_file(self) -> str | None:

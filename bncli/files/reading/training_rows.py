@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
+from bncli.engine.data.splits import latest_rows
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.arrow_files import ArrowBatch, type_word
@@ -52,6 +53,7 @@ from bncli.files.reading.column_roles import (
 from bncli.files.reading.csv_text import TextBlock, columns_with_leading_zeros, parse_block
 from bncli.files.reading.numbers import guess_kinds, to_numbers
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, Source, ValueKind, is_text, shorten
+from bncli.files.reading.split_columns import check_split, read_split_columns
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
 from bncli.files.reading.values import (
     column_in_form,
@@ -111,6 +113,9 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
             for check in checks:
                 check.end_file()
             sampler.finish(builders)
+            if sampler.n_kept < sampler.n_rows and (roles.group or roles.time is not None):
+                what = f"{sampler.n_rows:,} rows do not fit in memory, where --group and --time need them all"
+                raise BncliError(what, where=table.name, hint="leave columns out with --ignore, or take fewer rows")
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad_rows.count > 0)
         n_kept = sampler.n_kept
         rows = _assemble(columns, n_kept, roles, table, source, cuts=cuts, watch=run.watch)
@@ -127,7 +132,11 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
     stated = roles.categorical | roles.numeric
     form = None if source.decimal is None else NumberForm(source.decimal)
     head = table.head()
-    open_names = [name for name in roles.attributes if name not in stated]
+    # the time column is read as an attribute is, whether it is one or not
+    read = roles.attributes
+    if roles.time is not None and roles.time not in read:
+        read = (*read, roles.time)
+    open_names = [name for name in read if name not in stated]
     requests = {name: ColumnRequest(name, ValueKind.TEXT) for name in open_names}
     # If the decimal mark is a comma, 1.5 may not be a number, so nothing is guessed.
     if isinstance(head, TextBlock) and guess and source.decimal != ",":
@@ -136,7 +145,7 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
         requests = {name: ColumnRequest(name, kind) for name, kind in zip(open_names, kinds, strict=True)}
     elif head is not None and not isinstance(head, TextBlock):
         requests |= {name: head[name] for name in open_names if head[name].form is None or source.dates != "off"}
-    for name in stated.intersection(roles.attributes):
+    for name in stated.intersection(read):
         if name in roles.in_form:
             requests[name] = request_in_form(name, roles.in_form[name][0].form)
         elif name in roles.numeric:
@@ -144,7 +153,7 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
         else:
             requests[name] = ColumnRequest(name, ValueKind.TEXT)
     columns = {}
-    for name in roles.attributes:
+    for name in read:
         # The text of a columnar file is meant as text, whatever it looks like.
         text_may_be_numbers = isinstance(head, TextBlock) and source.decimal != ","
         is_text_column = requests[name] == ColumnRequest(name, ValueKind.TEXT)
@@ -153,6 +162,9 @@ def start_columns(table: Table, roles: ColumnRoles, source: Source, *, guess: bo
     if roles.class_name not in columns:  # it is an attribute if a table of one column is described without a class
         request = ColumnRequest(roles.class_name, ValueKind.TEXT)
         columns[roles.class_name] = ColumnBuilder(request, is_free=False, tokens=tokens)
+    for name in roles.group:
+        if name not in columns:
+            columns[name] = ColumnBuilder(ColumnRequest(name, ValueKind.TEXT), is_free=False, tokens=tokens)
     if roles.weights is not None:
         request = replace(request_in_form(roles.weights, form), weight=True)
         columns[roles.weights] = ColumnBuilder(request, is_free=False, tokens=tokens)
@@ -527,20 +539,31 @@ def _assemble(
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = usable_rows(label, weights, where, drop_unlabelled=source.drop_unlabelled)
+    split_by = read_split_columns(columns, roles, table, source)
     if cuts is None:
         attributes = find_attributes(columns, keep, roles, table, source, watch)
     else:
         attributes = _attributes_of_cuts(columns, keep, roles, cuts, where, MissingTokens.of(source.missing_tokens))
-    rows = Columns(n_rows, attributes, roles.class_name, label, weights)
+    rows = Columns(n_rows, attributes, roles.class_name, label, weights, split_by=split_by)
     if not keep.all():
         rows = _without_unused_levels(rows.take(np.flatnonzero(keep)), attributes_too=cuts is None)
     if source.drop_incomplete:
         rows = _without_unused_levels(_drop_incomplete(rows, where, watch), attributes_too=cuts is None)
     labels = () if rows.label is None else rows.label.levels
     check_labels(rows.class_name, labels, rows.n_rows, where)
+    check_split(rows, roles, source, where, watch)
     if roles.class_name not in roles.categorical:
         warn_about_numeric_labels(rows.class_name, labels, rows.n_rows, watch)
-    return put_positive_second(rows, source.positive)
+    return _latest_rows(put_positive_second(rows, source.positive), source, watch)
+
+
+def _latest_rows(rows: Columns, source: Source, watch: Watch) -> Columns:
+    """Return the rows of the latest blocks of `--window`, or all rows without it."""
+    if source.window is None or rows.split_by is None:
+        return rows
+    latest = latest_rows(rows.split_by, source.window)
+    watch(Note(f"--window {source.window}: learned from the latest {len(latest):,} of {rows.n_rows:,} rows"))
+    return _without_unused_levels(rows.take(latest), attributes_too=True)
 
 
 def _attributes_of_cuts(

@@ -75,6 +75,10 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
             "class weights, prediction sets and thresholds by rows held out take rows, which a cluster keeps to itself"
         )
         raise UsageError(what, hint="leave --cluster out")
+    if source.group or source.time is not None:
+        option = "--group" if source.group else "--time"
+        what = f"{option} splits rows by a column that the codes on a cluster lack"
+        raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values are not marginalized on a cluster"
         raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")

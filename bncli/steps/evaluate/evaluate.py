@@ -26,12 +26,13 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
-from bncli.engine.data.splits import nested_samples
+from bncli.engine.data.splits import nested_samples, record_split
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
     MeasuredPredictions,
     Protocol,
+    Split,
     cross_validate,
     draw_splits,
     hold_out_with_samples,
@@ -66,6 +67,7 @@ from bncli.steps.evaluate.group_columns import (
 )
 from bncli.steps.evaluate.plots import CURVE_FILES, LEARNING_CURVE_FILE, check_folder, draw_curves, write_drawings
 from bncli.steps.evaluate.report import (
+    BlockReport,
     EvaluateReport,
     FoldReport,
     PredictedRows,
@@ -156,6 +158,8 @@ def evaluate(
     groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
     most = columns.n_rows - columns.n_rows // protocol.folds
+    if outputs.samples.sizes and protocol.by_time:  # the first block is the smallest that is learned from
+        most = min(len(split.others) for split in draw_splits(columns, protocol, 0))
     rows_text = f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)"
     sizes = outputs.samples.resolve(most, rows_text)
     plan = CrossValidation(recipe, protocol, supplied, ReadingRules(source.missing_tokens, unseen), sizes)
@@ -175,9 +179,43 @@ def evaluate(
                 fold_reports.append(fold_report)
             else:
                 sampled.append((fold.size, fold_report))
-    report = with_groups(_cross_validation_report(protocol, columns, folds, fold_reports), groups)
+    report = _cross_validation_report(protocol, columns, folds, fold_reports)
+    if protocol.by_time:
+        splits = draw_splits(columns, protocol, 0)
+        report = replace(report, blocks=tuple(_block_reports(columns, splits, fold_reports)))
+        tested = np.sort(np.concatenate([split.rows for split in splits]))
+        groups = [replace(group, codes=group.codes[tested]) for group in groups]
+        _note_untested_rows(columns, splits, watch)
+    report = with_groups(report, groups)
     report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports))
     return _finish_report(report, outputs, watch)
+
+
+def _block_reports(columns: Columns, splits: Sequence[Split], reports: Sequence[FoldReport]) -> Iterator[BlockReport]:
+    """Yield the report of every block of rows that is tested by time."""
+    by = columns.split_by
+    assert by is not None
+    assert by.times is not None
+    has_time_of_day = by.is_date and bool((by.times % 86_400).any())
+    for split, report in zip(splits, reports, strict=True):
+        times = by.times[split.rows]
+        ends: list[str | float] = [float(times.min()), float(times.max())]
+        if by.is_date:
+            dates = np.array(ends).astype("datetime64[s]")
+            ends = [str(date if has_time_of_day else date.astype("datetime64[D]")) for date in dates]
+        yield BlockReport(ends[0], ends[1], report.rows, len(split.others), report.metrics, report.baseline)
+
+
+def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch) -> None:
+    """Report how many rows of the blocks were not tested because their groups had been learned from."""
+    by = columns.split_by
+    if by is None or by.times is None or by.units is None:
+        return
+    n_later = int((by.times >= by.times[splits[0].rows].min()).sum())
+    n_tested = sum(len(split.rows) for split in splits)
+    if n_later > n_tested:
+        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not tested"
+        watch(Note(f"{what}: rows of their groups were learned from"))
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
@@ -281,6 +319,7 @@ def _cross_validation_report(
         ),
         std=summarize(metrics, METRICS, stdev, at_least=2),
         folds=tuple(reports),
+        split=record_split(columns.n_rows, columns.split_by),
         scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
     )
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bncli.engine.data.splits import SplitRecord
 from bncli.engine.evaluation.curves import Calibration, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
@@ -21,6 +22,7 @@ from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_class
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
 from bncli.engine.prediction.decision_rules import threshold_table
+from bncli.files.artifacts.model import split_json
 from bncli.files.atomic import write_bytes
 
 CURVE_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", "score_seconds")
@@ -55,6 +57,25 @@ class FoldReport:
         fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
         fields |= {} if self.decisions is None else self.decisions.metrics
         return {**fields, "base": self.baseline._asdict(), "penalty": self.penalty, "seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class BlockReport:
+    """A block of rows in the order of time: its first and last time, and how well earlier blocks predict it.
+
+    start, end: ISO dates (with the time of the day if any has one) or numbers. train_rows: rows that were learned from.
+    """
+
+    start: str | float
+    end: str | float
+    rows: int
+    train_rows: int
+    metrics: dict[str, float | None]
+    baseline: Baseline
+
+    def as_json(self) -> dict[str, Any]:
+        span = {"from": self.start, "to": self.end, "rows": self.rows, "train_rows": self.train_rows}
+        return {**span, **self.metrics, "base": self.baseline._asdict()}
 
 
 @dataclass(frozen=True)
@@ -163,6 +184,7 @@ class EvaluateReport:
     - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
     - learning_curve: one point per sample size, ascending. groups, calibration: None unless requested.
     - shows_gains, shows_net_benefit: whether the gains table and the net benefit were requested.
+    - split: by what the rows were split; None without cross-validation. blocks: by time, those that were tested.
     """
 
     rows: int
@@ -184,6 +206,8 @@ class EvaluateReport:
     calibration: Calibration | None = None
     units: Integers | None = None
     on_training_rows: bool | None = None
+    split: SplitRecord | None = None
+    blocks: tuple[BlockReport, ...] = ()
     shows_gains: bool = False
     shows_net_benefit: bool = False
 
@@ -259,6 +283,10 @@ class EvaluateReport:
         if self.folds is not None:
             std = {**(self.std or {}), **self.decisions.std}
             report |= {"std": std, "folds": [fold.as_json() for fold in self.folds]}
+        if self.split is not None:
+            report["split"] = split_json(self.split)
+        if self.blocks:
+            report["blocks"] = [block.as_json() for block in self.blocks]
         if self.calibration is not None:
             report |= {
                 "reliability": [entry._asdict() for entry in self.calibration.bins],

@@ -1,0 +1,160 @@
+"""The columns of `--group` and `--time`: which rows of a table belong together, and in which order they came.
+
+Rows with equal texts in all group columns are one unit. A row without a value in any of them is a unit of its own. The
+time column holds dates, times or numbers, which are recognised as those of attributes are; every row must have one.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, Form
+from bncli.engine.data.splits import SplitBy
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.errors import BncliError, UsageError
+from bncli.files.reading.column_builder import ColumnBuilder
+from bncli.files.reading.column_meaning import fitting_orders, recognize_format
+from bncli.files.reading.column_roles import ColumnRoles
+from bncli.files.reading.dates import to_seconds
+from bncli.files.reading.numbers import to_numbers
+from bncli.files.reading.source import MissingTokens, Source, ValueKind, shorten
+from bncli.files.reading.table import Table
+from bncli.files.reading.values import distinct_levels
+from bncli.watch import Note, Watch
+
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+"""The seconds of each unit of `--gap`."""
+
+
+def parse_gap(text: str) -> tuple[float, bool]:
+    """Return the span of `--gap`, and whether it has a unit of time, in which case it is in seconds."""
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", text.strip())
+    if match is None or not float(match[1]):
+        what = f"--gap takes a span of time such as 30d or 12h, or a number above 0, and not {text!r}"
+        raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; a column of numbers has none")
+    return float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
+
+
+def read_split_columns(
+    columns: Mapping[str, ColumnBuilder], roles: ColumnRoles, table: Table, source: Source
+) -> SplitBy | None:
+    """Return what splits of the rows respect, None without `--group` and `--time`; the columns keep their blocks."""
+    if not roles.group and roles.time is None:
+        return None
+    units = times = None
+    is_date = False
+    if roles.group:
+        units = _units([_group_codes(copy.copy(columns[name])) for name in roles.group])
+    gap = 0.0
+    if roles.time is not None:
+        times, is_date = _times(copy.copy(columns[roles.time]), roles.time, table, source)
+        if source.gap is not None:
+            gap, has_unit = parse_gap(source.gap)
+            if has_unit != is_date:
+                holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
+                raise UsageError(
+                    f"--gap {source.gap}: column '{roles.time}' holds {holds}", hint=f"say for example {example}"
+                )
+    names = (*roles.group, *([] if roles.time is None else [roles.time]))
+    return SplitBy(units, times, gap, names, is_date)
+
+
+def check_split(rows: Columns, roles: ColumnRoles, source: Source, where: str, watch: Watch) -> None:
+    """Raise BncliError if the rows to learn from cannot be split; report rows without a group, and labels of one group.
+
+    The rows are those that are left after unusable ones were dropped.
+    """
+    by = rows.split_by
+    if by is None:
+        return
+    if by.units is not None:
+        names = ", ".join(map(repr, roles.group))
+        distinct = np.unique(by.units)
+        if len(distinct) == 1:
+            what = f"all rows belong to one group: they have the same value in {names}"
+            raise BncliError(what, where=where, hint="group by another column")
+        if n_missing := int((distinct < 0).sum()):
+            lack, each = ("row lacks", "it is") if n_missing == 1 else ("rows lack", "each is")
+            watch(Note(f"{n_missing:,} {lack} a value in {names}: {each} a group of its own"))
+        assert rows.label is not None
+        for code, label in enumerate(rows.label.levels):
+            own = by.units[rows.label.codes == code]
+            if len(own) > 1 and (own == own[0]).all():
+                what = f"all {len(own):,} rows of the label '{label}' belong to one group"
+                watch(Note(f"{what}: it is learned or tested, but never both", warning=True))
+    if by.times is not None:
+        span = float(by.times.max() - by.times.min())
+        if not span:
+            raise BncliError(f"column '{roles.time}' has the same time in every row", where=where, hint="name another")
+        if by.gap >= span:
+            what = f"--gap {source.gap} is longer than the table, in which '{roles.time}' spans {_span_text(span, by)}"
+            raise BncliError(what, where=where, hint="make it shorter")
+
+
+def _span_text(span: float, by: SplitBy) -> str:
+    return f"{span / SECONDS['d']:.3g} days" if by.is_date else f"{span:.6g}"
+
+
+def _group_codes(column: ColumnBuilder) -> Index:
+    """Return the number of each row's value, -1 if it is missing."""
+    if column.request.kind is ValueKind.TEXT:
+        return column.categorical().codes.astype(np.intp)
+    values = column.numeric().values
+    codes = np.unique(values, return_inverse=True)[1]
+    return np.where(np.isnan(values), -1, codes) if values.dtype.kind == "f" else codes
+
+
+def _units(columns: list[Index]) -> Index:
+    """Return the unit of each row; a row that lacks a value has a negative number of its own."""
+    units, is_missing = columns[0], columns[0] < 0
+    for codes in columns[1:]:
+        is_missing |= codes < 0
+        units = np.unique(units * (int(codes.max()) + 2) + codes, return_inverse=True)[1]
+    units = units.copy()
+    units[is_missing] = -1 - np.arange(int(is_missing.sum()))
+    return units
+
+
+def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tuple[Array, bool]:
+    """Return the time of each row, in seconds or as it is numbered, and whether the column holds dates."""
+    tokens = MissingTokens.of(source.missing_tokens)
+    form = column.request.form
+    if column.request.kind is ValueKind.TEXT and form is None:
+        present = distinct_levels(column.texts(), tokens.number)
+        if to_numbers(present, ())[1] is not None:
+            form = _form_of_dates(name, column, present, tokens, table, source)
+        values = column.numeric(form).values
+    else:
+        values = column.numeric().values
+    times = np.asarray(values, np.float64)
+    if n_missing := int(np.isnan(times).sum()):
+        rows = "1 row has" if n_missing == 1 else f"{n_missing:,} rows have"
+        raise BncliError(f"--time {name}: {rows} no time", where=table.name, hint="fill it in, or remove these rows")
+    return times, isinstance(form, DateForm)
+
+
+def _form_of_dates(
+    name: str, column: ColumnBuilder, present: pa.Array, tokens: MissingTokens, table: Table, source: Source
+) -> Form:
+    """Return the form of the distinct texts of a time column, which are no plain numbers; BncliError without one."""
+    source = replace(source, dates="auto") if source.dates == "off" else source
+    recognized = recognize_format(name, present, tokens, source, table.delimiter)
+    if recognized is not None:
+        return recognized.form
+    if orders := fitting_orders(present, source.dates):  # one or two distinct dates
+        return DateForm(name, "days", orders[0])
+    seconds = [to_seconds(present, order)[1] for order in DATE_ORDERS]
+    fits = max(seconds, key=lambda mask: int(mask.sum()))
+    shown, place = present[int(np.argmin(fits))].as_py(), ""
+    if column.non_numeric is not None and not fits.any():
+        shown, place = column.non_numeric.text, column.non_numeric.where
+    what = f"--time {name}: the column holds neither numbers nor dates of one form, as '{shorten(shown)}'"
+    what += f" ({place})" if place else ""
+    raise BncliError(what, where=table.name, hint="correct the value; --dates dmy or mdy says how dates are written")
