@@ -83,13 +83,13 @@ def _block_table(blocks: Sequence[BlockReport]) -> Table:
         (
             *(end if isinstance(end, str) else f"{end:,.10g}" for end in (block.start, block.end)),
             *(f"{block.rows:,}", f"{block.train_rows:,}"),
-            *(_figure(block.metrics[name]) for name in _CURVE_FIGURES),
-            _figure(block.baseline.log_loss),
+            *(_figure(block.metrics["error"]), _figure(block.metrics["log_loss"])),
+            *(_interval(block.intervals["log_loss"]), _figure(block.baseline.log_loss), _figure(block.metrics["auc"])),
         )
         for block in blocks
     )
-    headings = ("from", "to", "rows", "learned from", "error", "log-loss", "auc", "base log-loss")
-    return filled_table("Blocks in the order of time", headings, rows, numbers=range(2, 8))
+    headings = ("from", "to", "rows", "learned from", "error", "log-loss", "95 %", "base", "auc")
+    return filled_table("Blocks in the order of time", headings, rows, numbers=range(2, 9))
 
 
 def _figure_table(report: EvaluateReport) -> Table:

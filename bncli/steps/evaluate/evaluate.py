@@ -182,7 +182,7 @@ def evaluate(
     report = _cross_validation_report(protocol, columns, folds, fold_reports)
     if protocol.by_time:
         splits = draw_splits(columns, protocol, 0)
-        report = replace(report, blocks=tuple(_block_reports(columns, splits, fold_reports)))
+        report = replace(report, blocks=tuple(_block_reports(columns, splits, folds, fold_reports)))
         tested = np.sort(np.concatenate([split.rows for split in splits]))
         groups = [replace(group, codes=group.codes[tested]) for group in groups]
         _note_untested_rows(columns, splits, watch)
@@ -191,19 +191,31 @@ def evaluate(
     return _finish_report(report, outputs, watch)
 
 
-def _block_reports(columns: Columns, splits: Sequence[Split], reports: Sequence[FoldReport]) -> Iterator[BlockReport]:
+def _block_reports(
+    columns: Columns, splits: Sequence[Split], folds: Sequence[Fold], reports: Sequence[FoldReport]
+) -> Iterator[BlockReport]:
     """Yield the report of every block of rows that is tested by time."""
-    by = columns.split_by
+    by, label, weights = columns.split_by, columns.label, columns.weights
     assert by is not None
     assert by.times is not None
+    assert label is not None
     has_time_of_day = by.is_date and bool((by.times % 86_400).any())
-    for split, report in zip(splits, reports, strict=True):
-        times = by.times[split.rows]
+    for split, fold, report in zip(splits, folds, reports, strict=True):
+        rows, times = split.rows, by.times[split.rows]
         ends: list[str | float] = [float(times.min()), float(times.max())]
         if by.is_date:
             dates = np.array(ends).astype("datetime64[s]")
             ends = [str(date if has_time_of_day else date.astype("datetime64[D]")) for date in dates]
-        yield BlockReport(ends[0], ends[1], report.rows, len(split.others), report.metrics, report.baseline)
+        intervals = measure_intervals(
+            [_predicted_block(np.arange(len(rows)), fold.measured)],
+            label.codes[rows],
+            None if weights is None else weights[rows],
+            report.metrics,
+            units=_units(columns, rows),
+        )
+        n_others = len(split.others)
+        start, end = ends
+        yield BlockReport(start, end, report.rows, n_others, report.metrics, intervals.metrics, report.baseline)
 
 
 def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch) -> None:

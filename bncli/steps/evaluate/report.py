@@ -64,6 +64,7 @@ class BlockReport:
     """A block of rows in the order of time: its first and last time, and how well earlier blocks predict it.
 
     start, end: ISO dates (with the time of the day if any has one) or numbers. train_rows: rows that were learned from.
+    intervals: those of the metrics.
     """
 
     start: str | float
@@ -71,11 +72,12 @@ class BlockReport:
     rows: int
     train_rows: int
     metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
     baseline: Baseline
 
     def as_json(self) -> dict[str, Any]:
         span = {"from": self.start, "to": self.end, "rows": self.rows, "train_rows": self.train_rows}
-        return {**span, **self.metrics, "base": self.baseline._asdict()}
+        return {**span, **self.metrics, "ci": intervals_json(self.intervals), "base": self.baseline._asdict()}
 
 
 @dataclass(frozen=True)
