@@ -369,10 +369,9 @@ GROUP = data_flag(
     "--group",
     multiple=True,
     metavar="COLUMN,...",
-    help="Rows with equal values here belong together (visits of a patient): never learned from and tested on at once. "
-    "No attribute, unless --categorical or --numeric names it. See bncli help validation.",
+    help="Rows with equal values here belong together, and stay on one side of every split (bncli help validation).",
 )
-TIME = data_flag(
+TIME = _rare_data_flag(
     "--time",
     metavar="COLUMN",
     help="Learn from earlier rows and test on later ones by this column of dates, times or numbers. No attribute, "

@@ -46,7 +46,7 @@ def flags(*decorators: Any) -> set[str]:
 def test_every_flag_about_data_has_its_keyword() -> None:
     """Another flag of the command is to be given one here too."""
     names = {"class_name": "class_"}
-    said = {names.get(name, name) for name in flags(*options.TABLE, options.POSITIVE)}
+    said = {names.get(name, name) for name in flags(*options.TABLE, *options.SPLIT, options.POSITIVE)}
     assert said == {*COLUMN_OPTIONS, *FILE_OPTIONS}
     assert flags(*options.LABELLED_TABLE, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
         "class_name",
