@@ -116,7 +116,7 @@ COMMANDS = (
     Command(
         "verify",
         "Check that a model, or an export of it, still says what the model said when it was made.",
-        ("verify", "export", "files"),
+        ("verify", "properties", "export", "files"),
     ),
     Command("export", "Write a model in another format.", ("export", "verify", "files")),
     Command(

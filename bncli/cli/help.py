@@ -35,7 +35,7 @@ TOPIC_GROUPS = (
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers")),
     (
         "Using a model",
-        ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "simulate"),
+        ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "properties", "simulate"),
     ),
     ("Judging a model", ("evaluate", "groups", "calibration", "compare")),
     ("Out of the shell", ("report", "python", "web-service", "install")),

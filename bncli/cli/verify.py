@@ -10,10 +10,12 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag
+from bncli.errors import UsageError
 
 EXAMPLES = """\
 bncli verify data.bnc                        after an upgrade, or on another machine
 bncli verify data.bnc --against data.py      an export as well; a program is run
+bncli verify data.bnc --property 'the probability of yes is never above 0.9 where age = 17'
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -24,28 +26,56 @@ AGAINST = flag(
     setting=False,
     help="An export of the model, a network or a program, to be compared with it; its kind is told by its ending.",
 )
+PROPERTY = flag(
+    "--property",
+    group="Verifying",
+    multiple=True,
+    metavar="TEXT",
+    setting=False,
+    help="Prove or refute a statement about all inputs (see bncli help properties); may be repeated.",
+)
+PROPERTY_SECONDS = flag(
+    "--property-seconds",
+    group="Verifying",
+    type=options.real,
+    metavar="SECONDS",
+    default_text="60",
+    help="Time for each property, after which it stays open.",
+)
 
 
 @declare(
     "verify",
     EXAMPLES,
     (MODEL,),
-    (AGAINST,),
+    (AGAINST, PROPERTY, PROPERTY_SECONDS),
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
     more="A model carries some made-up rows with their probabilities; they are scored again. The exit code is 0 where "
-    "no probability differs by more than 1e-9, nor any decision of a program that decides, else 3. A program is run: "
-    "name none that you do not trust.",
+    "no probability differs by more than 1e-9, nor any decision of a program that decides, and every property is "
+    "proven, else 3. A program is run: name none that you do not trust.",
 )
 def command(**typed: Any) -> None:
     """Score the rows stored in the model again and print by how much the probabilities differ."""
+    from bncli.steps.verify import PROPERTY_SECONDS as DEFAULT_SECONDS
     from bncli.steps.verify import verify
 
-    report = verify(typed["model"], typed["against"], seed=typed["seed"])
+    seconds = typed["property_seconds"]
+    if seconds is not None and not typed["property"]:
+        raise UsageError("--property-seconds has no effect without --property", hint="say --property TEXT")
+    report = verify(
+        typed["model"],
+        typed["against"],
+        properties=typed["property"],
+        property_seconds=DEFAULT_SECONDS if seconds is None else seconds,
+        seed=typed["seed"],
+    )
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
+    proven = [one.line for one in report.properties or ()]
     if report.fault is not None:
+        console.summary(proven if not console.as_json else [])
         raise report.fault
     lines = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
     for name, comparison in (("self-test", report.self_test), (report.format or "", report.export)):
@@ -53,4 +83,4 @@ def command(**typed: Any) -> None:
             lines.append(f"{name:<12}{comparison.rows:,} made-up rows: max |dP| {comparison.max_dp:.1e}")
     if report.decisions is not None:
         lines.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
-    console.summary([*lines, "verified"])
+    console.summary([*lines, *proven, "verified"])

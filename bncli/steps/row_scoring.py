@@ -27,7 +27,7 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAtt
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import Explainer, Explanation, value_names
-from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
 from bncli.engine.prediction.prior import shift_log_probabilities
@@ -262,17 +262,17 @@ class WhatIfAnswers:
         self._attributes = [model.schema.attributes[i] for i in used]
         self._labels = model.schema.labels
         names = [attribute.name for attribute in self._attributes]
-        self._changed_codes = _changed_codes(questions.changes, self._attributes, model.schema)
+        self._changed_codes = codes_of_values(questions.changes, self._attributes, model.schema)
         self._next_best = NextBest(model, used, shift) if questions.next_best else None
         self._joint = JointModel(model, used) if questions.surprise else None
-        decide = partial(_decide, rule, self._labels)
+        decide = partial(decide_labels, rule, self._labels)
         self._reasons: ReasonSearch | None = None
         if questions.because is not None:
             self._reasons = ReasonSearch(model, used, finish, decide, rule, shift, questions.because, time.monotonic)
             self._value_texts = [[f"{a.name}={value}" for value in value_names(a)] for a in self._attributes]
         self._flips = None
         if questions.flip:
-            allowed = [_position(name, names, model.schema) for name in questions.flip_columns or names]
+            allowed = [position_of_column(name, names, model.schema) for name in questions.flip_columns or names]
             self._flips = CounterfactualSearch(model.schema, used, allowed, questions.flip_changes, score, decide)
 
     @property
@@ -329,13 +329,6 @@ class WhatIfAnswers:
         return ["|".join(parts) for parts in texts]
 
 
-def _decide(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
-    """Return the label decided for (N,), or the most probable one if the rule decides nothing."""
-    if rule is None or not rule.decides:
-        return most_probable(log_p)
-    return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
-
-
 def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.bool_]:
     """Return for each row whether the value is missing; an absent column is missing in every row."""
     column = columns.attributes.get(attribute.name)
@@ -347,14 +340,14 @@ def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[
     return np.asarray(np.isnan(values)) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
 
 
-def _changed_codes(
+def codes_of_values(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> list[tuple[int, int]]:
     """Return the position and the code of each column that is set; UsageError for one that cannot be."""
     names = [attribute.name for attribute in attributes]
     codes: dict[int, int] = {}
     for name, text in changes:
-        position = _position(name, names, schema)
+        position = position_of_column(name, names, schema)
         if position in codes:
             raise UsageError(f"the column {name!r} is set twice", hint="say --set once a column")
         attribute, value = attributes[position], text.strip()
@@ -376,7 +369,7 @@ def _changed_codes(
     return list(codes.items())
 
 
-def _position(name: str, names: Sequence[str], schema: Schema) -> int:
+def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     """Return the position of a column that the model uses; UsageError for any other name."""
     if name in names:
         return names.index(name)

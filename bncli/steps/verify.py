@@ -5,12 +5,14 @@ probabilities as the machine that fitted the model. A program or a network is co
 for a program rows with every level, both sides of every cut, missing and unseen values; for a network random states.
 The decisions of a program that decides are compared too.
 
+Properties stated in words are proven or refuted over all inputs (`bncli.steps.properties`).
+
 Numbers that differ by at most TOLERANCE agree. A program is run, so it should be one that the user trusts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -33,8 +35,10 @@ from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports import NetworkFormat, ProgramFormat, export_formats, find_format
 from bncli.files.paths import cannot_read
+from bncli.steps.properties import ProvenProperty, prove_properties
 
 T = TypeVar("T")
+PROPERTY_SECONDS = 60.0
 _EXPORT_AGAIN = "name an export of this model, or export it again"
 
 
@@ -66,7 +70,7 @@ class VerifyReport:
 
     self_test: None if the model has no self-test. export: None if no export is named. rounded: the format of the export
     may round numbers. decisions: None if the model or the export does not decide. own_rule: the export decides, and the
-    model does not.
+    model does not. properties: None if none was stated.
     """
 
     model: str
@@ -78,10 +82,11 @@ class VerifyReport:
     rounded: bool = False
     decisions: ComparedDecisions | None = None
     own_rule: bool = False
+    properties: tuple[ProvenProperty, ...] | None = None
 
     @property
-    def fault(self) -> ModelError | None:
-        """The first disagreement as an error, or None if everything agrees."""
+    def fault(self) -> BncliError | None:
+        """The first disagreement, refuted property or open one as an error, or None if everything agrees."""
         if self.self_test is not None and not self.self_test.agrees:
             what = f"the model does not say here what it said when it was made: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
@@ -96,8 +101,21 @@ class VerifyReport:
             rows, others = self.decisions
             what = f"the {self.format} file decides otherwise than the model in {others:,} of {rows:,} made-up rows"
         else:
-            return None
+            return self._property_fault
         return ModelError(what, where=self.against or "", hint=hint)
+
+    @property
+    def _property_fault(self) -> BncliError | None:
+        properties = self.properties or ()
+        refuted = [one.text for one in properties if one.holds is False]
+        if refuted:
+            what = f"{len(refuted)} of {len(properties)} properties refuted: {refuted[0]!r}"
+            return ModelError(what, where=self.model, hint="--json gives the whole counter-example")
+        for one in properties:
+            if one.holds is None:
+                what = f"the property {one.text!r} is neither proven nor refuted: the time ran out"
+                return BncliError(what, where=self.model, hint="raise --property-seconds")
+        return None
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values; `rows` and `max_dp` are those of all comparisons together."""
@@ -112,32 +130,44 @@ class VerifyReport:
             **({} if self.decisions is None else {"decisions": self.decisions._asdict()}),
             "verified": self.fault is None,
             "rows": sum(part.rows for part in compared),
-            "max_dp": float(np.max([part.max_dp for part in compared])),  # NaN if one of them is
+            # NaN if one of them is
+            "max_dp": float(np.max([part.max_dp for part in compared])) if compared else None,
+            **({} if self.properties is None else {"properties": [one.as_json() for one in self.properties]}),
         }
 
 
-def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> VerifyReport:
+def verify(
+    model_path: str,
+    against: str | None = None,
+    *,
+    properties: Sequence[str] = (),
+    property_seconds: float = PROPERTY_SECONDS,
+    seed: int = 0,
+) -> VerifyReport:
     """Compare a model with its self-test, and with the export `against`; `fault` of the report is the verdict.
+
+    `properties` are proven or refuted (see `steps.properties`), each in at most `property_seconds`.
 
     Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
     an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
     """
     form = None if against is None else _export_format(against)
     model = read_model(model_path)
-    if model.self_test is None and against is None:
+    proven = prove_properties(model, properties, property_seconds) if properties else None
+    if model.self_test is None and against is None and proven is None:
         hint = "fit it again, or compare an export of it: --against FILE"
         raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
     self_test = None
     if model.self_test is not None:
         self_test = LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
     if against is None or form is None:
-        return VerifyReport(model_path, model.version, None, None, self_test, None)
+        return VerifyReport(model_path, model.version, None, None, self_test, None, properties=proven)
     try:
         content = Path(against).read_bytes()
     except OSError as error:
         raise cannot_read(against, error, BncliError, what=" the export") from error
     rng = np.random.Generator(np.random.PCG64(seed))
-    report = VerifyReport(model_path, model.version, against, form.word, self_test, None)
+    report = VerifyReport(model_path, model.version, against, form.word, self_test, None, properties=proven)
     if isinstance(form, NetworkFormat):
         return replace(report, export=_compare_network(model, form, content, against, rng))
     return _compare_program(report, model, form, content, against, rng)

@@ -246,6 +246,13 @@ class Decider:
         return np.asarray(margins)
 
 
+def decide_labels(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
+    """Return the label decided for (N,), or the most probable one if the rule decides nothing."""
+    if rule is None or not rule.decides:
+        return np.asarray(log_p[1] > log_p[0], np.intp) if len(log_p) == 2 else log_p.argmax(axis=0)
+    return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
+
+
 def set_thresholds(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
     """Return the probability that each label needs to be in a set, (K,); raise BncliError for too few held-out rows."""
     if not sets.by_class:

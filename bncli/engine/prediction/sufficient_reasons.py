@@ -59,7 +59,7 @@ class Reasons(NamedTuple):
     at_least: Index
 
 
-class _Condition(NamedTuple):
+class Condition(NamedTuple):
     """The contrast must be at least `least` for every completion."""
 
     contrast: Contrast
@@ -84,7 +84,7 @@ class _Rows:
     codes: Index
     may: Mask
     free: Index
-    conditions: tuple[_Condition, ...]
+    conditions: tuple[Condition, ...]
 
 
 class ReasonSearch:
@@ -111,7 +111,7 @@ class ReasonSearch:
         self._n_labels, self._seconds, self._clock = len(model.schema.labels), seconds, clock
         self._decide = decide
         self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
-        self._conditions: dict[int, tuple[_Condition, ...]] = {}
+        self._conditions: dict[int, tuple[Condition, ...]] = {}
         self._intervals: list[Interval] = []
         self._shift, self._temperature = np.zeros(self._n_labels) if shift is None else shift, 1.0
         if self._n_labels == 2:
@@ -151,6 +151,13 @@ class ReasonSearch:
         place = place.ravel()
         return Reasons(members[place], exact[place], at_least[place])
 
+    def conditions_for(self, own: Index, decision: int) -> tuple[Condition, ...] | None:
+        """Return conditions for the decision of an input (attributes,) to be the same; None if rounding decides."""
+        key = decision
+        if self._intervals:
+            key = int(self._interval_of(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
+        return None if self._intervals and key < 0 else self._conditions_of(key)
+
     def _interval_of(self, own: Index, labels: Index, may: Mask) -> Index:
         """Return the number of the interval that each row is in; -1 if rounding puts it elsewhere than its decision."""
         contrast = self._components[0].contrast(np.array([-1.0, 1.0]))
@@ -161,7 +168,7 @@ class ReasonSearch:
         at = np.searchsorted([interval.low for interval in self._intervals], contrast.values(own), side="right") - 1
         return np.where(decided[at] == labels, at, -1)
 
-    def _conditions_of(self, key: int) -> tuple[_Condition, ...]:
+    def _conditions_of(self, key: int) -> tuple[Condition, ...]:
         if key not in self._conditions:
             conditions = []
             for component in self._components:
@@ -169,9 +176,9 @@ class ReasonSearch:
                     interval = self._intervals[key]
                     weights = np.array([-1.0, 1.0])
                     if interval.low > -_FARTHEST:
-                        conditions.append(_Condition(component.contrast(weights), interval.low))
+                        conditions.append(Condition(component.contrast(weights), interval.low))
                     if interval.high < _FARTHEST:
-                        conditions.append(_Condition(component.contrast(-weights), -interval.high))
+                        conditions.append(Condition(component.contrast(-weights), -interval.high))
                     continue
                 for other in range(self._n_labels):
                     if other != key:
@@ -179,7 +186,7 @@ class ReasonSearch:
                         weights[key], weights[other] = 1.0, -1.0
                         least = self._temperature * (self._shift[other] - self._shift[key])
                         tie = TIE if other < key else -TIE
-                        conditions.append(_Condition(component.contrast(weights), least + tie))
+                        conditions.append(Condition(component.contrast(weights), least + tie))
             self._conditions[key] = tuple(conditions)
         return self._conditions[key]
 

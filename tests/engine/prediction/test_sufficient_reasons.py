@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.model import Component, DecisionRule, Ensemble, Model, Threshold
 from bncli.engine.prediction import least_scores
+from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.prior import shift_log_probabilities
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities, uncalibrated
 from bncli.engine.prediction.sufficient_reasons import ReasonSearch
 from bncli.errors import ModelError
-from bncli.steps.row_scoring import _decide
 from tests.strategies import models, regrouped_models
 
 Rows = list[np.ndarray]
@@ -49,7 +49,7 @@ class Case:
 
     def __init__(self, model: Model, rule: DecisionRule | None = None, shift: np.ndarray | None = None) -> None:
         self.model, self.scorer = model, compile_scorer(model)
-        self.decide = partial(_decide, rule, model.schema.labels)
+        self.decide = partial(decide_labels, rule, model.schema.labels)
 
         def finish(log_p: np.ndarray) -> np.ndarray:
             calibrated = log_p if model.calibration is None else model.calibration.map.apply(log_p)

@@ -1,0 +1,403 @@
+"""Properties of a model, proven or refuted over all inputs.
+
+An input gives each attribute that the model uses one of its codes, a missing level included. Four kinds:
+
+    ProbabilityBound    P(label | x) is never above (or below) a number, for inputs with some values fixed
+    Trend               P(label | x) never falls (or rises) from one interval of a numeric attribute to the next
+    DecidesAlone        no value of an attribute fixes the decision whatever the others are
+    Flip                no change of a single value changes the most probable label of an input whose probability is
+                        above a number
+
+Each is a search for a counter-example: bounds on differences of scores (`prediction.least_scores`) show that there is
+none, or their minimisers are tried as counter-examples. Scores of more than two classes, averages of models and
+changes of a value leave a gap between the two. Then the inputs are divided by the values of one attribute, and each
+part is treated alike, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer is exact
+for every model whose inputs can be enumerated, and mostly far beyond; `prove` gives up when the time has run out.
+
+Conventions: a counter-example is scored by the model itself, and a probability violates a property if it does so by
+more than TOLERANCE. Cost: a minimisation for each pair of classes and each part.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.calibration import Temperature
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Model
+from bncli.engine.prediction.decision_rules import decide_labels
+from bncli.engine.prediction.least_scores import FREE, Contrast, Table, components_of
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.sufficient_reasons import Condition, ReasonSearch
+from bncli.errors import ModelError
+
+MOST_INPUTS = 1 << 16
+"""The most inputs that are scored one by one."""
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class ProbabilityBound:
+    """P(label) is never above `bound` (sign 1) or below it (sign -1) where positions have these codes."""
+
+    label: int
+    sign: int
+    bound: float
+    where: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """P(label) never falls (sign 1) or rises (sign -1) as the numeric attribute at `position` rises."""
+
+    label: int
+    sign: int
+    position: int
+    n_values: int
+
+
+@dataclass(frozen=True)
+class DecidesAlone:
+    """No value of the attribute at `position` fixes the decision."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Flip:
+    """No single change flips a prediction whose probability is above `bound`."""
+
+    bound: float
+
+
+Property = ProbabilityBound | Trend | DecidesAlone | Flip
+
+
+class CounterExample(NamedTuple):
+    """codes by position; `changed` those that differ in a second input, if the property is about two."""
+
+    codes: Mapping[int, int]
+    changed: Mapping[int, int]
+
+
+class Verdict(NamedTuple):
+    """Whether a property holds, None if the time ran out, and a counter-example if it does not."""
+
+    holds: bool | None
+    counter_example: CounterExample | None = None
+
+
+class _OutOfTimeError(Exception):
+    """Raised when the time has run out."""
+
+
+class _Part(NamedTuple):
+    """Whether a part of the inputs may hold a counter-example, and inputs to try (N, attributes)."""
+
+    may: bool
+    tries: Index
+
+
+class Prover:
+    """Proves properties of a model; `clock` returns seconds, and `seconds` is the time for each property."""
+
+    def __init__(self, model: Model, seconds: float, clock: Callable[[], float]) -> None:
+        self.scorer = compile_scorer(model)
+        self._cardinalities = np.array([model.schema.cardinalities[a] for a in self.scorer.used], np.intp)
+        self._components = components_of(model.predictor, model.schema, self.scorer.used)
+        self._weights = _component_weights(model)
+        self._labels, self._n_labels = model.schema.labels, len(model.schema.labels)
+        self._seconds, self._clock, self._deadline = seconds, clock, math.inf
+        calibration = None if model.calibration is None else model.calibration.map
+        self._calibration = calibration
+        temperature = calibration.temperature if isinstance(calibration, Temperature) else 1.0
+        self._temperature: float | None = temperature
+        """The factor of the scores, None if the calibration has no such form."""
+        if calibration is not None and not isinstance(calibration, Temperature):
+            self._temperature = None
+        self._decide: Callable[[Array], Index] = partial(decide_labels, model.rule, model.schema.labels)
+        self._reasons: ReasonSearch | None = None
+        try:
+            finish = (lambda log_p: log_p) if calibration is None else calibration.apply
+            self._reasons = ReasonSearch(model, self.scorer.used, finish, self._decide, model.rule, None, 0.0, clock)
+        except ModelError:
+            pass  # decisions that have no bounds are scored one by one
+
+    def prove(self, stated: Property) -> Verdict:
+        """Return whether a property holds for all inputs."""
+        self._deadline = self._clock() + self._seconds
+        try:
+            if isinstance(stated, ProbabilityBound):
+                return self._prove_bound(stated)
+            if isinstance(stated, Trend):
+                return self._prove_trend(stated)
+            if isinstance(stated, DecidesAlone):
+                return self._prove_alone(stated)
+            return self._prove_flip(stated)
+        except _OutOfTimeError:
+            return Verdict(None)
+
+    def decision_for(self, codes: Mapping[int, int]) -> str | None:
+        """Return the label decided for an input with these codes by position, None if the model abstains."""
+        decided = int(self._decide(self.log_p(np.maximum(self._everything(codes), 0)[None]))[0])
+        return None if decided < 0 else self._labels[decided]
+
+    def log_p(self, codes: Index) -> Array:
+        """Return ln P(y | x), (K, N), of inputs (N, attributes)."""
+        columns = [column.astype(np.uint32) for column in codes.T]
+        return log_probabilities(self.scorer, columns, len(codes))
+
+    def _search(
+        self,
+        fixed: Index,
+        bound: Callable[[Index], _Part],
+        is_violated: Callable[[Index], Index],
+    ) -> Index | None:
+        """Return an input (attributes,) that violates the property, None if there is none.
+
+        bound: says of inputs in which the codes of `fixed` that are not FREE are fixed whether some may violate it.
+        is_violated: the numbers of those of some inputs (N, attributes) that do.
+        """
+        stack = [fixed]
+        while stack:
+            part = stack.pop()
+            if self._clock() > self._deadline:
+                raise _OutOfTimeError
+            may, tries = bound(part)
+            if len(tries) and len(found := is_violated(tries)):
+                return np.asarray(tries[found[0]])
+            if not may:
+                continue
+            free = np.flatnonzero(part == FREE)
+            if math.prod(self._cardinalities[free].tolist()) <= MOST_INPUTS:
+                inputs = np.tile(part, (math.prod(self._cardinalities[free].tolist()), 1))
+                grids = np.indices(tuple(self._cardinalities[free].tolist())).reshape(len(free), len(inputs))
+                inputs[:, free] = grids.T
+                if len(found := is_violated(inputs)):
+                    return np.asarray(inputs[found[0]])
+                continue
+            a = max(free.tolist(), key=lambda p: self._influence[p])
+            for code in range(self._cardinalities[a]):
+                child = part.copy()
+                child[a] = code
+                stack.append(child)
+        return None
+
+    @property
+    def _influence(self) -> Array:
+        """How much the scores differ by each attribute, roughly: the sum of the ranges of its tables."""
+        influence = np.zeros(len(self._cardinalities))
+        for component in self._components:
+            for positions, values in component.tables:
+                for axis, p in enumerate(positions):
+                    influence[p] += np.ptp(values, axis=axis).max()
+        return influence
+
+    def _everything(self, where: Mapping[int, int]) -> Index:
+        fixed = np.full(len(self._cardinalities), FREE, np.intp)
+        for position, code in where.items():
+            fixed[position] = code
+        return fixed
+
+    def _pair(self, one: int, other: int) -> Array:
+        weights = np.zeros(self._n_labels)
+        weights[one], weights[other] = 1.0, -1.0
+        return weights
+
+    def _prove_bound(self, stated: ProbabilityBound) -> Verdict:
+        sign, label = stated.sign, stated.label
+        others = [d for d in range(self._n_labels) if d != label]
+        # -sign (S[label] - S[d]) is minimised, for every model of an average
+        contrasts = [[c.contrast(-sign * self._pair(label, d)) for d in others] for c in self._components]
+
+        def bound(part: Index) -> _Part:
+            extreme, tries = 0.0, []
+            for weight, of_component in zip(self._weights, contrasts, strict=True):
+                odds = []
+                for contrast in of_component:
+                    values, inputs = contrast.minimise(part[None])
+                    odds.append(sign * float(values[0]))  # the least or greatest S[d] - S[label]
+                    tries.append(inputs[0])
+                extreme += weight * _one_against(odds, self._temperature or 1.0)
+            if self._calibration is not None and self._temperature is None:
+                if self._n_labels > 2:
+                    return _Part(True, np.array(tries))
+                p = np.clip(np.array([[1 - extreme], [extreme]]), 1e-300, 1.0)
+                log_p = np.log(p if label == 1 else p[::-1])
+                extreme = float(np.exp(self._calibration.apply(log_p))[label, 0])
+            elif len(self._components) > 1 and self._temperature != 1.0:
+                return _Part(True, np.array(tries))
+            return _Part(sign * (extreme - stated.bound) > 2 * TOLERANCE, np.array(tries))
+
+        def is_violated(inputs: Index) -> Index:
+            p = np.exp(self.log_p(inputs)[label])
+            return np.flatnonzero(sign * (p - stated.bound) > TOLERANCE)
+
+        return self._verdict(self._search(self._everything(stated.where), bound, is_violated))
+
+    def _prove_trend(self, stated: Trend) -> Verdict:
+        position, label = stated.position, stated.label
+        others = [d for d in range(self._n_labels) if d != label]
+        for code in range(stated.n_values - 1):
+            pairs = [
+                _change(component.contrast(stated.sign * self._pair(label, d)), position, code, code + 1)
+                for component in self._components
+                for d in others
+            ]
+
+            def bound(part: Index, pairs: list[Contrast] = pairs) -> _Part:
+                if self._n_labels > 2 and self._temperature is None:
+                    return _Part(True, np.empty((0, len(part)), np.intp))
+                found = [contrast.minimise(part[None]) for contrast in pairs]
+                falls = any(values[0] < -TOLERANCE for values, _ in found)
+                return _Part(falls, np.array([inputs[0] for _, inputs in found]))
+
+            def is_violated(inputs: Index, code: int = code) -> Index:
+                before, after = (np.exp(self.log_p(_with(inputs, position, c))[label]) for c in (code, code + 1))
+                return np.flatnonzero(stated.sign * (after - before) < -TOLERANCE)
+
+            found = self._search(self._everything({position: code}), bound, is_violated)
+            if found is not None:
+                return self._verdict(found, {position: code + 1})
+        return Verdict(True)
+
+    def _prove_alone(self, stated: DecidesAlone) -> Verdict:
+        for code in range(self._cardinalities[stated.position]):
+            everything = self._everything({stated.position: code})
+            first = np.maximum(everything, 0)
+            decision = int(self._decide(self.log_p(first[None]))[0])
+            conditions = None if self._reasons is None else self._reasons.conditions_for(first, decision)
+
+            def bound(part: Index, conditions: Sequence[Condition] | None = conditions) -> _Part:
+                if conditions is None:
+                    return _Part(True, np.empty((0, len(part)), np.intp))
+                found = [(least, *contrast.minimise(part[None])) for contrast, least in conditions]
+                tries = np.array([inputs[0] for _, _, inputs in found], np.intp).reshape(-1, len(part))
+                return _Part(any(values[0] < least for least, values, _ in found), tries)
+
+            def is_decided_otherwise(inputs: Index, decision: int = decision) -> Index:
+                return np.flatnonzero(self._decide(self.log_p(inputs)) != decision)
+
+            if self._search(everything, bound, is_decided_otherwise) is None:
+                return Verdict(False, CounterExample({stated.position: code}, {}))
+        return Verdict(True)
+
+    def _prove_flip(self, stated: Flip) -> Verdict:
+        # P(c | x) > P implies S[c] - S[d] > ln P / (1 - P) for every d, and a flip that some S[c] - S[d] falls below 0
+        gap = math.log(max(stated.bound, 1e-300) / max(1 - stated.bound, 1e-300)) if stated.bound > 0 else -math.inf
+        gap = max(gap, 0.0) * (self._temperature or 1.0)
+        has_bound = self._temperature is not None and len(self._components) == 1
+        labels = list(itertools.permutations(range(self._n_labels), 2))
+        for position, n_values in enumerate(self._cardinalities.tolist()):
+            for before, after in itertools.permutations(range(n_values), 2):
+                for one, other in labels if has_bound else labels[:1]:
+                    bound: Callable[[Index], _Part] = self._no_bound
+                    if has_bound:
+                        contrast = self._components[0].contrast(self._pair(one, other))
+                        change = _change(contrast, position, before, after)
+                        if change.constant + math.fsum(float(t.values.min()) for t in change.tables) > TOLERANCE - gap:
+                            continue
+                        bound = _flip_bound(contrast, position, before, after, gap)
+
+                    def is_violated(
+                        inputs: Index, position: int = position, codes: tuple[int, int] = (before, after)
+                    ) -> Index:
+                        first, second = (self.log_p(_with(inputs, position, code)) for code in codes)
+                        is_sure = np.exp(first.max(axis=0)) > stated.bound + TOLERANCE
+                        return np.flatnonzero(is_sure & (first.argmax(axis=0) != second.argmax(axis=0)))
+
+                    found = self._search(self._everything({position: before}), bound, is_violated)
+                    if found is not None:
+                        return self._verdict(found, {position: after})
+        return Verdict(True)
+
+    def _no_bound(self, part: Index) -> _Part:
+        return _Part(True, np.empty((0, len(part)), np.intp))
+
+    def _verdict(self, found: Index | None, changed: Mapping[int, int] | None = None) -> Verdict:
+        if found is None:
+            return Verdict(True)
+        return Verdict(False, CounterExample(dict(enumerate(found.tolist())), changed or {}))
+
+
+def _component_weights(model: Model) -> tuple[float, ...]:
+    """Return the weights of the models that `components_of` returns."""
+    scorer = compile_scorer(model)
+    if scorer.weights:
+        return scorer.weights
+    return tuple(stage.weight for stage in scorer.stages)
+
+
+def _one_against(odds: list[float], temperature: float) -> float:
+    """Return 1 / (1 + sum of exp(odds / temperature))."""
+    highest = max(0.0, *(value / temperature for value in odds))
+    total = math.exp(-highest) + math.fsum(math.exp(value / temperature - highest) for value in odds)
+    return math.exp(-highest) / total
+
+
+def _with(inputs: Index, position: int, code: int) -> Index:
+    """Return the inputs with one code changed."""
+    changed = inputs.copy()
+    changed[:, position] = code
+    return changed
+
+
+def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
+    """Return the contrast of inputs with this code, over the other attributes."""
+    constant, tables = contrast.constant, []
+    for positions, values in contrast.tables:
+        if position in positions:
+            values = np.asarray(values.take(code, axis=positions.index(position)))
+            positions = tuple(p for p in positions if p != position)
+        if positions:
+            tables.append(Table(positions, values))
+        else:
+            constant += float(values)
+    return Contrast(contrast.cardinalities, constant, tuple(tables))
+
+
+def _change(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
+    """Return by how much the contrast rises from one code to another, over the other attributes."""
+    constant, tables = 0.0, []
+    for positions, values in contrast.tables:
+        if position in positions:
+            axis = positions.index(position)
+            difference = np.asarray(values.take(after, axis=axis) - values.take(before, axis=axis))
+            others = tuple(p for p in positions if p != position)
+            if others:
+                tables.append(Table(others, difference))
+            else:
+                constant += float(difference)
+    return Contrast(contrast.cardinalities, constant, tuple(tables))
+
+
+def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
+    """Return a bound for inputs whose contrast is above `gap` with one code, and at most 0 with another."""
+    first, second = (_slice(contrast, position, code) for code in (before, after))
+    functions = (_change(contrast, position, before, after), _negated(first), second)
+    least = (-gap, -gap, 0.0)
+
+    def bound(part: Index) -> _Part:
+        inputs = []
+        for function, most in zip(functions, least, strict=True):
+            values, minimisers = function.minimise(part[None])
+            if values[0] > most + TOLERANCE:
+                return _Part(False, np.empty((0, len(part)), np.intp))
+            inputs.append(minimisers[0])
+        # between the input of the highest contrast and that of the lowest, one attribute after the other
+        path = [np.where(np.arange(len(part)) < k, inputs[2], inputs[1]) for k in range(len(part) + 1)]
+        return _Part(True, np.array([inputs[0], *path]))
+
+    return bound
+
+
+def _negated(contrast: Contrast) -> Contrast:
+    tables = tuple(Table(positions, -values) for positions, values in contrast.tables)
+    return Contrast(contrast.cardinalities, -contrast.constant, tables)

@@ -1,0 +1,221 @@
+"""Properties stated in words, what they mean for a model, and what was proven.
+
+The forms are those of FORMS. Words in capitals are a label of the class, columns that the model uses, values, and
+probabilities P. Labels, columns and values may stand in quotes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bncli.catalogue.option_kinds import parse_decimal
+from bncli.engine.data.class_weights import unknown_label_error
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.model import Model
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.properties import (
+    DecidesAlone,
+    Flip,
+    ProbabilityBound,
+    Property,
+    Prover,
+    Trend,
+    Verdict,
+)
+from bncli.errors import UsageError
+from bncli.steps.row_scoring import codes_of_values, position_of_column
+
+FORMS = (
+    "the probability of LABEL is never above|below P [where COLUMN = VALUE [and ...]]",
+    "the probability of LABEL never falls|rises as COLUMN rises",
+    "COLUMN never decides alone",
+    "no single change flips a prediction above P",
+)
+_LISTED_VALUES = 12
+
+
+@dataclass(frozen=True)
+class ProvenProperty:
+    """A property, whether it holds (None: the time ran out), and a counter-example if it does not.
+
+    values, changed: value by column, of the counter-example and of what changes in a second input. probabilities: by
+    label, of the first and of the second input; empty for a value that decides alone. decision: what it decides.
+    """
+
+    text: str
+    holds: bool | None
+    values: dict[str, Any] | None = None
+    changed: dict[str, Any] | None = None
+    probabilities: tuple[dict[str, float], ...] = ()
+    decision: str | None = None
+    shown: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the property as JSON values; keys about a counter-example only where there is one."""
+        fields: dict[str, Any] = {"property": self.text, "holds": self.holds, "counter_example": self.values}
+        if self.probabilities:
+            fields["p"] = self.probabilities[0]
+        if self.changed:
+            fields |= {"changed": self.changed, "p_changed": self.probabilities[1]}
+        return fields if self.values is None or self.probabilities else fields | {"decision": self.decision}
+
+    @property
+    def line(self) -> str:
+        """What was found, in a line."""
+        if self.holds is None:
+            return f"open        {self.text}: the time ran out"
+        if self.holds:
+            return f"proven      {self.text}"
+        return f"refuted     {self.text}: {self.shown}"
+
+
+def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tuple[ProvenProperty, ...]:
+    """Prove or refute properties; UsageError for a text that states none, or names what the model does not use."""
+    prover = Prover(model, seconds, time.monotonic)
+    attributes = [model.schema.attributes[a] for a in prover.scorer.used]
+    stated = [parse_property(text, model.schema, attributes) for text in texts]
+    return tuple(
+        _describe(text, prover.prove(one), one, prover, model.schema, attributes)
+        for text, one in zip(texts, stated, strict=True)
+    )
+
+
+def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -> Property:
+    """Return what a text states of a model that uses these attributes; UsageError if it is none of FORMS."""
+    sentence = " ".join(text.split()).rstrip(".")
+    names = [attribute.name for attribute in attributes]
+    if match := re.fullmatch(r"the probability of (.+?) is never (above|below) (\S+)(?: where (.+))?", sentence):
+        label, word, number, where = match.groups()
+        conditions = _parse_conditions(where, names) if where else []
+        return ProbabilityBound(
+            _label(label, schema),
+            1 if word == "above" else -1,
+            _probability(number),
+            dict(_codes(conditions, attributes, schema)),
+        )
+    if match := re.fullmatch(r"the probability of (.+?) never (falls|rises) as (.+) rises", sentence):
+        position = position_of_column(_unquoted(match[3]), names, schema)
+        attribute = attributes[position]
+        if not isinstance(attribute, NumericAttribute):
+            what = f"{attribute.name!r} is categorical, so it does not rise"
+            raise UsageError(what, hint="name a numeric column")
+        return Trend(_label(match[1], schema), 1 if match[2] == "falls" else -1, position, attribute.n_values)
+    if match := re.fullmatch(r"(.+) never decides alone", sentence):
+        return DecidesAlone(position_of_column(_unquoted(match[1]), names, schema))
+    if match := re.fullmatch(r"no single change flips a prediction above (\S+)", sentence):
+        return Flip(_probability(match[1]))
+    raise UsageError(f"{text!r} states no property", hint=f"the forms are: {'; '.join(FORMS)}")
+
+
+def _parse_conditions(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return column and value of `COLUMN = VALUE and COLUMN = VALUE ...`."""
+    conditions: list[tuple[str, str]] = []
+    for part in text.split(" and "):
+        name, equals, value = part.partition("=")
+        if equals:
+            conditions.append((_unquoted(name), value))
+        elif conditions:  # a value may hold the word
+            conditions[-1] = (conditions[-1][0], f"{conditions[-1][1]} and {part}")
+        else:
+            raise UsageError(f"{part!r} is no condition", hint="say where COLUMN = VALUE")
+    pairs = [(name, _unquoted(value)) for name, value in conditions]
+    for i, (name, _) in enumerate(pairs):
+        if name in [earlier for earlier, _ in pairs[:i]]:
+            raise UsageError(f"the column {name!r} has two values in one property", hint="state two properties")
+    return pairs
+
+
+def _codes(
+    conditions: Sequence[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
+) -> list[tuple[int, int]]:
+    pairs = codes_of_values(conditions, attributes, schema)
+    for position, code in pairs:
+        if code == attributes[position].cardinality:
+            what = f"the model has no level for a missing {attributes[position].name!r}"
+            raise UsageError(what, hint="name one of its values")
+    return pairs
+
+
+def _label(text: str, schema: Schema) -> int:
+    label = text if text in schema.labels else _unquoted(text)
+    if label not in schema.labels:
+        error = unknown_label_error(label, schema.labels, "--property", schema.class_name)
+        raise UsageError(error.what, hint=error.hint)
+    return schema.labels.index(label)
+
+
+def _probability(text: str) -> float:
+    number = parse_decimal(text)
+    if number is None or not 0 <= number <= 1:
+        raise UsageError(f"{text!r} is no probability", hint="say a number from 0 to 1")
+    return number
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _describe(
+    text: str, verdict: Verdict, stated: Property, prover: Prover, schema: Schema, attributes: Sequence[Attribute]
+) -> ProvenProperty:
+    """Return what was found in the values of the columns."""
+    example = verdict.counter_example
+    if example is None:
+        return ProvenProperty(text, verdict.holds)
+    values, changed = (
+        {attributes[p].name: _value(attributes[p], code) for p, code in codes.items()}
+        for codes in (example.codes, example.changed)
+    )
+    if isinstance(stated, DecidesAlone):
+        decision = prover.decision_for(example.codes)
+        what = "abstain" if decision is None else decision
+        shown = f"{_shown(attributes, example.codes)} always decides {what}"
+        return ProvenProperty(text, False, values, decision=decision, shown=shown)
+    first = np.array([[example.codes[p] for p in range(len(attributes))]], np.intp)
+    second = first.copy()
+    for p, code in example.changed.items():
+        second[0, p] = code
+    inputs = (first, second) if changed else (first,)
+    probabilities = tuple(
+        dict(zip(schema.labels, np.exp(prover.log_p(one))[:, 0].tolist(), strict=True)) for one in inputs
+    )
+    if isinstance(stated, Flip):
+        label = max(probabilities[0], key=lambda name: probabilities[0][name])
+    else:
+        label = schema.labels[stated.label]
+    shown = f"P({label}) is {probabilities[0][label]:.6g} for {_shown(attributes, example.codes)}"
+    if changed:
+        shown += f", and {probabilities[1][label]:.6g} with {_shown(attributes, example.changed)}"
+    return ProvenProperty(text, False, values, changed, probabilities, shown=shown)
+
+
+def _shown(attributes: Sequence[Attribute], codes: Any) -> str:
+    texts = [f"{attributes[p].name}={value_names(attributes[p])[code]}" for p, code in codes.items()]
+    more = f" and {len(texts) - _LISTED_VALUES} more" if len(texts) > _LISTED_VALUES else ""
+    return ", ".join(texts[:_LISTED_VALUES]) + more
+
+
+def _value(attribute: Attribute, code: int) -> float | str | None:
+    """Return a value of the column that has this code; None for a missing one."""
+    if code >= attribute.n_values:
+        return None
+    if not isinstance(attribute, NumericAttribute):
+        group = attribute.groups[code] if attribute.groups else ()
+        return group[0] if group else attribute.levels[code]
+    cuts = attribute.cuts
+    if not cuts:
+        return 0.0
+    if code == 0:
+        return cuts[0]
+    if code == len(cuts):
+        return cuts[-1] + max(1.0, abs(cuts[-1])) if math.isfinite(2 * cuts[-1]) else math.nextafter(cuts[-1], math.inf)
+    middle = cuts[code - 1] / 2 + cuts[code] / 2
+    return middle if middle > cuts[code - 1] else cuts[code]
