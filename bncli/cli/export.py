@@ -13,7 +13,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag, integer, output_flag, real
 from bncli.errors import UsageError
-from bncli.files.exports import EXPORTS, ProgramFormat, export_format, export_formats, find_format
+from bncli.files.exports import EXPORTS, ProgramFormat, StructureFormat, export_format, export_formats, find_format
 from bncli.files.exports.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
@@ -66,6 +66,11 @@ KEY = _sql_flag(
     default_text="id, if training saw such a column",
     help="The column of that table that the view of scores repeats, to tell rows apart.",
 )
+MIN_ROWS = output_flag(
+    "--min-rows",
+    type=integer(1),
+    help="Pool levels and intervals that rest on fewer training rows, so that what is written does not tell of them.",
+)
 
 OPTIONS = {
     "sql": ("dialect", "input", "key"),
@@ -89,6 +94,7 @@ OPTIONS = {
         DIALECT,
         TABLE,
         KEY,
+        MIN_ROWS,
         options.POSITIVE,
         options.output("Where the text goes [standard output]."),
         options.JSON,
@@ -122,6 +128,7 @@ def command(**typed: Any) -> None:
         options=format_options,
         seed=typed["seed"],
         positive=typed["positive"],
+        min_rows=typed["min_rows"],
         watch=console.watch,
     )
     console.finish(report, summary_lines(report))
@@ -152,6 +159,8 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
         if idle is not None:
             raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"it belongs to --to {owner}")
     record = export_format(form)
+    if typed["min_rows"] is not None and isinstance(record, StructureFormat):
+        raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure has no numbers of rows")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
         raise UsageError(f"--to {form} needs -o FILE", hint="what is written is no text")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
@@ -167,6 +176,8 @@ def summary_lines(report: ExportReport) -> list[str]:
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"
     lines = [f"{report.format:<12}{report.nodes:,} nodes{arcs}{numbers}"]
+    for attribute, values, into in report.pooled or ():
+        lines.append(f"pooled      {attribute}: {', '.join(values)} {'left out' if into is None else f'-> {into}'}")
     if report.rows is not None:
         rows = f"{report.rows:,} {'made-up' if report.arcs is None else 'random'} rows"
         lines.append(f"verified    on {rows}: max |dP| {report.max_dp:.1e}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag
+from bncli.cli.options import Paths, flag, integer
 from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.engine.prediction.disclosure import Disclosure
 
 EXAMPLES = """\
 bncli verify data.bnc                        after an upgrade, or on another machine
 bncli verify data.bnc --against data.py      an export as well; a program is run
+bncli verify data.bnc --disclosure --min-rows 20
 bncli verify data.bnc --property 'the probability of yes is never above 0.9 where age = 17'
 """
 
@@ -42,13 +46,26 @@ PROPERTY_SECONDS = flag(
     default_text="60",
     help="Time for each property, after which it stays open.",
 )
+DISCLOSURE = flag(
+    "--disclosure",
+    group="Verifying",
+    is_flag=True,
+    help="List what the file says about few training rows: levels, intervals, labels, cells of tables.",
+)
+MIN_ROWS = flag(
+    "--min-rows",
+    group="Verifying",
+    type=integer(1),
+    default_text="10",
+    help="Fewer rows than that are few, for --disclosure.",
+)
 
 
 @declare(
     "verify",
     EXAMPLES,
     (MODEL,),
-    (AGAINST, PROPERTY, PROPERTY_SECONDS),
+    (AGAINST, PROPERTY, PROPERTY_SECONDS, DISCLOSURE, MIN_ROWS),
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
     more="A model carries some made-up rows with their probabilities; they are scored again. The exit code is 0 where "
@@ -63,17 +80,22 @@ def command(**typed: Any) -> None:
     seconds = typed["property_seconds"]
     if seconds is not None and not typed["property"]:
         raise UsageError("--property-seconds has no effect without --property", hint="say --property TEXT")
+    if typed["min_rows"] is not None and not typed["disclosure"]:
+        raise UsageError("--min-rows has no effect without --disclosure", hint="say --disclosure")
     report = verify(
         typed["model"],
         typed["against"],
         properties=typed["property"],
         property_seconds=DEFAULT_SECONDS if seconds is None else seconds,
+        disclosure=(typed["min_rows"] or 10) if typed["disclosure"] else None,
         seed=typed["seed"],
     )
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
     proven = [one.line for one in report.properties or ()]
+    if report.disclosure is not None:
+        proven += _disclosure_lines(report.disclosure)
     if report.fault is not None:
         console.summary(proven if not console.as_json else [])
         raise report.fault
@@ -84,3 +106,18 @@ def command(**typed: Any) -> None:
     if report.decisions is not None:
         lines.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
     console.summary([*lines, *proven, "verified"])
+
+
+def _disclosure_lines(found: Disclosure) -> list[str]:
+    """Return what the file says about few rows, a line for each value and each table."""
+    few = f"fewer than {found.min_rows:,} training rows"
+    n = len(found.values)
+    lines = [f"disclosure  {n:,} value{'s rest' if n != 1 else ' rests'} on {few}"]
+    lines += [f"            {v.attribute}={v.value}: {v.rows:,.6g} ({', '.join(v.where)})" for v in found.values]
+    for table in found.tables:
+        if table.below or table.unknown:
+            cells = f"{table.below:,} of {table.cells:,} cells below, {table.unknown:,} not known from the file"
+            lines.append(f"            table {' & '.join(table.attributes)}: {cells}")
+    if found.held_out:
+        lines.append(f"            held-out probabilities of {found.held_out:,} single rows, for thresholds and sets")
+    return lines

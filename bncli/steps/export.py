@@ -30,6 +30,7 @@ from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import DecisionRule, Ensemble, Model
 from bncli.engine.networks.network import equivalent_network, graph_of, name_network
 from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.disclosure import PooledValues, pool_rare_values
 from bncli.engine.prediction.portable import make_portable, make_portable_effects
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, probe_rows, same_nodes
@@ -66,7 +67,7 @@ class ExportReport:
     programs. probabilities: number of probabilities of a network, or of table entries of a program; None for a
     structure. rows, max_dp: number of rows on which the export was compared with the model, and the largest difference
     of a probability; None if it was not compared. rounding: for a format that rounds numbers; max_dp is then that
-    before rounding.
+    before rounding. pooled: the values that `min_rows` joined, None without it.
     """
 
     model: str
@@ -79,11 +80,14 @@ class ExportReport:
     max_dp: float | None
     text: str | bytes
     rounding: Rounding | None = None
+    pooled: tuple[PooledValues, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, without the text, and with `rounding` only if there is one."""
+        """Return every field by name, without the text, and with `pooled` and `rounding` only if there are any."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
         fields = {name: getattr(self, name) for name in names}
+        if self.pooled is not None:
+            fields["pooled"] = [{**one._asdict(), "values": list(one.values)} for one in self.pooled]
         return fields if self.rounding is None else fields | {"rounding": self.rounding._asdict()}
 
 
@@ -95,22 +99,29 @@ def export(
     options: Mapping[str, Any] = MappingProxyType({}),
     seed: int = 0,
     positive: str | None = None,
+    min_rows: int | None = None,
     watch: Watch = silent,
 ) -> ExportReport:
     """Export the model at `model_path` to the format `form`, one of EXPORTS, and write it to `output`.
 
     `options` are those of the format, by their words. `positive` is the label that is the event, None for the model's.
+    `min_rows`: pool values that rest on fewer training rows, and compare the export with the pooled model.
     """
     chosen = export_format(form)
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
     model = with_positive_label(read_model(model_path), positive)
+    pooled = None
+    if min_rows is not None:
+        with _errors_about(model_path):
+            model, pooled = pool_rare_values(model, min_rows)
     if isinstance(chosen, StructureFormat):
         report = _export_structure(model, chosen, model_path, output, watch)
     elif isinstance(chosen, NetworkFormat):
         report = _export_network(model, chosen, model_path, output, seed, watch)
     else:
         report = _export_program(model, chosen, model_path, output, options, seed, watch)
+    report = replace(report, pooled=pooled)
     if output is not None:
         write_bytes(output, report.text.encode() if isinstance(report.text, str) else report.text)
     return report

@@ -22,6 +22,7 @@ import numpy as np
 from bncli.engine.model import Model
 from bncli.engine.networks.network import equivalent_network, name_network
 from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.disclosure import Disclosure, find_disclosure
 from bncli.engine.prediction.verification import (
     EXPORT_ROWS,
     TOLERANCE,
@@ -70,7 +71,7 @@ class VerifyReport:
 
     self_test: None if the model has no self-test. export: None if no export is named. rounded: the format of the export
     may round numbers. decisions: None if the model or the export does not decide. own_rule: the export decides, and the
-    model does not. properties: None if none was stated.
+    model does not. properties: None if none was stated. disclosure: None if not wanted.
     """
 
     model: str
@@ -83,6 +84,7 @@ class VerifyReport:
     decisions: ComparedDecisions | None = None
     own_rule: bool = False
     properties: tuple[ProvenProperty, ...] | None = None
+    disclosure: Disclosure | None = None
 
     @property
     def fault(self) -> BncliError | None:
@@ -132,6 +134,7 @@ class VerifyReport:
             "rows": sum(part.rows for part in compared),
             # NaN if one of them is
             "max_dp": float(np.max([part.max_dp for part in compared])) if compared else None,
+            **({} if self.disclosure is None else {"disclosure": disclosure_json(self.disclosure)}),
             **({} if self.properties is None else {"properties": [one.as_json() for one in self.properties]}),
         }
 
@@ -142,11 +145,13 @@ def verify(
     *,
     properties: Sequence[str] = (),
     property_seconds: float = PROPERTY_SECONDS,
+    disclosure: int | None = None,
     seed: int = 0,
 ) -> VerifyReport:
     """Compare a model with its self-test, and with the export `against`; `fault` of the report is the verdict.
 
     `properties` are proven or refuted (see `steps.properties`), each in at most `property_seconds`.
+    `disclosure`: list what the model says about fewer training rows than that.
 
     Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
     an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
@@ -154,23 +159,38 @@ def verify(
     form = None if against is None else _export_format(against)
     model = read_model(model_path)
     proven = prove_properties(model, properties, property_seconds) if properties else None
-    if model.self_test is None and against is None and proven is None:
+    disclosed = None if disclosure is None else find_disclosure(model, disclosure)
+    if model.self_test is None and against is None and proven is None and disclosed is None:
         hint = "fit it again, or compare an export of it: --against FILE"
         raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
     self_test = None
     if model.self_test is not None:
         self_test = LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
     if against is None or form is None:
-        return VerifyReport(model_path, model.version, None, None, self_test, None, properties=proven)
+        return VerifyReport(
+            model_path, model.version, None, None, self_test, None, properties=proven, disclosure=disclosed
+        )
     try:
         content = Path(against).read_bytes()
     except OSError as error:
         raise cannot_read(against, error, BncliError, what=" the export") from error
     rng = np.random.Generator(np.random.PCG64(seed))
-    report = VerifyReport(model_path, model.version, against, form.word, self_test, None, properties=proven)
+    report = VerifyReport(
+        model_path, model.version, against, form.word, self_test, None, properties=proven, disclosure=disclosed
+    )
     if isinstance(form, NetworkFormat):
         return replace(report, export=_compare_network(model, form, content, against, rng))
     return _compare_program(report, model, form, content, against, rng)
+
+
+def disclosure_json(found: Disclosure) -> dict[str, Any]:
+    """Return what was found as JSON values; `rows` are training weights."""
+    return {
+        "min_rows": found.min_rows,
+        "values": [{**value._asdict(), "where": list(value.where)} for value in found.values],
+        "tables": [{**table._asdict(), "attributes": list(table.attributes)} for table in found.tables],
+        "held_out_rows": found.held_out,
+    }
 
 
 def _export_format(path: str) -> NetworkFormat | ProgramFormat:
