@@ -177,6 +177,12 @@ report tan.bnc -o tan.html
 report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
 import tan.bif -o imported.bnc
+edit tan.bnc --effect petal_width --set >1.75=1 --label setosa --why x -o edited.bnc
+edit tan.bnc --effect petal_width --flatten --why x --refit iris.csv -o edited.bnc
+edit tan.bnc --list
+inspect edited.bnc
+verify edited.bnc
+diff tan.bnc edited.bnc
 verify costs.bnc --against costs.py
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc

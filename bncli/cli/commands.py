@@ -124,6 +124,7 @@ COMMANDS = (
         "Make a model from a network that an expert or another program wrote.",
         ("knowledge", "export", "missing-values"),
     ),
+    Command("edit", "Change an effect of a model by hand, on the record.", ("edit", "explain", "verify")),
     Command("simulate", "Draw rows from a model or from a random network.", ("simulate", "evaluate")),
     Command("help", "Show a topic of the manual.", ("quick-start", "glossary")),
     Command(

@@ -10,11 +10,12 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_text import calibration_facts, first_names, rule_lines
+from bncli.cli.model_text import calibration_facts, edit_lines, first_names, rule_lines
 from bncli.cli.options import Paths, data_flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from bncli.engine.model import Edit
     from bncli.steps.diff import DiffReport
 
 EXAMPLES = """\
@@ -85,6 +86,7 @@ def difference_lines(report: DiffReport) -> list[str]:
             ("tables", _table_lines(report)),
             ("options", [f"{name} {_text(a)} -> {_text(b)}" for name, (a, b) in report.options_changed.items()]),
             *((subject, [text]) for subject, text in _decision_lines(report)),
+            ("edits", [] if report.edits is None else _edit_texts(*report.edits, report.labels)),
             ("learnt from", [] if rows is None else [f"{rows[0]:,} -> {rows[1]:,} rows"]),
             ("other keys", _name_lines(report.other_keys)),
         ]
@@ -93,6 +95,14 @@ def difference_lines(report: DiffReport) -> list[str]:
         n_rows, changed, max_dp = report.predictions
         lines.append(f"{'decisions':<12}{changed:.2%} of {n_rows:,} rows change; max |dP| {max_dp:.1e}")
     return lines
+
+
+def _edit_texts(a: Sequence[Edit], b: Sequence[Edit], labels: Sequence[str]) -> list[str]:
+    """Return the edits that only one of the models has, with a mark."""
+    texts = [["\n".join(edit_lines(edit, labels)) for edit in edits] for edits in (a, b)]
+    marked = [("-", text) for text in texts[0] if text not in texts[1]]
+    marked += [("+", text) for text in texts[1] if text not in texts[0]]
+    return [f"{mark} {line}" for mark, text in marked for line in text.splitlines()]
 
 
 def _added_and_removed(added: Iterable[str], removed: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ TOPIC_GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto", "knowledge")),
-    ("Parameters", ("parameters", "penalties", "monotone", "optimizers")),
+    ("Parameters", ("parameters", "penalties", "monotone", "optimizers", "edit")),
     (
         "Using a model",
         ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "properties", "simulate"),

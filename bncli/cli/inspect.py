@@ -18,6 +18,7 @@ from bncli.cli.model_text import (
     calibration_facts,
     candidate_cells,
     counts_lines,
+    edit_lines,
     penalty_text,
     rule_lines,
     shrinkage_text,
@@ -209,6 +210,9 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
             )
             headings = ("choice", "arcs", "penalty", "log-loss of held-out rows")
             tables.append(filled_table("Arcs", headings, choices, numbers=(1, 2, 3)))
+    if model.edits:
+        lines = [line for edit in model.edits for line in edit_lines(edit, schema.labels)]
+        tables += ["Edits", "", *lines, ""]
     if report.trials:
         candidates = map(candidate_cells, report.trials)
         tables.append(filled_table("Candidates", CANDIDATE_HEADINGS, candidates, numbers=(1, 2, 3, 4)))

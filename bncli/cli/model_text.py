@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from bncli.engine.calibration import Calibration
     from bncli.engine.counting.counted_rows import CountedRows
     from bncli.engine.data.splits import SplitRecord
-    from bncli.engine.model import ChosenPenalty, Shrinkage, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, Edit, Shrinkage, TriedCandidate
     from bncli.steps.effects_and_regions import RegionsReport
     from bncli.steps.run import NamedMove
 
 ARC_CHOICES = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
+_MOST_EDITED = 20
+"""Values of an edit that are printed."""
 CANDIDATE_HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 
@@ -135,3 +137,27 @@ def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - most:,} more{f' {noun}' if noun else ''}" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:
+    """Return what an edit did to an effect, why and by whom, and what it cost.
+
+    The numbers are log-odds of the second of two labels, or of the label that was typed, else of each label.
+    """
+    shown = [1] if len(labels) == 2 else [*range(len(labels))]
+    if edit.label is not None:
+        shown = [labels.index(edit.label)]
+    lines = [f"{' & '.join(edit.effect)}: {edit.action}{'' if edit.label is None else f', log-odds of {edit.label}'}"]
+    for cell, before, after in list(zip(edit.cells, edit.before, edit.values, strict=True))[:_MOST_EDITED]:
+        numbers = (", ".join(f"{round(row[label], 4) + 0.0:.4f}" for label in shown) for row in (before, after))
+        lines.append(f"  {cell}: {' -> '.join(numbers)}")
+    if len(edit.cells) > _MOST_EDITED:
+        lines.append(f"  ... and {len(edit.cells) - _MOST_EDITED:,} more values; --json has them")
+    who = "".join(f", {word} {text}" for word, text in (("by", edit.by), ("on", edit.when)) if text)
+    lines.append(f"  why: {edit.why}{who}")
+    if edit.refit is not None:
+        rows, log_loss, before_edit = edit.refit
+        lines.append(
+            f"  refitted to {rows:,} rows: held-out log-loss {log_loss:.4f}, without the edit {before_edit:.4f}"
+        )
+    return lines

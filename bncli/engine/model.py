@@ -10,7 +10,8 @@ Other modules dispatch on the class: `engine/prediction` compiles predictors for
 `files/artifacts/predictors.py` stores them.
 
 The other records describe how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`) and what
-a model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`).
+a model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`), and how effects were changed by
+hand (`Edit`).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Model:
     - log_p: ln P(x) of training rows, if it was requested.
     - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure.
     - split: by which columns rows were split, None if each row was a unit and the rows had no order.
+    - edits: changes of effects by hand, the first one first.
     """
 
     schema: Schema
@@ -65,6 +67,7 @@ class Model:
     log_p: TrainingLogP | None = None
     held_out: HeldOutLoss | None = None
     split: SplitRecord | None = None
+    edits: tuple[Edit, ...] = ()
 
     @property
     def held_out_log_loss(self) -> float | None:
@@ -509,6 +512,44 @@ class TrainingLogP(NamedTuple):
     rows: int
     mean: float
     quantiles: tuple[float, ...]
+
+
+class RefitLoss(NamedTuple):
+    """Number of rows that a model was fitted to after an edit, and held-out log-loss with and without the edit."""
+
+    rows: int
+    log_loss: float
+    log_loss_before: float
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of an effect by hand, and what it replaced.
+
+    - effect: the names of its attributes. action: set, flatten, smooth, monotone up or monotone down.
+    - label: whose log-odds were typed; None for actions that treat all labels alike.
+    - cells: names of the values that were changed. values, before (cells, K): log-odds of each label against the
+      geometric mean of the others, after and before the edit, divided by `temperature`.
+    - why, by, when: as typed; "" for nothing.
+    - added: whether the edit added a table to the model, the last one.
+    - previous: the arrays of the predictor that were replaced, by their number, the bias being 0. previous_test: the
+      probabilities of the self-test before.
+    """
+
+    effect: tuple[str, ...]
+    action: str
+    label: str | None
+    cells: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    before: tuple[tuple[float, ...], ...]
+    temperature: float
+    why: str
+    by: str
+    when: str
+    refit: RefitLoss | None
+    previous: Mapping[int, Array]
+    previous_test: Array | None
+    added: bool = False
 
 
 class SelfTest(NamedTuple):

@@ -27,10 +27,11 @@ from bncli.engine.calibration import Calibration
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import DecisionRule, Ensemble, Model, Pool, Tables, TrainingLogP
+from bncli.engine.model import DecisionRule, Edit, Ensemble, Model, Pool, Tables, TrainingLogP
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
+from bncli.files.artifacts.edits import edit_json, edit_record
 from bncli.files.artifacts.model import calibration_json, dump_model, read_model, rule_summary_json, training_log_p_json
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batches
@@ -71,6 +72,7 @@ FIELDS_OF_KEY: dict[str, tuple[str, ...]] = {
     "calibration": ("calibration", "label_order"),
     "decisions": ("rule",),
     "training_log_p": ("training_log_p",),
+    "edits": ("edits",),
 }
 """The fields of a report that describe a difference in a key of the model file, or that entail it."""
 _DESCRIPTION = "model.json"
@@ -140,6 +142,7 @@ class DiffReport:
     tables: TableChanges
     other_keys: tuple[str, ...]
     predictions: PredictionChanges | None
+    edits: tuple[tuple[Edit, ...], tuple[Edit, ...]] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name; of the predictions `rows`, `changed_decisions` and `max_abs_dp`."""
@@ -154,6 +157,9 @@ class DiffReport:
         }
         for name, (pair, as_json) in records.items():
             report[name] = None if pair is None else [None if value is None else as_json(value) for value in pair]
+        report["edits"] = (
+            None if self.edits is None else [[edit_json(edit, self.labels) for edit in edits] for edits in self.edits]
+        )
         report["tables"] = self.tables._asdict()
         rows, changed, max_dp = (None, None, None) if self.predictions is None else self.predictions
         return report | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
@@ -177,6 +183,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         () if isinstance(structure, NamedDag) else structure.chosen for structure in (structure_a, structure_b)
     )
     content_a, content_b = dump_model(model_a), dump_model(model_b)
+    records_a, records_b = ([edit_record(edit) for edit in model.edits] for model in (model_a, model_b))
     report = DiffReport(
         a=a,
         b=b,
@@ -205,6 +212,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         rows_learnt_from=_pair_if_different(model_a.n_rows, model_b.n_rows),
         tables=_compare_tables(model_a, model_b, {name for name, change in changes.items() if change is not None}),
         other_keys=(),
+        edits=(model_a.edits, model_b.edits) if records_a != records_b else None,
         predictions=None if source is None else _compare_predictions(model_a, model_b, source, run),
     )
     undescribed = tuple(

@@ -27,6 +27,7 @@ from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.errors import ModelError
 from bncli.files.artifacts.counts import counts_json, read_counts
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, cuts_json, direction_json, read_cuts
+from bncli.files.artifacts.edits import edit_json
 from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.artifacts.model import (
     CALIBRATION,
@@ -152,6 +153,7 @@ class ModelReport:
             "trials": None if self.trials is None else trials_json(self.trials),
             "members": None if self.components is None else [component.as_json() for component in self.components],
             "tables": None if self.tables is None else [table.as_json() for table in self.tables],
+            "edits": [edit_json(edit, schema.labels) for edit in model.edits] or None,
         }
         effects = {} if self.effects is None else self.effects.as_json()
         return report | {key: value for key, value in optional.items() if value is not None} | effects

@@ -12,6 +12,7 @@ import numpy as np
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import DecisionRule, Ensemble, Model, Path, Predictor, Tables, Threshold
+from bncli.engine.prediction.edits import reverse_edit
 from bncli.errors import UsageError
 
 _MOST_LISTED = 8
@@ -54,6 +55,7 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         class_weights=None if model.class_weights is None else model.class_weights[::-1],
         rule=None if model.rule is None else _reverse_rule(model.rule),
         calibration=None if model.calibration is None else _reverse_calibration(model.calibration),
+        edits=tuple(map(reverse_edit, model.edits)),
     )
 
 

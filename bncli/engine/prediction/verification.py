@@ -31,9 +31,10 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model, SelfTest
 from bncli.engine.networks.network import NamedNetwork
+from bncli.engine.prediction.edits import editable_effect, parameter_arrays, undo_edit
 from bncli.engine.prediction.portable import Input
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.errors import BncliError
+from bncli.errors import BncliError, ModelError
 
 ROWS = 32
 LACKING = 4
@@ -78,6 +79,32 @@ def predict_self_test(model: Model, codes: Index) -> Array:
 def largest_change(model: Model, test: SelfTest) -> float:
     """Return max |dP| between the model's predictions for the self-test now and when it was made."""
     return float(np.abs(predict_self_test(model, test.codes) - test.probabilities).max(initial=0.0))
+
+
+def largest_edit_difference(model: Model) -> float:
+    """Return the largest difference of an effect from the values that an edit recorded, and from those before it.
+
+    Raises ModelError if an edit is of an effect or a value that the model does not have.
+    """
+    largest = 0.0
+    while model.edits:
+        edit, before = model.edits[-1], undo_edit(model)
+        for state, recorded in ((model, edit.values), (before, edit.before)):
+            try:
+                effect = replace(
+                    editable_effect(replace(state, calibration=None), edit.effect), temperature=edit.temperature
+                )
+                cells = effect.cells
+                places = [cells[name] for name in edit.cells]
+            except (BncliError, KeyError) as error:
+                raise ModelError(
+                    f"the record of an edit of {' & '.join(edit.effect)} does not fit the model"
+                ) from error
+            now = effect.read(parameter_arrays(state.predictor))
+            found = np.array([now[place] for place in places])
+            largest = max(largest, float(np.abs(found - np.array(recorded)).max(initial=0.0)))
+        model = before
+    return largest
 
 
 @dataclass(frozen=True)

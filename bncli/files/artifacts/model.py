@@ -7,6 +7,7 @@ It is a ZIP archive (`archive.py`) of these members:
     tables.npy                         in place of tables/<f>.npy if very many families are binned: all tables stacked
     self_test/codes.npy                rows to verify the model with (attributes, rows), unsigned; optional
     self_test/probabilities.npy        the probabilities that the model gave them (labels, rows); optional
+    edits/<e>/<f>.npy                  arrays that edits replaced, and edits/<e>/self_test.npy (`edits.py`); optional
 
 `unzip -p m.bnc model.json` shows the description, `numpy.load` reads the arrays, and `head -c -64 m.bnc | sha256sum`
 verifies the checksum.
@@ -37,10 +38,12 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     QUANTILES,
     DecisionRule,
+    Edit,
     Ensemble,
     HeldOutLoss,
     HeldOutScores,
     Model,
+    Path,
     Pool,
     PredictionSets,
     SelfTest,
@@ -52,6 +55,7 @@ from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, attribute_json, check_columns, direction_json, read_attribute
+from bncli.files.artifacts.edits import EDITS, edit_arrays, edit_record, read_edits
 from bncli.files.artifacts.families import families_json, is_compact, read_families
 from bncli.files.artifacts.predictors import (
     ENSEMBLE,
@@ -75,8 +79,9 @@ from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse_json
 from bncli.files.exports.structure_json import graph_json, read_graph
 
-VERSION = 7
+VERSION = 8
 """Raised whenever a file may contain more than a new key that older readers do not know."""
+_WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
 _LOWEST_VERSION = 4
@@ -99,6 +104,7 @@ OPTIONAL_KEYS = (
     SPLIT,
     PATH,
     ENSEMBLE,
+    EDITS,
 )
 """Optional keys of `model.json`."""
 _LABEL_FREQUENCIES = "label_frequencies"
@@ -134,6 +140,7 @@ def dump_model(model: Model) -> bytes:
     if model.self_test is not None:
         tested = (model.self_test.codes.astype(_self_test_type(model)), model.self_test.probabilities)
         members += zip(_SELF_TEST_ARRAYS, map(npy_bytes, tested), strict=True)
+    members += [(name, npy_bytes(array)) for name, array in edit_arrays(model.edits)]
     return pack(members)
 
 
@@ -173,15 +180,19 @@ def _description_json(model: Model) -> dict[str, Any]:
         content[HELD_OUT] = {name: getattr(model.held_out, name) for name in _LOSSES}
     if model.split is not None:
         content[SPLIT] = split_json(model.split)
+    if model.edits:
+        content[EDITS] = [edit_record(edit) for edit in model.edits]
     return content
 
 
 def _version(model: Model) -> int:
     """Return the lowest format version whose readers understand the model."""
     predictor = model.predictor
+    if model.edits:
+        return VERSION
     later = (model.class_weights, model.calibration, model.rule, model.log_p)
     if model.schema.label_frequencies or any(part is not None for part in later):
-        return VERSION
+        return _WITHOUT_EDITS
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES
     if is_compact(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC):
@@ -216,7 +227,8 @@ def read_model(path: str) -> Model:
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
         # The description gives the shape of every array; only then are the arrays read.
         description = read_predictor(fields, schema, structure, families)
-        members = archive.names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else archive.names
+        names = [name for name in archive.names if not name.startswith("edits/")]
+        members = names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else names
         bias, *tables = _read_tables(archive, members, families, description.bias_shape)
         model = Model(
             schema,
@@ -229,7 +241,11 @@ def read_model(path: str) -> Model:
             **_read_optional_keys(fields, schema),
         )
         if _SELF_TEST in fields:
-            model = replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
+            model = replace(model, self_test=_read_self_test(archive, names, model, fields[_SELF_TEST].integer(1)))
+        if EDITS in fields:
+            model = replace(model, edits=_read_edits(archive, fields[EDITS], model, description.bias_shape))
+        if archive.names != [*names, *(name for name, _ in edit_arrays(model.edits))]:
+            archive.fail("its members are not those that it describes")
         return model
 
 
@@ -318,10 +334,25 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
         yield array
 
 
-def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
+def _read_edits(archive: Archive, node: Node, model: Model, bias_shape: tuple[int, ...]) -> tuple[Edit, ...]:
+    """Return the edits with the arrays that they replaced."""
+    if isinstance(model.predictor, Path):
+        node.fail("the effects of an average of models are not edited")
+    labels = model.schema.labels
+    shapes = [bias_shape, *((family.n_cells, len(labels)) for family in model.predictor.families)]
+    test_rows = 0 if model.self_test is None else model.self_test.n_rows
+
+    def read(name: str, place: int | None) -> Array:
+        shape = (len(labels), test_rows) if place is None else shapes[place]
+        return next(_read_arrays(archive, [name], [shape]))
+
+    return read_edits(node, labels, len(shapes), test_rows, read)
+
+
+def _read_self_test(archive: Archive, names: list[str], model: Model, n_rows: int) -> SelfTest:
     """Return the rows that the model is verified with; a code equal to the cardinality is an unknown value."""
     codes_name, probabilities_name = _SELF_TEST_ARRAYS
-    if archive.names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
+    if names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
         archive.fail("its members are not those that it describes")
     cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
     shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")

@@ -40,6 +40,7 @@ import numpy as np
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Component, Ensemble, Path, PathStep, Pool, Predictor, Tables, TriedCandidate
+from bncli.engine.prediction.edits import parameter_arrays
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.files.documents import Node
 from bncli.files.exports.structure_json import posterior_json
@@ -116,14 +117,9 @@ def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
 
 def predictor_arrays(predictor: Predictor) -> tuple[Array, ...]:
     """Return the arrays that the file stores: the bias, then one array per family."""
-    if isinstance(predictor, Tables):
-        return (predictor.bias, *predictor.weights)
     if isinstance(predictor, Path):
         return (predictor.class_logs, *predictor.logs)
-    if isinstance(predictor, Ensemble):
-        biases = np.stack([component.tables.bias for component in predictor.components])
-        return (biases, *(table for component in predictor.components for table in component.tables.weights))
-    assert_never(predictor)
+    return tuple(parameter_arrays(predictor))
 
 
 def array_names(n_tables: int) -> list[str]:

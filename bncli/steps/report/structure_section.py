@@ -36,9 +36,10 @@ from bncli.files.pictures.network_drawings import (
 )
 from bncli.files.pictures.page import Block, Cards, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
 from bncli.recipe import Recipe
-from bncli.steps.report.page_text import count, listed
+from bncli.steps.report.page_text import count, figure, listed
 from bncli.steps.report.reliability_section import ScoredTable
 
+MOST_EDITED = 200
 TITLE = "Model structure"
 MAKING_TITLE = "How it was made"
 MOST_NODES = 60
@@ -240,7 +241,7 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
         _versions(),
     ]
     tables = (Grid("Model", ("property", "value"), facts), _recipe_grid(model.recipe))
-    blocks: list[Block] = [Cards(tables), *_hash_grids(files)]
+    blocks: list[Block] = [Cards(tables), *_edit_grids(model), *_hash_grids(files)]
     command = fit_command(model)
     if command is None:
         blocks.append(Paragraph("No single command makes this model: a part of it was supplied as a file.", "gap"))
@@ -248,6 +249,21 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
         blocks.append(Paragraph("Commands that make the model and the page again, with the training table as TRAIN:"))
     blocks.append(Listing([*([] if command is None else [command]), *commands]))
     return Section("made", MAKING_TITLE, tuple(blocks))
+
+
+def _edit_grids(model: Model) -> list[Grid]:
+    """Return the changes of effects by hand, a row per value; at most MOST_EDITED rows are shown."""
+    rows = []
+    for edit in model.edits:
+        label = len(model.schema.labels) - 1 if edit.label is None else model.schema.labels.index(edit.label)
+        for cell, before, after in zip(edit.cells, edit.before, edit.values, strict=True):
+            numbers = (figure(before[label]), figure(after[label]))
+            rows.append((" & ".join(edit.effect), edit.action, cell, *numbers, edit.why, edit.by, edit.when))
+    if not rows:
+        return []
+    headings = ("effect", "edit", "value", "log-odds before", "log-odds after", "why", "by", "when")
+    more = f" (the first {MOST_EDITED:,} of {len(rows):,} values)" if len(rows) > MOST_EDITED else ""
+    return [Grid(f"Effects changed by hand{more}", headings, rows[:MOST_EDITED], (3, 4))]
 
 
 def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str = "data") -> Section:

@@ -1,0 +1,162 @@
+"""`bncli edit`: change an effect of a model by hand, on the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.model_text import edit_lines
+from bncli.cli.options import Paths, flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.edit import EditReport
+
+EXAMPLES = """\
+bncli edit data.bnc --effect age --set '>80=0.9' --why "five patients, coding error"
+bncli edit data.bnc --effect age --monotone up --why "risk rises with age" --refit data.csv -o new.bnc
+bncli edit data.bnc --undo
+bncli edit data.bnc --list
+"""
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+ACTIONS = ("set", "flatten", "smooth", "monotone")
+EDIT = (
+    flag(
+        "--effect",
+        group="Edit",
+        setting=False,
+        metavar="NAME[,NAME]",
+        help="The effect to change: an attribute, or attributes that share a table.",
+    ),
+    flag(
+        "--set",
+        group="Edit",
+        setting=False,
+        multiple=True,
+        metavar="VALUE=LOG_ODDS",
+        help="The log-odds of this value, as inspect --effects shows them. May be repeated.",
+    ),
+    flag("--flatten", group="Edit", setting=False, is_flag=True, help="The effect becomes 0."),
+    flag(
+        "--smooth",
+        group="Edit",
+        setting=False,
+        is_flag=True,
+        help="Each interval gets the mean of itself and its neighbours.",
+    ),
+    flag(
+        "--monotone",
+        group="Edit",
+        setting=False,
+        type=click.Choice(["up", "down"]),
+        help="The nearest curve that never falls, or never rises.",
+    ),
+    flag(
+        "--label",
+        group="Edit",
+        setting=False,
+        metavar="LABEL",
+        default_text="the second of two",
+        help="The label whose log-odds --set and --monotone mean.",
+    ),
+    flag(
+        "--refit",
+        group="Edit",
+        setting=False,
+        metavar="DATA",
+        help="Fit the other tables again to these rows while the effect is fixed, and print what the edit costs.",
+    ),
+)
+RECORD = (
+    flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; an edit needs one."),
+    flag("--by", group="Record", setting=False, metavar="NAME", help="Who makes the edit."),
+    flag("--when", group="Record", setting=False, metavar="TEXT", help="When; no clock is read."),
+    flag("--undo", group="Record", setting=False, is_flag=True, help="Take back the last edit."),
+    flag("--list", "list_edits", group="Record", setting=False, is_flag=True, help="List the edits; change nothing."),
+)
+
+
+@declare(
+    "edit",
+    EXAMPLES,
+    (MODEL,),
+    EDIT,
+    RECORD,
+    (options.output("The edited model [MODEL itself]."),),
+    (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
+    more="Rows with other values keep their predictions. The model file keeps each edit, and what it replaced.",
+)
+def command(**typed: Any) -> None:
+    """Change one effect, take back the last change, or list all changes."""
+    action = _check_options(typed)
+    from bncli.steps.edit import EditChoice, edit, list_edits, undo
+    from bncli.watch import Run
+
+    output = options.output_path(typed["output"])
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        if action == "list":
+            report = list_edits(typed["model"])
+            if console.as_json:
+                console.json(report)
+            else:
+                lines = [line for each in report.edits for line in edit_lines(each, report.labels)]
+                console.text("\n".join(lines or ["no edits"]) + "\n")
+            return
+        if action == "undo":
+            report = undo(typed["model"], output)
+        else:
+            names = tuple(name.strip() for name in typed["effect"].split(","))
+            choice = EditChoice(
+                names,
+                tuple(typed["set"]),
+                typed["flatten"],
+                typed["smooth"],
+                typed["monotone"],
+                typed["label"],
+                typed["why"],
+                typed["by"] or "",
+                typed["when"] or "",
+            )
+            source = None if typed["refit"] is None else options.source({}, (typed["refit"],))
+            run = Run(options.threads(typed), watch=console.watch)
+            report = edit(typed["model"], choice, output, source, run=run)
+        console.finish(report, _summary(report))
+
+
+def _check_options(typed: Mapping[str, Any]) -> str:
+    """Return what to do; UsageError unless it is one thing, with all that it needs."""
+    actions = [name for name in ACTIONS if typed[name]]
+    actions += [word for word, name in (("undo", "undo"), ("list", "list_edits")) if typed[name]]
+    if len(actions) != 1:
+        what = "an edit needs one of --set, --flatten, --smooth and --monotone"
+        if len(actions) > 1:
+            what = f"--{actions[0]} and --{actions[1]} exclude each other"
+        raise UsageError(what, hint="say one of them; --undo takes back the last edit, --list shows all")
+    (action,) = actions
+    if action in ("undo", "list"):
+        others = ("effect", "label", "refit", "why", "by", "when", *(("output",) if action == "list" else ()))
+        idle = next((name for name in others if typed[name] is not None), None)
+        if idle is not None:
+            raise UsageError(f"--{idle} has no effect with --{action}", hint="leave it out")
+        return action
+    if typed["effect"] is None:
+        raise UsageError("--effect NAME is missing", hint="inspect MODEL --effects lists the effects")
+    if not (typed["why"] or "").strip():
+        raise UsageError(
+            "--why TEXT is missing: the reason is part of the record", hint='for example --why "typing error"'
+        )
+    return action
+
+
+def _summary(report: EditReport) -> list[str]:
+    """Return the lines about the edit that was made or taken back."""
+    assert report.done is not None
+    lines = edit_lines(report.done, report.labels)
+    if report.undone:
+        lines = [f"undone      {lines[0]}"]
+    return [*lines, f"model       {report.output}"]

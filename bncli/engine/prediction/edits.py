@@ -1,0 +1,390 @@
+"""Edits: change one effect of a model by hand, keep the others, and record what was replaced.
+
+An effect g_T of a set of attributes T is the purified term of the score over T (`prediction.purification`). It is a
+linear function of the tables W_f of the families f that contain T:
+
+    g_T = sum over f of R_f contrasts(W_f),    R_f = product over the axes i of f of   I - 1 q_i   if i is in T
+                                                                                      q_i         otherwise
+
+with the training frequencies q_i. An edit adds D[x_T] to one table, the host: one over as few attributes as possible,
+or a new one if each table bins the attributes in another way. Rows of other cells keep their scores. The effect becomes
+g_T + P D, where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along each axis; the remainder of D
+goes to smaller effects and the constant.
+
+- set: D is such that the effect of each cell that is set is the number typed.
+- flatten: the effect becomes 0.
+- smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, the neighbours by half.
+- monotone: the isotonic regression of the curve, weighted by frequencies.
+
+Numbers are log-odds of a label against the geometric mean of the others, as `inspect --effects` shows them. With more
+than two labels a change of one label moves all others alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from bncli.engine.calibration import Temperature
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Edit, Ensemble, Model, Path, Pool, Predictor, Tables
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.purification import common_refinement, contrasts
+from bncli.engine.structures.regrouping import regroup_attribute, relative_frequencies
+from bncli.engine.structures.structure import Family, Grouping
+from bncli.errors import ModelError, UsageError
+
+_MOST_LISTED = 12
+ROUNDING = 1e-9
+"""Numbers that differ by no more are the number typed, up to rounding."""
+
+
+@dataclass(frozen=True)
+class EffectPart:
+    """The part of an effect in one table: array number `array` of the predictor, times `weight`.
+
+    maps[i] (cells of T, or 1; codes) is the factor of R_f for axis i of the family.
+    """
+
+    array: int
+    weight: float
+    family: Family
+    maps: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class EditableEffect:
+    """An effect as a linear function of the tables.
+
+    attributes: ascending; seen: the attributes as the effect bins them. frequencies: of the values of each axis.
+    temperature: by which shown effects are divided.
+    """
+
+    attributes: tuple[int, ...]
+    seen: tuple[Attribute, ...]
+    frequencies: tuple[Array, ...]
+    parts: tuple[EffectPart, ...]
+    host: EffectPart
+    n_labels: int
+    temperature: float
+
+    @property
+    def name(self) -> str:
+        return " & ".join(attribute.name for attribute in self.seen)
+
+    @property
+    def cells(self) -> dict[str, tuple[int, ...]]:
+        """The position of each cell by the names of its values."""
+        names = [value_names(attribute)[: attribute.cardinality] for attribute in self.seen]
+        return {" & ".join(cell): where for cell, where in zip(product(*names), np.ndindex(*self.shape), strict=True)}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(attribute.cardinality for attribute in self.seen)
+
+    def read(self, arrays: Sequence[Array]) -> Array:
+        """Return the effect (n_1, ..., K) in the arrays of the predictor."""
+        total = np.zeros((*self.shape, self.n_labels))
+        for part in self.parts:
+            if part.array < len(arrays):
+                total += part.weight * self.extract(part, contrasts(arrays[part.array]))
+        return total / self.temperature
+
+    def extract(self, part: EffectPart, table: Array) -> Array:
+        """Return R_f of a table (cells of f, K), (n_1, ..., K)."""
+        values = table.reshape(*part.family.shape, -1)
+        for axis, factor in enumerate(part.maps):
+            values = np.moveaxis(np.tensordot(factor, values, axes=(1, axis)), 0, axis)
+        axes = [part.family.attributes.index(a) for a in self.attributes]
+        others = [axis for axis in range(len(part.maps)) if axis not in axes]
+        return values.transpose(*axes, *others, len(part.maps)).reshape(*self.shape, -1)
+
+    def spread(self, part: EffectPart, values: Array) -> Array:
+        """Return the transpose of `extract` for values (n_1, ..., K), (cells of f, K)."""
+        axes = [part.family.attributes.index(a) for a in self.attributes]
+        values = values.transpose(*np.argsort(axes), values.ndim - 1)
+        kept = sorted(axes)
+        whole = values.reshape(*(values.shape[kept.index(i)] if i in kept else 1 for i in range(len(part.maps))), -1)
+        for axis, factor in enumerate(part.maps):
+            whole = np.moveaxis(np.tensordot(factor.T, whole, axes=(1, axis)), 0, axis)
+        return whole.reshape(part.family.n_cells, -1)
+
+    def embed(self, values: Array) -> Array:
+        """Return values (n_1, ..., K) as entries of the host's table (cells, K), equal along its other axes."""
+        family = self.host.family
+        axes = [family.attributes.index(a) for a in self.attributes]
+        values = values.transpose(*np.argsort(axes), values.ndim - 1)
+        kept = sorted(axes)
+        sizes = [family.shape[i] if i in kept else 1 for i in range(len(family.shape))]
+        whole = np.broadcast_to(values.reshape(*sizes, -1), (*family.shape, values.shape[-1]))
+        return whole.reshape(family.n_cells, -1)
+
+    def sum_host(self, table: Array) -> Array:
+        """Return the transpose of `embed` for entries (cells, K) of the host's table."""
+        family = self.host.family
+        others = tuple(i for i, a in enumerate(family.attributes) if a not in self.attributes)
+        values: Array = table.reshape(*family.shape, -1).sum(axis=others)
+        order = [a for a in family.attributes if a in self.attributes]
+        return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
+
+    def purify(self, values: Array) -> Array:
+        """Return P of values (n_1, ..., K): without their means along each axis of the effect."""
+        for axis, frequencies in enumerate(self.frequencies):
+            mean = np.tensordot(frequencies, values, axes=(0, axis))
+            values = values - np.expand_dims(mean, axis)
+        return values
+
+    def scores(self, change: Array) -> Array:
+        """Return scores whose contrasts are `change`, (n_1, ..., K), in the units of the host's table."""
+        factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight
+        return factor * change
+
+
+def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
+    """Return the effect of these attributes.
+
+    Raises UsageError for an unknown attribute and a set that no table has, ModelError for a model that is no sum of
+    tables.
+    """
+    schema = model.schema
+    known = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--effect {name}: the model has no such attribute", hint=f"it has {_listed([*known])}")
+    if len(set(names)) < len(names):
+        raise UsageError(f"--effect {','.join(names)} names an attribute twice")
+    if len(schema.labels) < 2:
+        raise ModelError("a model of one label has no effects")
+    attributes = tuple(sorted(known[name] for name in names))
+    tables = [
+        (array, weight, family)
+        for array, weight, family in _weighted_families(model)
+        if family.by_class and set(attributes) <= set(family.attributes)
+    ]
+    if not tables:
+        what = f"--effect {','.join(names)}: no table of the model is over " + (
+            "this attribute" if len(names) == 1 else "these attributes together"
+        )
+        raise UsageError(what, hint="inspect MODEL --effects lists the effects")
+    groupings = tuple(
+        common_refinement([dict(family.binned_attributes)[a] for *_, family in tables], schema.cardinalities[a])
+        for a in attributes
+    )
+    of_attribute = dict(zip(attributes, groupings, strict=True))
+    parts = [
+        EffectPart(array, weight, family, tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family)))
+        for array, weight, family in tables
+    ]
+    hosts = [part for part in parts if all(dict(_axes(part.family))[a] == of_attribute[a] for a in attributes)]
+    if hosts:
+        host = min(hosts, key=lambda part: len(part.family.attributes))
+    else:
+        # every table bins the attributes in another way: an edit adds a table
+        family = Family.over(attributes, schema.cardinalities, groupings=groupings)
+        maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family))
+        last = _weighted_families(model)[-1]
+        host = EffectPart(last[0] + 1, last[1], family, maps)
+        parts.append(host)
+    seen = tuple(
+        schema.attributes[a] if grouping is None else regroup_attribute(schema.attributes[a], grouping)
+        for a, grouping in of_attribute.items()
+    )
+    frequencies = tuple(relative_frequencies(schema.attributes[a], grouping) for a, grouping in of_attribute.items())
+    fitted = None if model.calibration is None else model.calibration.map
+    temperature = fitted.temperature if isinstance(fitted, Temperature) else 1.0
+    return EditableEffect(attributes, seen, frequencies, tuple(parts), host, len(schema.labels), temperature)
+
+
+def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
+    """Return each family with the number of its array and the weight of its component."""
+    predictor = model.predictor
+    if model.schema.marginalizes:
+        what = "the tables of this model are the probabilities of a network, with which missing values are marginalized"
+        raise ModelError(what, hint="fit with --missing-policy level to edit effects")
+    if isinstance(predictor, Path) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LINEAR):
+        what = "this model averages the probabilities of several models, so that no table holds an effect"
+        raise ModelError(what, hint="fit one of --structure nb, tan or interactions")
+    if isinstance(predictor, Tables):
+        return [(i, 1.0, family) for i, family in enumerate(predictor.families, 1)]
+    families = [(c.weight, family) for c in predictor.components for family in c.tables.families]
+    return [(i, weight, family) for i, (weight, family) in enumerate(families, 1)]
+
+
+def _axes(family: Family) -> tuple[tuple[int, Grouping | None], ...]:
+    return family.binned_attributes
+
+
+def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[int, Grouping | None]) -> Array:
+    """Return the factor of R_f for an axis: (values of the effect, codes of the table), or (1, codes)."""
+    frequencies = relative_frequencies(schema.attributes[a], own)
+    if a not in groupings:
+        return frequencies[np.newaxis]
+    n_codes = schema.cardinalities[a]
+    codes = np.arange(n_codes) if own is None else np.array(own)
+    values = np.arange(n_codes) if groupings[a] is None else np.array(groupings[a])
+    chosen = np.zeros((int(values.max()) + 1, len(frequencies)))
+    chosen[values, codes] = 1.0
+    return np.asarray(chosen - frequencies)
+
+
+def parameter_arrays(predictor: Predictor) -> list[Array]:
+    """Return the bias (components, K) and the tables of a sum of tables, or of all components of an ensemble."""
+    if isinstance(predictor, Tables):
+        return [predictor.bias, *predictor.weights]
+    assert isinstance(predictor, Ensemble)
+    biases = np.stack([component.tables.bias for component in predictor.components])
+    return [biases, *(table for component in predictor.components for table in component.tables.weights)]
+
+
+def with_arrays(predictor: Predictor, arrays: Sequence[Array]) -> Predictor:
+    """Return the predictor with these arrays, in the order of `parameter_arrays`."""
+    bias, *tables = arrays
+    if isinstance(predictor, Tables):
+        return replace(predictor, bias=bias, weights=tuple(tables))
+    assert isinstance(predictor, Ensemble)
+    components, start = [], 0
+    for own_bias, component in zip(bias, predictor.components, strict=True):
+        stop = start + len(component.tables.families)
+        own = replace(component.tables, bias=own_bias.copy(), weights=tuple(tables[start:stop]))
+        components.append(component._replace(tables=own))
+        start = stop
+    return replace(predictor, components=tuple(components))
+
+
+def with_added_family(predictor: Predictor, family: Family) -> Predictor:
+    """Return the predictor with one more table of zeros, the last one of its last component."""
+    if isinstance(predictor, Tables):
+        table = np.zeros((family.n_cells, len(predictor.bias)))
+        return replace(predictor, families=(*predictor.families, family), weights=(*predictor.weights, table))
+    assert isinstance(predictor, Ensemble)
+    *others, last = predictor.components
+    tables = with_added_family(last.tables, family)
+    assert isinstance(tables, Tables)
+    return replace(predictor, components=(*others, last._replace(tables=tables)))
+
+
+def _without_last_family(predictor: Predictor) -> Predictor:
+    if isinstance(predictor, Tables):
+        return replace(predictor, families=predictor.families[:-1], weights=predictor.weights[:-1])
+    assert isinstance(predictor, Ensemble)
+    *others, last = predictor.components
+    tables = _without_last_family(last.tables)
+    assert isinstance(tables, Tables)
+    return replace(predictor, components=(*others, last._replace(tables=tables)))
+
+
+def change_by_set(
+    effect: EditableEffect, now: Array, typed: Sequence[str], label: int
+) -> tuple[Array, dict[str, float]]:
+    """Return D for `VALUE=LOG_ODDS` texts, and the number typed for each cell.
+
+    UsageError for a value that is none of the effect, one typed twice, and text that is no number.
+    """
+    cells = effect.cells
+    by_comma = {name.replace(" & ", ","): name for name in cells}
+    targets: dict[str, float] = {}
+    for text in typed:
+        value, equals, number = text.rpartition("=")
+        name = value if value in cells else by_comma.get(value, "")
+        if not equals or not name:
+            what = f"--set {text}: {effect.name} has no value '{value or text}'"
+            raise UsageError(what, hint=f"say VALUE=LOG_ODDS with one of {_listed([*cells])}")
+        try:
+            log_odds = float(number)
+        except ValueError:
+            log_odds = math.nan
+        if not math.isfinite(log_odds):
+            raise UsageError(f"--set {text}: '{number}' is not a finite number", hint="say VALUE=LOG_ODDS")
+        if name in targets:
+            raise UsageError(f"--set names the value '{name}' twice")
+        targets[name] = log_odds
+    places = [cells[name] for name in targets]
+    gaps = np.array([number - now[(*cells[name], label)] for name, number in targets.items()])
+    # moves[i, j]: how much the effect of cell i rises if 1 is added at cell j
+    moves = np.ones((len(places), len(places)))
+    for axis, frequencies in enumerate(effect.frequencies):
+        codes = np.array([place[axis] for place in places])
+        moves *= (codes[:, np.newaxis] == codes) - frequencies[codes]
+    steps = np.linalg.lstsq(moves, gaps, rcond=None)[0]
+    if np.abs(moves @ steps - gaps).max() > ROUNDING * (1 + np.abs(gaps).max()):
+        steps = gaps  # all values are set: the numbers hold up to a constant
+    change = np.zeros(now.shape)
+    for place, step in zip(places, steps, strict=True):
+        change[place] = step * _towards(label, now.shape[-1])
+    return change, targets
+
+
+def _towards(label: int, n_labels: int) -> Array:
+    """Return contrasts (K,) that raise one label by 1, and all others alike."""
+    contrast = np.full(n_labels, -1 / (n_labels - 1))
+    contrast[label] = 1.0
+    return contrast
+
+
+def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
+    """Return D that takes the mean of neighbouring intervals; a missing value keeps its effect."""
+    attribute = _numeric(effect, "--smooth")
+    n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
+    distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
+    kernel = np.where(distance > 1, 0.0, np.where(distance == 1, 0.5, 1.0)) * frequencies
+    change = np.zeros(now.shape)
+    change[:n] = (kernel / kernel.sum(axis=1, keepdims=True)) @ now[:n] - now[:n]
+    change[:n] -= frequencies @ change[:n] / frequencies.sum()
+    return change
+
+
+def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising: bool) -> Array:
+    """Return D that makes the curve of a label never fall, or never rise; a missing value keeps its effect."""
+    from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
+
+    attribute = _numeric(effect, "--monotone")
+    n, weights = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
+    curve = now[:n, label]
+    fitted = isotonic_regression(curve, weights=weights, increasing=rising).x
+    change = np.zeros(now.shape)
+    change[:n] = (fitted - curve)[:, np.newaxis] * _towards(label, now.shape[-1])
+    return change
+
+
+def _numeric(effect: EditableEffect, option: str) -> NumericAttribute:
+    """Return the only attribute of the effect, which must be numeric."""
+    attribute = effect.seen[0]
+    if len(effect.seen) > 1 or not isinstance(attribute, NumericAttribute):
+        what = f"{option} needs the effect of one numeric attribute, which {effect.name} is not"
+        raise UsageError(what, hint="use --set or --flatten")
+    return attribute
+
+
+def undo_edit(model: Model) -> Model:
+    """Return the model as it was before its last edit; UsageError if it has none."""
+    if not model.edits:
+        raise UsageError("there is no edit to undo")
+    last = model.edits[-1]
+    predictor = _without_last_family(model.predictor) if last.added else model.predictor
+    arrays = parameter_arrays(predictor)
+    for place, array in last.previous.items():
+        arrays[place] = array
+    test = model.self_test
+    if test is not None and last.previous_test is not None:
+        test = test._replace(probabilities=last.previous_test)
+    return replace(model, predictor=with_arrays(predictor, arrays), self_test=test, edits=model.edits[:-1])
+
+
+def reverse_edit(edit: Edit) -> Edit:
+    """Return the edit of a model whose two labels are in the other order."""
+    return replace(
+        edit,
+        values=tuple(row[::-1] for row in edit.values),
+        before=tuple(row[::-1] for row in edit.before),
+        previous={place: np.ascontiguousarray(array[..., ::-1]) for place, array in edit.previous.items()},
+        previous_test=None if edit.previous_test is None else np.ascontiguousarray(edit.previous_test[::-1]),
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")

@@ -1,0 +1,363 @@
+"""Edit an effect of a model on the record: who changed it, why, and what was there before.
+
+With rows, the other tables are fitted again while all edited effects are fixed. First all tables W are learned from the
+rows with the cuts, structure, penalty and method of the model. Then the effects are replaced by the edited ones, and
+
+    CLL(W + L z) - penalty / 2 |z|^2
+
+is maximised over z, where L removes the part of z that would change them. The cost of the edit is the difference
+in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.class_weights import apply_class_weights
+from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import ReadingRules, direction_of
+from bncli.engine.data.splits import splits_of_folds, stratified_folds
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.learn import learn_parameters
+from bncli.engine.model import Edit, Model, RefitLoss, Tables
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.monotone import TOLERANCE, lowest_difference
+from bncli.engine.prediction.edits import (
+    ROUNDING,
+    EditableEffect,
+    change_by_set,
+    change_by_smoothing,
+    change_to_monotone,
+    editable_effect,
+    parameter_arrays,
+    undo_edit,
+    with_added_family,
+    with_arrays,
+)
+from bncli.engine.prediction.scoring import log_probabilities_of
+from bncli.engine.prediction.verification import TOLERANCE as SAME_PROBABILITY
+from bncli.engine.prediction.verification import largest_change, with_self_test
+from bncli.engine.training_data import cuts_of_schema
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.artifacts.edits import edit_json
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.paths import check_outputs
+from bncli.files.reading.rows_by_schema import read_labelled
+from bncli.files.reading.source import Source
+from bncli.steps.run import Stopwatch, with_memory_limit
+from bncli.watch import Note, Run, Stage
+
+FOLDS = 5
+_PENALTY = 1.0
+"""Penalty of a refit if the model was fitted without one."""
+FixedEffect = tuple[EditableEffect, Array]
+"""An effect, and the values that it keeps."""
+_GRADIENT, _ITERATIONS = 1e-8, 2000
+
+
+class EditChoice(NamedTuple):
+    """What to do with an effect: exactly one of the actions.
+
+    set: texts VALUE=LOG_ODDS. monotone: "up" or "down". label: of --set and --monotone; None: the second of two.
+    """
+
+    effect: tuple[str, ...]
+    set: tuple[str, ...] = ()
+    flatten: bool = False
+    smooth: bool = False
+    monotone: str | None = None
+    label: str | None = None
+    why: str = ""
+    by: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True)
+class EditReport:
+    """The edits of a model, and the file that was written, None if the model was not changed.
+
+    done: the edit that was made, or the one that was undone.
+    """
+
+    model: str
+    output: str | None
+    labels: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    done: Edit | None
+    undone: bool
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the edits in their order; `done` is one of them, unless it was undone."""
+        return {
+            "model": self.model,
+            "output": self.output,
+            "edits": [edit_json(edit, self.labels) for edit in self.edits],
+            "done": None if self.done is None else edit_json(self.done, self.labels),
+            "undone": self.undone,
+            "seconds": self.seconds,
+        }
+
+
+def list_edits(path: str) -> EditReport:
+    """Return the edits of the model at `path`."""
+    model = read_model(path)
+    return EditReport(path, None, model.schema.labels, model.edits, None, False, {})
+
+
+def undo(path: str, output: str | None = None) -> EditReport:
+    """Take back the last edit of the model at `path`, and write the model to `output`, or in its place."""
+    output = output or path
+    check_outputs((output,), ())
+    model = read_model(path)
+    if not model.edits:
+        raise UsageError("there is no edit to undo", where=path)
+    before = undo_edit(model)
+    if before.self_test is not None and largest_change(before, before.self_test) > SAME_PROBABILITY:
+        before = with_self_test(before)  # the model was calibrated after the edit
+    write_model(output, before)
+    return EditReport(path, output, model.schema.labels, before.edits, model.edits[-1], True, {})
+
+
+def edit(
+    path: str, choice: EditChoice, output: str | None = None, refit: Source | None = None, *, run: Run = Run()
+) -> EditReport:
+    """Edit the model at `path`, and write it to `output`, or in its place.
+
+    Raises UsageError for an effect, value or label that the model does not have and for an edit without effect,
+    ModelError for a model whose effects cannot be edited.
+    """
+    output = output or path
+    check_outputs((output,), () if refit is None else (*refit.paths, refit.schema_file))
+    watch = Stopwatch(run.watch)
+    model = read_model(path)
+    try:
+        edited = edit_model(model, choice, refit, run=run._replace(watch=watch))
+    except ModelError as error:
+        raise type(error)(error.what, where=error.where or path, hint=error.hint) from None
+    if model.rule is not None and model.rule.held_out is not None:
+        what = "the threshold or prediction sets come from held-out rows, which the model predicted before the edit"
+        watch(Note(f"{what}; set them again with score --threshold or --sets", warning=True))
+    watch(Stage("write"))
+    write_model(output, edited)
+    return EditReport(path, output, model.schema.labels, edited.edits, edited.edits[-1], False, watch.seconds())
+
+
+def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *, run: Run = Run()) -> Model:
+    """Return the model with the effect changed, the edit on its record and a new self-test."""
+    schema = model.schema
+    effect = editable_effect(model, choice.effect)
+    label = _label_position(choice, schema.labels)
+    predictor = model.predictor
+    adds_table = effect.host.array == len(parameter_arrays(predictor))
+    if adds_table:
+        predictor = with_added_family(predictor, effect.host.family)
+    arrays = parameter_arrays(predictor)
+    before = effect.read(arrays)
+    targets: dict[str, float] = {}
+    if choice.set:
+        action = "set"
+        change, targets = change_by_set(effect, before, choice.set, label)
+    elif choice.flatten:
+        action, change = "flatten", -before
+    elif choice.smooth:
+        action, change = "smooth", change_by_smoothing(effect, before)
+    else:
+        action = f"monotone {choice.monotone}"
+        change = change_to_monotone(effect, before, label, rising=choice.monotone == "up")
+    if not np.abs(change).max(initial=0.0) > 0:
+        raise UsageError(f"the effect of {effect.name} is like that already: nothing would change")
+    place = effect.host.array
+    new = [*arrays]
+    new[place] = arrays[place] + effect.embed(effect.scores(change))
+    loss = None
+    if refit is not None:
+        new, loss = _refit(replace(model, predictor=predictor), effect, effect.read(new), refit, run)
+    n_kept = len(arrays) - adds_table
+    previous = {i: array for i, array in enumerate(arrays[:n_kept]) if (array != new[i]).any()}
+    edited = replace(model, predictor=with_arrays(predictor, new))
+    _check_directions(edited, choice.effect)
+    after = effect.read(new)
+    places = {name: where for name, where in effect.cells.items() if not targets or name in targets}
+    record = Edit(
+        effect=tuple(attribute.name for attribute in effect.seen),
+        action=action,
+        label=None if action in ("flatten", "smooth") else schema.labels[label],
+        cells=tuple(places),
+        values=tuple(
+            tuple(_without_rounding(after[where], targets.get(name), label)) for name, where in places.items()
+        ),
+        before=tuple(tuple(before[where].tolist()) for where in places.values()),
+        temperature=effect.temperature,
+        why=choice.why,
+        by=choice.by,
+        when=choice.when,
+        refit=loss,
+        previous=previous,
+        previous_test=None if model.self_test is None else model.self_test.probabilities,
+        added=adds_table,
+    )
+    edited = replace(edited, edits=(*model.edits, record))
+    return edited if model.self_test is None else with_self_test(edited)
+
+
+def _without_rounding(values: Array, target: float | None, label: int) -> list[float]:
+    """Return the log-odds (K,) of a cell, with the number typed for a label and with 0 where rounding hides them."""
+    shown = np.where(np.abs(values) < ROUNDING, 0.0, values)
+    if target is not None and abs(shown[label] - target) < ROUNDING:
+        shown[label] = target
+        if len(shown) == 2:
+            shown[1 - label] = -target
+    return [value + 0.0 for value in shown.tolist()]
+
+
+def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
+    """Return the label whose log-odds are edited; UsageError for an unknown one, or none where it is needed."""
+    takes_label = choice.set or choice.monotone
+    if choice.label is None:
+        if takes_label and len(labels) != 2:
+            what = f"--label is missing: the class has {len(labels)} labels"
+            raise UsageError(what, hint=f"name the one whose log-odds are meant, such as --label {labels[0]}")
+        return len(labels) - 1
+    if not takes_label:
+        raise UsageError("--label has no effect without --set or --monotone", hint="leave it out")
+    if choice.label not in labels:
+        listed = ", ".join(labels[:8])
+        raise UsageError(f"--label {choice.label}: the class has no such label", hint=f"its labels are {listed}")
+    return labels.index(choice.label)
+
+
+def _check_directions(model: Model, names: Sequence[str]) -> None:
+    """Raise UsageError if the edited model breaks a direction that it was fitted with."""
+    if model.schema.directed and lowest_difference(model, _whole_tables(model)) < -TOLERANCE:
+        directed = [a.name for i, a in enumerate(model.schema.attributes) if direction_of(model.schema, i)]
+        what = f"the edit of {','.join(names)} breaks a direction that the model keeps ({', '.join(directed)})"
+        raise UsageError(what, hint="choose numbers that keep it, or fit without --increasing and --decreasing")
+
+
+def _whole_tables(model: Model) -> Tables:
+    predictor = model.predictor
+    return predictor if isinstance(predictor, Tables) else predictor.combined  # type: ignore[union-attr]
+
+
+def _refit(
+    model: Model, effect: EditableEffect, target: Array, source: Source, run: Run
+) -> tuple[list[Array], RefitLoss]:
+    """Return the arrays fitted again with the effect fixed at `target`, and the held-out log-loss with and without."""
+    if not isinstance(model.predictor, Tables):
+        what = "--refit needs a model of one set of tables, and this is an ensemble"
+        raise ModelError(what, hint="leave it out, or fit one of --structure nb, tan or interactions")
+    if model.schema.directed:
+        what = "--refit cannot keep the directions of a model fitted with --increasing or --decreasing"
+        raise ModelError(what, hint="leave it out")
+    data = _read_rows(model, source, run)
+    run.watch(Stage("evaluate"))
+    # Effects that earlier edits changed are fixed too.
+    now = parameter_arrays(model.predictor)
+    earlier = {own.attributes: own for own in (editable_effect(model, edit.effect) for edit in model.edits)}
+    before: list[FixedEffect] = [(own, own.read(now)) for own in earlier.values()]
+    after = [*((own, fixed) for own, fixed in before if own.attributes != effect.attributes), (effect, target)]
+    losses = np.zeros(2)
+    n_folds = min(FOLDS, data.n_rows)
+    for others, rows in splits_of_folds(stratified_folds(data.labels, n_folds, 0)):
+        training, held_out = data.take(others), data.take(rows)
+        learned = _learn_tables(model, training)
+        weights = np.ones(held_out.n_rows) if held_out.weights is None else held_out.weights
+        for i, effects in enumerate((before, after)):
+            log_p = log_probabilities_of(_fit_around(model, effects, learned, training), held_out)
+            losses[i] -= float(weights @ log_p[held_out.labels, np.arange(held_out.n_rows)])
+    losses /= data.total_weight
+    run.watch(Stage("parameters"))
+    fitted = _fit_around(model, after, _learn_tables(model, data), data)
+    return parameter_arrays(fitted), RefitLoss(data.n_rows, float(losses[1]), float(losses[0]))
+
+
+def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
+    """Return the rows in the codes of the model; ModelError if they do not have the same values."""
+    schema = model.schema
+    memory = with_memory_limit(run).memory
+    run.watch(Stage("read"))
+    columns = read_labelled(source, schema, threads=run.threads, watch=run.watch, memory=memory)
+    assert columns.label is not None
+    missing = [label for label in schema.labels if label not in columns.label.levels]
+    if missing or len(columns.label.levels) != len(schema.labels):
+        raise ModelError("the rows do not have the labels of the model", where=source.paths[0])
+    if model.class_weights is not None:
+        of_label = dict(zip(schema.labels, model.class_weights, strict=True))
+        columns = apply_class_weights(columns, np.array([of_label[label] for label in columns.label.levels]))
+    reading = ReadingRules(schema.missing_tokens, schema.unseen)
+    data = learn_dataset(columns, cuts=cuts_of_schema(schema, model.recipe), reading=reading, run=run)
+    for own, other in zip(schema.attributes, data.schema.attributes, strict=True):
+        if own.cardinality != other.cardinality:
+            what = f"'{own.name}' has values here, or missing ones, that the training rows did not have"
+            raise ModelError(what, where=source.paths[0], hint="fit the model again to these rows")
+    position = [schema.labels.index(label) for label in data.schema.labels]
+    return replace(data, schema=schema, labels=np.array(position)[data.labels].astype(data.labels.dtype))
+
+
+def _learn_tables(model: Model, data: Dataset) -> Tables:
+    """Return tables over the families of the model, learned from the rows with its method and penalty."""
+    penalty = model.penalty_cv
+    recipe = model.recipe if model.penalty is None else model.recipe.replaced(penalty=model.penalty)
+    tables = learn_parameters(Counts(data), model.structure, recipe, chosen=penalty).predictor
+    families = model.tables.families
+    if not isinstance(tables, Tables) or tables.families != families[: len(tables.families)]:
+        raise BncliError("the tables of this model cannot be fitted again", hint="leave --refit out")
+    for family in families[len(tables.families) :]:  # those that edits added
+        with_table = with_added_family(tables, family)
+        assert isinstance(with_table, Tables)
+        tables = with_table
+    return tables
+
+
+def _fit_around(model: Model, effects: Sequence[FixedEffect], tables: Tables, data: Dataset) -> Tables:
+    """Return the tables with these effects replaced, and the rest fitted to the rows around them."""
+    from scipy.optimize import minimize  # takes longer to import than a small edit
+
+    if not effects:
+        return tables
+    arrays = parameter_arrays(tables)
+    for effect, target in effects:
+        place = effect.host.array
+        arrays[place] = arrays[place] + effect.embed(effect.scores(target - effect.read(arrays)))
+    start = Tables(arrays[0], tables.families, tuple(arrays[1:])).cells
+    ends = np.cumsum([1, *(family.n_cells for family in tables.families)])
+    spans = {number: slice(ends[number - 1], ends[number]) for number in range(1, len(ends))}
+    penalty = model.penalty or _PENALTY
+    likelihood = conditional_likelihood(data, tables.families)
+
+    # An effect embedded in its host has no part in another one, so that the order does not matter.
+    def without_effects(cells: Array) -> Array:
+        result = cells.copy()
+        for effect, _ in effects:
+            total = sum(effect.extract(own, cells[:, spans[own.array]].T) for own in effect.parts)
+            result[:, spans[effect.host.array]] -= effect.embed(np.asarray(total)).T
+        return result
+
+    def transposed(cells: Array) -> Array:
+        result = cells.copy()
+        for effect, _ in effects:
+            values = effect.sum_host(cells[:, spans[effect.host.array]].T)
+            for own in effect.parts:
+                result[:, spans[own.array]] -= effect.spread(own, values).T
+        return result
+
+    def objective(flat: Any) -> tuple[float, Any]:
+        z = flat.reshape(start.shape)
+        cll, gradient = likelihood.value_and_gradient(start + without_effects(z))
+        return penalty / 2 * float(flat @ flat) - cll, penalty * flat - transposed(gradient).ravel()
+
+    found = minimize(
+        objective,
+        np.zeros(start.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _ITERATIONS, "gtol": _GRADIENT * data.total_weight, "ftol": 1e-13},
+    )
+    return Tables.of_cells(start + without_effects(found.x.reshape(start.shape)), tables.families)
