@@ -27,12 +27,13 @@ from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import PoolingRule, learn_dataset
 from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.evaluation.table_checks import Finding
 from bncli.engine.evaluation.two_class import BinEvidence, measure_bins
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.positive_label import check_positive
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_roles import (
     DeclaredRoles,
@@ -45,9 +46,11 @@ from bncli.files.reading.column_roles import (
 )
 from bncli.files.reading.column_summaries import ColumnSummary, TableSummary, summarise_table
 from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_rows
 from bncli.recipe import Recipe
 from bncli.steps.run import Stopwatch
-from bncli.watch import Run, Stage
+from bncli.steps.table_findings import check_training_table, is_read_twice
+from bncli.watch import Run, Stage, silent
 
 FEW_VALUES = 20
 """Numbers with at most this many distinct values are not cut, and counted as they are."""
@@ -172,6 +175,7 @@ class DescribeReport:
     them that say that the table may have been misread. recommended: a command line, empty for a table without rows.
     schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
     attributes, largest information value first; None unless requested.
+    findings: what would make held-out figures misleading.
     """
 
     rows: int
@@ -182,6 +186,7 @@ class DescribeReport:
     warnings: tuple[str, ...]
     recommended: str
     schema_file: str | None
+    findings: tuple[Finding, ...]
     seconds: dict[str, float]
     event: str | None = None
     bins: tuple[AttributeBins, ...] | None = None
@@ -198,6 +203,7 @@ class DescribeReport:
             "unlabelled": None if known is None else known.unlabelled,
             "columns": [column.as_json() for column in self.columns],
             "notes": list(self.notes),
+            "findings": [finding.as_json() for finding in self.findings],
             "warnings": list(self.warnings),
             "recommended": self.recommended,
             "schema": self.schema_file,
@@ -250,6 +256,9 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
         recommended = _recommended_command(source, summary, of_class, columns, proposed, schema_out)
     else:
         notes, warnings, recommended = ["the table has a header and no rows"], [], ""
+    findings = tuple[Finding, ...]()
+    if of_class is not None and class_column is not None and class_column.use and is_read_twice(source):
+        findings = _check_rows(source, run._replace(watch=stopwatch))
     if schema_out is not None:
         write_schema_file(schema_out, _declared_roles(summary, columns, proposed))
     event, attribute_bins = _bins(columns, of_class, source.positive) if bins else (None, None)
@@ -262,6 +271,7 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
         warnings=tuple(warnings),
         recommended=recommended,
         schema_file=schema_out,
+        findings=findings,
         seconds=stopwatch.seconds(),
         event=event,
         bins=attribute_bins,
@@ -288,6 +298,18 @@ def _bins(
                 values = value_names(attribute)[: attribute.cardinality]
                 found_bins.append(AttributeBins(attribute.name, iv, values, tuple(bins), column.exact))
     return event, tuple(sorted(found_bins, key=lambda entry: -entry.iv))
+
+
+def _check_rows(source: Source, run: Run) -> tuple[Finding, ...]:
+    """Return what is found in the rows; the table is read again, or a sample of it if it is large."""
+    try:
+        policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
+        quiet = run._replace(watch=silent)
+        table = read_rows(replace(source, on_bad_row=policy, drop_unlabelled=True), cuts=None, run=quiet, seed=0)[0]
+    except BncliError:  # what cannot be learned from can still be described
+        return ()
+    check = check_training_table(table, source, run)
+    return () if check is None else check.findings
 
 
 def _count_classes(summary: TableSummary) -> ClassCounts | None:

@@ -10,6 +10,7 @@ from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.data.splits import SplitRecord, record_split
+from bncli.engine.evaluation.table_checks import Finding, too_good
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
@@ -31,6 +32,7 @@ from bncli.steps.cluster.fitting import refuse_on_cluster, rows_on_cluster
 from bncli.steps.effects_and_regions import RegionsReport, regions_report
 from bncli.steps.run import NamedMove, Recorder, with_memory_limit
 from bncli.steps.supplied_files import SuppliedFiles
+from bncli.steps.table_findings import check_training_table
 from bncli.watch import Note, Run, Stage
 
 
@@ -51,6 +53,7 @@ class FitReport:
         penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out.
     restarts: where each random start ended, or None; the other figures are those of the selected start.
+    findings: what makes held-out figures of this table misleading.
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: how the model decides, or None if it has no decision rule.
@@ -88,6 +91,7 @@ class FitReport:
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
+    findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
     seconds: dict[str, float]
     class_weights: dict[str, float] | None = None
@@ -105,6 +109,7 @@ class FitReport:
             if fields[name] is None:
                 del fields[name]
         return fields | {
+            "findings": [finding.as_json() for finding in self.findings],
             "moves": [move._asdict() for move in self.moves],
             "trials": trials_json(self.trials),
             "stopped_by": self.stopped_by.word,
@@ -154,6 +159,7 @@ def fit(
         recorder(Stage("read"))
         columns = [files.read(rows, run, recipe)]
         split = record_split(columns[0].n_rows, columns[0].split_by)
+        check = None if run.cluster is not None else check_training_table(columns[0], rows, run)
         sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(
             columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
@@ -172,8 +178,15 @@ def fit(
     if trace is not None:
         recorder.write_trace(trace)
     write_model(model_path, with_self_test(fitted.model))
+    findings = () if check is None else check.findings
+    held_out = fitted.parameters.held_out
+    if check is not None and held_out is not None:
+        finding = too_good(check, held_out.log_loss, held_out.base_log_loss)
+        if finding is not None:
+            recorder(Note(finding.message, warning=True))
+            findings = (finding,)
     moves = recorder.named_moves(fitted.model.schema)
-    return _fit_report(model_path, fitted, supplied.structure, moves, recorder, split)
+    return _fit_report(model_path, fitted, supplied.structure, moves, findings, recorder, split)
 
 
 def fit_counts(
@@ -205,7 +218,7 @@ def fit_counts(
     fitted = learn_from_counts(tables, recipe, supplied=supplied, run=run)
     recorder(Stage("write"))
     write_model(model_path, with_self_test(fitted.model))
-    return _fit_report(model_path, fitted, supplied.structure, (), recorder)
+    return _fit_report(model_path, fitted, supplied.structure, (), (), recorder)
 
 
 def _fit_report(
@@ -213,6 +226,7 @@ def _fit_report(
     fitted: FittedModel,
     supplied: NamedStructure | None,
     moves: tuple[NamedMove, ...],
+    findings: tuple[Finding, ...],
     recorder: Recorder,
     split: SplitRecord | None = None,
 ) -> FitReport:
@@ -257,6 +271,7 @@ def _fit_report(
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
+        findings=findings,
         warnings=tuple(recorder.warnings),
         seconds=recorder.seconds(),
         class_weights=None if class_weights is None else dict(zip(schema.labels, class_weights, strict=True)),

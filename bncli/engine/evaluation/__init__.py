@@ -6,6 +6,7 @@ decision_metrics    metrics of decisions and prediction sets
 intervals           confidence intervals of metrics, by bootstrap
 groups              metrics per group of rows, fairness
 curves              ROC, precision-recall, gains and reliability curves; calibration
+table_checks        rows that belong together, leaks and drift in a table
 significance        tests for pairs of methods
 ranking             tests for several methods over many data sets
 

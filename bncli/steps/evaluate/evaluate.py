@@ -42,6 +42,7 @@ from bncli.engine.evaluation.cross_validation import (
 from bncli.engine.evaluation.curves import measure_calibration
 from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, class_frequencies, measure_baseline, measure_labels
+from bncli.engine.evaluation.table_checks import Finding, TableCheck, too_good
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
@@ -79,6 +80,7 @@ from bncli.steps.evaluate.report import (
 from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.steps.score import rule_to_score
 from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
+from bncli.steps.table_findings import check_training_table
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, forward_warnings, silent
 
 ALL = "all"
@@ -157,6 +159,7 @@ def evaluate(
     attributes = recipe_attributes(columns, recipe, supplied.cuts, run) if carried.carried else ()
     groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
+    check = check_training_table(columns, source, run)
     most = columns.n_rows - columns.n_rows // protocol.folds
     if outputs.samples.sizes and protocol.by_time:  # the first block is the smallest that is learned from
         most = min(len(split.others) for split in draw_splits(columns, protocol, 0))
@@ -187,7 +190,8 @@ def evaluate(
         groups = [replace(group, codes=group.codes[tested]) for group in groups]
         _note_untested_rows(columns, splits, watch)
     report = with_groups(report, groups)
-    report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports))
+    findings = _findings(check, report, watch)
+    report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports), findings=findings)
     return _finish_report(report, outputs, watch)
 
 
@@ -336,6 +340,17 @@ def _cross_validation_report(
     )
 
 
+def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
+    """Return what was found in the table learned from, or a warning about figures that are too good."""
+    if check is None:
+        return ()
+    finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)
+    if finding is None:
+        return check.findings
+    watch(Note(finding.message, warning=True))
+    return (finding,)
+
+
 def _predicted_block(rows: Index, measured: MeasuredPredictions) -> PredictedBlock:
     decisions = None if measured.decisions is None else measured.decisions.rows
     return PredictedBlock(rows, measured.log_probabilities, None if decisions is None else decisions.codes)
@@ -387,6 +402,7 @@ def evaluate_on(
     assert columns.label is not None
     _check_two_labels(outputs, len(columns.label.levels))
     sizes = outputs.samples.resolve(columns.n_rows, "to learn from")
+    check = check_training_table(columns, source, run)
     watch(Stage("fit"))
     fit = partial(_fit, recipe, supplied, ReadingRules(source.missing_tokens, unseen), run)
     model = fit(columns, forward_warnings(watch))
@@ -412,7 +428,8 @@ def evaluate_on(
         FoldReport(repeat, 0, report.rows, report.metrics, report.baseline, model.penalty, seconds)
         for repeat in range(outputs.samples.repeats if sizes else 0)
     ]
-    return _finish_report(replace(report, learning_curve=learning_curve(sizes, sampled, folds)), outputs, watch)
+    curve, findings = learning_curve(sizes, sampled, folds), _findings(check, report, watch)
+    return _finish_report(replace(report, learning_curve=curve, findings=findings), outputs, watch)
 
 
 def _fit(

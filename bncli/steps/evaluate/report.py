@@ -18,6 +18,7 @@ from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetric
 from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.intervals import Interval, MetricIntervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
+from bncli.engine.evaluation.table_checks import Finding
 from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.parameters.network_scores import ScoredNetwork
@@ -181,6 +182,7 @@ class EvaluateReport:
       are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
     - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the units of these
       rows, None if every row is one.
+    - findings: what makes the figures misleading, of the table that is learned from.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
     - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
@@ -207,6 +209,7 @@ class EvaluateReport:
     groups: GroupsReport | None = None
     calibration: Calibration | None = None
     units: Integers | None = None
+    findings: tuple[Finding, ...] = ()
     on_training_rows: bool | None = None
     split: SplitRecord | None = None
     blocks: tuple[BlockReport, ...] = ()
@@ -267,6 +270,7 @@ class EvaluateReport:
                 }
                 for label, metrics, own in zip(self.labels, self.shown_per_label, self.intervals.by_label, strict=True)
             ],
+            "findings": [finding.as_json() for finding in self.findings],
             "curves": curves_json(self.labels, self.curves),
         }
         if self.two_class is not None:

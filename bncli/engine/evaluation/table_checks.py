@@ -1,0 +1,364 @@
+"""Checks of a table for what makes held-out figures too good: rows that belong together, leaks, drift over time.
+
+- `repeated-rows`: many rows have a copy or a near copy. Between two rows the distance in a numeric attribute is four
+  times the difference of their ranks, as shares of the rows and at most 1, and in a categorical one 0 or 1. Their
+  distance d is the mean over the attributes; a quarter of the numeric ones with more than FEW_VALUES values, those in
+  which the two differ most, is left out, so that a date or a score may differ. With d_1 <= d_2 <= ... the distances of
+  a row to all others, it has near copies if for some j <= MOST_COPIES
+
+      (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes
+
+  In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no attribute has
+  more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the number of rows
+  that would equal this one if the attributes were independent.
+- `grouped-rows`: a column of names or whole numbers whose rows with the same value have the same label far more often
+  than rows of neighbouring values. With A the chance that two such rows agree and C that of any two rows, the agreement
+  is (A - C) / (1 - C), as Cohen's kappa.
+- `leak`: an attribute that almost determines the class. Of the entropy of the class, its values explain at least
+  LEAK, measured by predicting each row from the others with the same value (numbers: in 32 intervals of equal weight).
+- `drift`: along a date the class, or many attributes, change.
+- `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains half of the entropy.
+  Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows must
+  have near copies, or most attributes must have many values.
+
+Thresholds were chosen so that none of some 60 public data sets, whose rows are independent, has a finding (only in
+`mushroom` an attribute nearly determines the class), and tables with such defects have (tests/table_defects.py).
+
+Conventions:
+- At most MOST_ROWS rows are compared. They are rows that are alike in the attributes with the most values, since a
+  random sample of rows would hold few copies.
+- Codes of encoded tables are not checked. Row weights are ignored.
+
+Cost: a sort per attribute, and N_QUERIES x MOST_ROWS distances.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
+from bncli.engine.data.number_formats import DateForm
+from bncli.engine.kernels.arrays import Array, Index, Integers
+
+N_QUERIES = 200
+MOST_ROWS = 10_000
+MOST_ATTRIBUTES = 40
+FEW_VALUES = 20
+MOST_COPIES = 30
+GAP = 4.5
+COPIED = 0.25
+"""The least share of rows with near copies that is reported."""
+LEAK = 0.85
+LEAST_ROWS = 40
+_SLIGHTLY_COPIED = 0.1
+_INTERVALS = 32
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something in a table that makes held-out figures misleading; `option` is what to add to the command."""
+
+    kind: str
+    columns: tuple[str, ...]
+    rows: int
+    message: str
+    option: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "rows": self.rows,
+            "message": self.message,
+            "option": self.option,
+        }
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """The findings of a table, and what `too_good` needs.
+
+    copied: share of rows with near copies. many_values: whether at least half of the attributes have more than
+    FEW_VALUES values. best_attribute, explained: the one that explains most of the entropy of the class, and the share.
+    """
+
+    findings: tuple[Finding, ...]
+    n_rows: int
+    copied: float
+    many_values: bool
+    best_attribute: str
+    explained: float
+
+
+def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -> TableCheck | None:
+    """Return what is found in a table with labels, or None if it is encoded, has no labels or has too few rows.
+
+    left_out: further columns of the same rows, which are not learned from but may say which rows belong together.
+    """
+    label, n_rows, by = table.label, table.n_rows, table.split_by
+    if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
+        return None
+    n_labels = len(label.levels)
+    codes = {name: _value_codes(column) for name, column in table.as_read.items()}
+    findings, copied, units = list[Finding](), 0.0, ""
+    if by is None or by.units is None:
+        may_group = {name: column for name, column in {**left_out, **table.as_read}.items() if _may_group(column)}
+        grouping = {name: codes[name] if name in codes else _value_codes(column) for name, column in may_group.items()}
+        agreements = {name: _agreement_within(own, label.codes, n_labels) for name, own in grouping.items()}
+        units = max(agreements, key=lambda name: agreements[name], default="")
+        if units and agreements[units] > 0:
+            n_values, option = len(np.unique(grouping[units])), f"--group {shlex.quote(units)}"
+            message = (
+                f'rows with the same value of "{units}" ({n_values:,} values) mostly have the same '
+                f"label and may belong together; add {option} to keep them on one side of every split"
+            )
+            findings.append(Finding("grouped-rows", (units,), n_rows, message, option))
+        else:
+            units = ""
+        rows = _similar_rows(codes, n_rows, seed)
+        queries, copies = find_copies(table.as_read, codes, rows, seed)
+        copied = len(copies) / max(len(queries), 1)
+        if copied >= COPIED:
+            name = units or _column_of_copies(grouping, rows, copies)
+            option = f"--group {shlex.quote(name) if name else 'COLUMN'}"
+            message = (
+                f"{_percent(copied)} of the rows have copies or near copies, which may stand on both sides of a split; "
+                f"add {option} to keep {'them' if name else 'the rows with the same value of COLUMN'} together"
+            )
+            columns = (name,) if name else ()
+            findings.append(Finding("repeated-rows", columns, round(copied * n_rows), message, option))
+    explained = {name: _explained(own, table.as_read[name], label.codes, n_labels) for name, own in codes.items()}
+    for name, share in explained.items():
+        if share >= LEAK and name != units:
+            option = f"--ignore {shlex.quote(name)}"
+            message = (
+                f'"{name}" alone explains {_percent(share)} of the class; if it is known only after the class, '
+                f"add {option}"
+            )
+            findings.append(Finding("leak", (name,), n_rows, message, option))
+    if by is None or by.times is None:
+        findings += _drifts(table, codes, label.codes, n_labels)
+    best = max(explained, key=lambda name: explained[name], default="")
+    n_fine = sum(int(own.max()) >= FEW_VALUES for own in codes.values())
+    return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(codes), best, explained.get(best, 0.0))
+
+
+def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
+    """Return the finding that a held-out log-loss is too good to be true, if it is and nothing else was found."""
+    if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
+        return None
+    most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0
+    if log_loss > most * base_log_loss:
+        return None
+    message = (
+        f"the held-out log-loss {log_loss:.3g} looks too good to be true (class frequencies: {base_log_loss:.3g}; the "
+        f'best attribute, "{check.best_attribute}", explains {_percent(check.explained)} of the class); if rows belong '
+        "together, add --group COLUMN"
+    )
+    return Finding("too-good", (check.best_attribute,), check.n_rows, message, "--group COLUMN")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _value_codes(column: Column) -> Integers:
+    """Return codes of the distinct values, (N,), in their order; missing values come last."""
+    if isinstance(column, CategoricalColumn):
+        codes = column.codes.astype(np.int64)
+        return np.where(codes < 0, len(column.levels), codes)
+    return np.asarray(np.unique(column.values, return_inverse=True)[1])
+
+
+def _may_group(column: Column) -> bool:
+    """Return whether the values are names or whole numbers, which may stand for units, and no dates."""
+    if isinstance(column, CategoricalColumn):
+        return True
+    if isinstance(column.form, DateForm):
+        return False
+    values = column.values
+    return values.dtype.kind in "iu" or bool((np.isnan(values) | (values == np.floor(values))).all())
+
+
+def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float:
+    """Return the agreement of labels within the values of a column, or 0 if it does not look like units."""
+    n_rows = len(codes)
+    sizes = np.bincount(codes)
+    n_values = np.count_nonzero(sizes)
+    # units are many and small, and most rows share theirs with others
+    if n_values < 20 or sizes.max() > max(0.05 * n_rows, 10) or sizes[sizes > 1].sum() < 0.5 * n_rows:
+        return 0.0
+    counts = np.bincount(codes * n_labels + labels, minlength=len(sizes) * n_labels).reshape(len(sizes), n_labels)
+    counts, sizes = counts[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
+    shares = counts.sum(axis=0) / n_rows
+    chance = float(np.square(shares).sum())
+    several = sizes > 1
+    same = (counts * (counts - 1)).sum(axis=1)[several] / (sizes * (sizes - 1))[several]
+    within = float(np.average(same, weights=sizes[several]))
+    products = sizes[1:] * sizes[:-1]
+    between = float(np.average((counts[1:] * counts[:-1]).sum(axis=1) / products, weights=np.sqrt(products)))
+    n_pairs = float((sizes * (sizes - 1)).sum()) / 2
+    pairs = float((counts * (counts - 1)).sum()) / 2 / n_pairs
+    if chance >= 1 or pairs - chance < 6 * np.sqrt(chance * (1 - chance) / n_pairs):
+        return 0.0
+    agreement, smooth = (within - chance) / (1 - chance), (between - chance) / (1 - chance)
+    return agreement if agreement >= 0.2 and agreement - max(smooth, 0.0) >= 0.15 else 0.0
+
+
+def _similar_rows(codes: Mapping[str, Integers], n_rows: int, seed: int) -> Index:
+    """Return at most about MOST_ROWS rows that are alike in the attributes with the most values."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    rows = np.arange(n_rows)
+    n_values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}
+    for name in sorted(codes, key=lambda each: -n_values[each]):
+        if len(rows) <= MOST_ROWS:
+            break
+        own = codes[name][rows]
+        if n_values[name] >= n_rows:  # another value in every row says nothing about copies
+            continue
+        order = np.argsort(own, kind="stable")
+        begin = int(rng.integers(0, len(rows) - MOST_ROWS))
+        low, high = own[order[begin]], own[order[begin + MOST_ROWS - 1]]
+        rows = rows[(own >= low) & (own <= high)]
+    return rows if len(rows) <= 2 * MOST_ROWS else np.sort(rng.permutation(rows)[:MOST_ROWS])
+
+
+def find_copies(
+    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, seed: int
+) -> tuple[Index, list[tuple[int, Index]]]:
+    """Return which rows were tried, as positions in `rows`, and those with near copies, each with its copies."""
+    rng = np.random.Generator(np.random.PCG64((seed, 1)))
+    names = [name for name, own in codes.items() if not _is_row_number(attributes[name], own)]
+    if len(names) > MOST_ATTRIBUTES:
+        names = [names[i] for i in np.sort(rng.permutation(len(names))[:MOST_ATTRIBUTES])]
+    n_rows, n = len(rows), len(names)
+    queries = np.sort(rng.permutation(n_rows)[:N_QUERIES])
+    if n < 2 or n_rows < LEAST_ROWS:
+        return queries, []
+    ties, coarse, fine = 0.0, list[Array](), list[Array]()
+    expected = np.full(n_rows, float(n_rows))
+    for name in names:
+        own = codes[name]
+        sizes = np.bincount(own) / len(own)
+        ties += float(np.square(sizes).sum())
+        expected *= sizes[own[rows]]
+        column = attributes[name]
+        if isinstance(column, CategoricalColumn):
+            coarse.append(1000 * own[rows].astype(np.float64))  # any two values are at least 1 apart
+        else:
+            ranks = np.asarray(4 * (np.cumsum(sizes) - sizes / 2), np.float64)
+            if column.values.dtype.kind == "f" and np.isnan(column.values).any():
+                ranks[-1] = 1000
+            (coarse if len(sizes) <= FEW_VALUES else fine).append(ranks[own[rows]])
+    table = np.stack([*coarse, *fine], axis=1).astype(np.float32)
+    n_coarse, n_kept = len(coarse), len(fine) - len(fine) // 4
+    blur = ties / n / (n_coarse + n_kept)
+    found = []
+    for query in queries.tolist():
+        distances = np.minimum(np.abs(table - table[query]), 1)
+        differences = distances[:, n_coarse:]
+        if n_kept < len(fine):
+            differences = np.partition(differences, n_kept - 1, axis=1)[:, :n_kept]
+        distance = (distances[:, :n_coarse].sum(axis=1) + differences.sum(axis=1)) / (n_coarse + n_kept)
+        distance[query] = np.inf
+        nearest = np.argpartition(distance, min(MOST_COPIES + 1, n_rows - 2))[: MOST_COPIES + 1]
+        nearest = nearest[np.argsort(distance[nearest], kind="stable")]
+        steps = distance[nearest] + max(blur, 1e-4)
+        gaps = steps[1:] / steps[:-1]
+        j = int(gaps.argmax())
+        if gaps[j] > GAP and (fine or j + 1 >= 3 * expected[query]):
+            found.append((query, nearest[: j + 1]))
+    return queries, found
+
+
+def _is_row_number(column: Column, codes: Integers) -> bool:
+    """Return whether a column of whole numbers has another value in every row."""
+    return isinstance(column, NumericColumn) and _may_group(column) and int(codes.max(initial=0)) + 1 == len(codes)
+
+
+def _column_of_copies(grouping: Mapping[str, Integers], rows: Index, copies: Sequence[tuple[int, Index]]) -> str:
+    """Return the column whose rows of equal values are the copies found, or "" if there is none."""
+    best, most = "", 0.8
+    for name, codes in grouping.items():
+        own = codes[rows]
+        same = np.mean([np.mean(own[near] == own[query]) for query, near in copies])
+        # not a column that many other rows share too
+        sizes = np.bincount(own)
+        others = np.mean([len(near) / max(sizes[own[query]] - 1, 1) for query, near in copies])
+        if min(same, others) > most:
+            best, most = name, float(min(same, others))
+    return best
+
+
+def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int) -> float:
+    """Return the share of the entropy of the class that an attribute explains, leaving out each predicted row."""
+    n_rows = len(codes)
+    if isinstance(column, NumericColumn):
+        sizes = np.bincount(codes)
+        middles = (np.cumsum(sizes) - sizes / 2) / n_rows
+        intervals = np.minimum((middles * _INTERVALS).astype(np.int64), _INTERVALS - 1)
+        if column.values.dtype.kind == "f" and np.isnan(column.values).any():
+            intervals[-1] = _INTERVALS
+        codes = intervals[codes]
+    counts = np.bincount(codes * n_labels + labels, minlength=(int(codes.max()) + 1) * n_labels)
+    table = counts.reshape(-1, n_labels).astype(np.float64)
+    shares = table.sum(axis=0) / n_rows
+    entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    if not entropy > 0:
+        return 0.0
+    # the other rows with the same value, and one more row with the frequencies of the class
+    predicted = (np.maximum(table - 1, 0) + shares) / table.sum(axis=1, keepdims=True).clip(1)
+    loss = -float((table * np.log(np.where(table > 0, predicted, 1))).sum()) / n_rows
+    return 1 - loss / entropy
+
+
+def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_labels: int) -> list[Finding]:
+    """Return a finding per date along which the class or many attributes change."""
+    findings = []
+    for name, column in table.as_read.items():
+        if not (isinstance(column, NumericColumn) and isinstance(column.form, DateForm) and column.form.part == "days"):
+            continue
+        date = column.form.source
+        days = codes[name]
+        sizes = np.bincount(days)
+        middles = (np.cumsum(sizes) - sizes / 2) / len(days)
+        period = np.minimum((middles * 4).astype(np.int64), 3)[days]
+        if len(np.unique(period)) < 2:
+            continue
+        changed = [
+            other
+            for other, own in codes.items()
+            if not (isinstance(form := getattr(table.as_read[other], "form", None), DateForm) and form.source == date)
+            and _cramers_v(period, _coarse(own)) >= 0.3
+        ]
+        n_others = sum(getattr(getattr(c, "form", None), "source", None) != date for c in table.as_read.values())
+        of_class = _cramers_v(period, labels) >= 0.2
+        if of_class or len(changed) >= max(2, 0.3 * n_others):
+            what = "the class changes" if of_class else f"{len(changed)} attributes change"
+            option = f"--time {shlex.quote(date)}"
+            message = f'{what} along "{date}"; add {option} to test on rows that follow the training rows'
+            findings.append(Finding("drift", (date,), table.n_rows, message, option))
+    return findings
+
+
+def _coarse(codes: Integers) -> Integers:
+    """Return at most 5 groups of values, in their order, of about equal weight."""
+    sizes = np.bincount(codes)
+    return np.asarray(np.minimum(((np.cumsum(sizes) - sizes / 2) / len(codes) * 5).astype(np.int64), 4)[codes])
+
+
+def _cramers_v(first: Integers, second: Integers) -> float:
+    """Return Cramer's V of two columns of codes, corrected for chance (Bergsma 2013), 0 to 1."""
+    rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (first, second))
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    n = len(rows)
+    table = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape) / n
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    phi = float(((table - expected) ** 2 / expected).sum()) - (shape[0] - 1) * (shape[1] - 1) / (n - 1)
+    least = min(size - (size - 1) ** 2 / (n - 1) for size in shape) - 1
+    return float(np.sqrt(max(phi, 0.0) / least)) if least > 0 else 0.0

@@ -1,0 +1,181 @@
+"""Checks of tables: seeded defects are found, independent rows have no findings, and the measures by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.splits import SplitBy
+from bncli.engine.evaluation.table_checks import (
+    TableCheck,
+    _agreement_within,
+    _cramers_v,
+    _explained,
+    check_table,
+    too_good,
+)
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
+from bncli.steps.table_findings import check_training_table
+from bncli.watch import Note, Run
+from tests.table_defects import Defect, tables_with_defects
+
+DEFECTS = list(tables_with_defects())
+
+
+def read(path: Path, **options: Any) -> tuple[Columns, Source]:
+    source = Source((str(path),), **options)
+    return read_columns(source), source
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_every_defect_is_found_with_the_option_to_add(defect: Defect, tmp_path: Path) -> None:
+    table, source = read(defect.write(tmp_path), ignore=defect.ignored)
+    events: list[Any] = []
+    check = check_training_table(table, source, Run(watch=events.append))
+    assert check is not None
+    found = {finding.kind: finding for finding in check.findings}
+    assert found[defect.kind].option == defect.option
+    assert found.keys() <= {defect.kind, "grouped-rows", "repeated-rows"}
+    notes = [event for event in events if isinstance(event, Note)]
+    assert [note.text for note in notes] == [finding.message for finding in check.findings]
+    assert all(note.warning for note in notes)
+    assert all(finding.option in finding.message for finding in check.findings)
+    assert all(0 < finding.rows <= table.n_rows for finding in check.findings)
+
+
+def names(codes: np.ndarray) -> CategoricalColumn:
+    n = int(codes.max()) + 1
+    return CategoricalColumn(codes.astype(np.int16), tuple(f"v{i:03}" for i in range(n)))
+
+
+def columns_of(*columns: np.ndarray, labels: np.ndarray) -> Columns:
+    made = {
+        f"a{i}": NumericColumn(values) if values.dtype.kind == "f" else names(values)
+        for i, values in enumerate(columns)
+    }
+    return Columns(len(labels), made, "class", names(labels))
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 5])
+@pytest.mark.parametrize("n_attributes", [3, 6])
+def test_rows_that_are_equal_by_chance_are_no_copies(n_values: int, n_attributes: int) -> None:
+    rng = np.random.default_rng(n_values)
+    design = rng.permutation(np.array(list(itertools.product(range(n_values), repeat=n_attributes))))[:3000].T
+    for columns in (design, rng.integers(0, n_values, (n_attributes, 500))):
+        labels = (columns[0] == columns[1]).astype(int)
+        check = check_table(columns_of(*columns, labels=labels), {})
+        if check is not None:
+            assert check.findings == ()
+
+
+def test_independent_rows_have_no_findings_and_given_groups_are_not_found_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=600) for _ in range(6)]
+    labels = (columns[0] + rng.normal(size=600) > 0).astype(int)
+    check = check_table(columns_of(*columns, rng.integers(0, 100, 600), labels=labels), {})
+    assert check is not None
+    assert check.findings == ()
+    visits, _ = read(DEFECTS[0].write(tmp_path))
+    ids = visits.as_read["patient"]
+    assert isinstance(ids, CategoricalColumn)
+    attributes = {name: column for name, column in visits.attributes.items() if name != "patient"}
+    split = SplitBy(units=ids.codes.astype(np.intp))
+    grouped = check_table(replace(visits, attributes=attributes, split_by=split), {"patient": ids})
+    assert grouped is not None
+    assert grouped.findings == ()
+
+
+def test_the_order_of_the_rows_does_not_matter_for_groups_leaks_and_drift(tmp_path: Path) -> None:
+    for defect in DEFECTS:
+        if defect.kind == "repeated-rows" or defect.ignored:
+            continue
+        table, _ = read(defect.write(tmp_path))
+        order = np.random.default_rng(1).permutation(table.n_rows)
+        one, other = check_table(table, {}), check_table(table.take(order), {})
+        assert one is not None
+        assert other is not None
+        for kind in ("grouped-rows", "leak", "drift"):
+            found, again = ([f for f in check.findings if f.kind == kind] for check in (one, other))
+            assert found == again
+
+
+def test_tables_that_cannot_be_checked() -> None:
+    table = columns_of(np.arange(30.0), labels=np.arange(30) % 2)
+    assert check_table(table, {}) is None
+    assert check_table(replace(table, label=None), {}) is None
+
+
+def test_what_an_attribute_explains_is_that_of_leaving_out_each_row() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 6, 80)
+    labels = np.where(rng.random(80) < 0.8, values % 3, rng.integers(0, 3, 80))
+    shares = np.bincount(labels) / 80
+    loss = 0.0
+    for t in range(80):
+        others = (values == values[t]) & (np.arange(80) != t)
+        p = (np.sum(labels[others] == labels[t]) + shares[labels[t]]) / (others.sum() + 1)
+        loss -= math.log(p) / 80
+    entropy = -float((shares * np.log(shares)).sum())
+    assert _explained(values, names(values), labels, 3) == pytest.approx(1 - loss / entropy)
+    assert _explained(values, names(values), np.zeros(80, np.intp), 3) == 0
+
+
+def test_the_agreement_within_a_column_is_that_of_all_pairs() -> None:
+    rng = np.random.default_rng(4)
+    units = rng.permutation(np.repeat(np.arange(60), 4))
+    of_unit = rng.integers(0, 2, 60)
+    labels = np.where(rng.random(240) < 0.9, of_unit[units], 1 - of_unit[units])
+    pairs = [(s, t) for s, t in itertools.combinations(range(240), 2) if units[s] == units[t]]
+    same = np.mean([labels[s] == labels[t] for s, t in pairs])
+    chance = np.square(np.bincount(labels) / 240).sum()
+    assert _agreement_within(units, labels, 2) == pytest.approx((same - chance) / (1 - chance))
+    assert _agreement_within(units, rng.permutation(labels), 2) == 0
+    # a smooth number is no unit: neighbouring values agree as much
+    age = rng.permutation(np.repeat(np.arange(60), 4))
+    assert _agreement_within(age, (age > 30).astype(int), 2) == 0
+
+
+def test_cramers_v_is_1_for_equal_columns_and_about_0_for_independent_ones() -> None:
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 4, 500)
+    assert _cramers_v(first, first) == pytest.approx(1, abs=0.01)
+    assert _cramers_v(first, rng.integers(0, 3, 500)) < 0.1
+    assert _cramers_v(first, np.zeros(500, np.intp)) == 0
+
+
+def test_losses_that_are_too_good() -> None:
+    check = TableCheck((), 500, copied=0.15, many_values=False, best_attribute="x", explained=0.1)
+    found = too_good(check, 0.03, 0.68)
+    assert found is not None
+    assert (found.kind, found.columns, found.rows, found.option) == ("too-good", ("x",), 500, "--group COLUMN")
+    assert "0.03" in found.message
+    assert too_good(check, 0.1, 0.68) is None
+    assert too_good(check, None, 0.68) is None
+    assert too_good(check, 0.03, 0.0) is None
+    assert too_good(replace(check, explained=0.6), 0.03, 0.68) is None
+    assert too_good(replace(check, copied=0.05), 0.01, 0.68) is None
+    assert too_good(replace(check, copied=0.05, many_values=True), 0.01, 0.68) is not None
+    assert too_good(replace(check, findings=(found,)), 0.03, 0.68) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("BNCLI_DATA" not in os.environ, reason="BNCLI_DATA is not set")
+def test_published_tables_have_no_findings() -> None:
+    folder, found = Path(os.environ["BNCLI_DATA"]), {}
+    paths = [*folder.glob("*.csv*"), *folder.glob("more/*.csv*")]
+    assert len(paths) > 50
+    for path in paths:
+        table, source = read(path)
+        check = check_training_table(table, source, Run())
+        if check is not None and check.findings:
+            found[path.name] = [(finding.kind, finding.columns) for finding in check.findings]
+    assert found == {"mushroom.csv.gz": [("leak", ("odor",))]}
