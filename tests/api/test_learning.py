@@ -180,7 +180,7 @@ def test_options() -> None:
             model.predict_proba(rows, threads=threads)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"k= has no effect.* structure='nb'"):
         bncli.fit(rows, structure="nb", k=2)
-    names = {"name": [f"n{i}" for i in range(120)], "b": [1, 2] * 60, "class": ["x", "y"] * 60}
+    names = {"name": [f"n{i}" for i in range(120)], "b": [1, 1, 2, 2] * 30, "class": ["x", "y"] * 60}
     with pytest.warns(UserWarning, match="name"):
         bncli.fit(names, structure="nb", param="map")
     heard: list[Event] = []

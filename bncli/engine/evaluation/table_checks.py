@@ -114,8 +114,8 @@ def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -
         if units and agreements[units] > 0:
             n_values, option = len(np.unique(grouping[units])), f"--group {shlex.quote(units)}"
             message = (
-                f'rows with the same value of "{units}" ({n_values:,} values) mostly have the same '
-                f"label and may belong together; add {option} to keep them on one side of every split"
+                f'rows with the same "{units}" ({n_values:,} values) mostly have the same label; if they belong '
+                f"together, add {option}"
             )
             findings.append(Finding("grouped-rows", (units,), n_rows, message, option))
         else:
@@ -127,8 +127,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -
             name = units or _column_of_copies(grouping, rows, copies)
             option = f"--group {shlex.quote(name) if name else 'COLUMN'}"
             message = (
-                f"{_percent(copied)} of the rows have copies or near copies, which may stand on both sides of a split; "
-                f"add {option} to keep {'them' if name else 'the rows with the same value of COLUMN'} together"
+                f"{_percent(copied)} of the rows have copies or near copies; if they belong together, add {option}"
             )
             columns = (name,) if name else ()
             findings.append(Finding("repeated-rows", columns, round(copied * n_rows), message, option))
