@@ -45,11 +45,11 @@ from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Co
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
-N_QUERIES = 200
+N_QUERIES = 100
 MOST_ROWS = 10_000
 MOST_ATTRIBUTES = 40
 FEW_VALUES = 20
-MOST_COPIES = 30
+MOST_COPIES = 100
 GAP = 4.5
 COPIED = 0.25
 """The least share of rows with near copies that is reported."""
@@ -265,7 +265,8 @@ def find_copies(
             differences = np.partition(differences, n_kept - 1, axis=1)[:, :n_kept]
         distance = (distances[:, :n_coarse].sum(axis=1) + differences.sum(axis=1)) / (n_coarse + n_kept)
         distance[query] = np.inf
-        nearest = np.argpartition(distance, min(MOST_COPIES + 1, n_rows - 2))[: MOST_COPIES + 1]
+        most = min(MOST_COPIES, n_rows // 4)
+        nearest = np.argpartition(distance, most)[: most + 1]
         nearest = nearest[np.argsort(distance[nearest], kind="stable")]
         steps = distance[nearest] + max(blur, 1e-4)
         gaps = steps[1:] / steps[:-1]
