@@ -39,14 +39,20 @@ def is_read_twice(source: Source) -> bool:
 
 
 def _read_left_out(table: Columns, source: Source, run: Run) -> Mapping[str, Column]:
-    if table.n_rows > MOST_ROWS or source.drop_incomplete or is_codes_table(source.paths) or not is_read_twice(source):
+    if (
+        table.n_rows > MOST_ROWS
+        or source.group
+        or source.drop_incomplete
+        or is_codes_table(source.paths)
+        or not is_read_twice(source)
+    ):
         return {}
     dates = {
         column.form.source
         for column in table.as_read.values()
         if isinstance(column, NumericColumn) and isinstance(column.form, DateForm)
     }
-    known = {*table.attributes, *dates, table.class_name, source.weights}
+    known = {*table.attributes, *dates, table.class_name, source.weights, source.time}
     try:
         names = tuple(name for name in read_column_names(source) if name not in known)
         if not 0 < len(names) <= MOST_COLUMNS:
@@ -54,7 +60,7 @@ def _read_left_out(table: Columns, source: Source, run: Run) -> Mapping[str, Col
         policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
         again = replace(
             source, use=names, carried=names, categorical=names, numeric=(), ignore=(), on_bad_row=policy,
-            class_name=table.class_name,
+            class_name=table.class_name, group=(), time=None, gap=None, window=None,
         )  # fmt: skip
         rows = read_columns(again, threads=run.threads)
     except BncliError:  # a check must not fail what it checks
