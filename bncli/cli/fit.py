@@ -165,7 +165,7 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
     lines = []
     if (held_out := report.held_out) is not None:
         base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
-        kept = "rows kept back"
+        kept = "rows kept back" if held_out.rows is None else f"{held_out.rows:,} rows kept back"
         if report.split is not None and "group" in report.split.kind:
             kept = f"{held_out.rows:,} rows of {held_out.units:,} groups kept back"
         lines.append(f"held out    log-loss {held_out.log_loss:.4g} on {kept}, {base} (lower is better)")
