@@ -33,7 +33,9 @@ def test_a_given_structure() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x"), ("degrees_of_freedom", "many")],
+    [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x"), ("degrees_of_freedom", "many")]
+    + [("structure_score", word) for word in ("foo", "bdeu:x", "bdeu:-1", "cmi:2", "")]
+    + [("loss", "none")],
 )
 def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(BncliError, match=f"the structure's option '{name}' is {value!r}"):

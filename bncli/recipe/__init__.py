@@ -18,7 +18,7 @@ from typing import Any
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, STRUCTURES
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
 from bncli.catalogue.option_kinds import DomainKnowledge, Switch, Word
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 from bncli.recipe.defaults import (
     BY_FLAG,
     NOTHING,
@@ -27,6 +27,7 @@ from bncli.recipe.defaults import (
     has_single_attributes,
     is_random,
     parse_options,
+    parse_rule,
     recipe_values,
 )
 from bncli.recipe.refusals import refuse
@@ -105,11 +106,11 @@ class Recipe:
         A theta and degrees of freedom of this recipe stay. `arcs` is the value of `--arcs` if none was typed. Unknown
         options are left out. Raises BncliError for an option whose value has the wrong type.
         """
-        values = {key: _checked_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
+        values = {key: check_structure_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
         for key in _OF_REGIONS:
             if getattr(self, key) is not None:
                 values[key] = getattr(self, key)
-        values["knowledge"] = _checked_option("knowledge", options.get("knowledge"))
+        values["knowledge"] = check_structure_option("knowledge", options.get("knowledge"))
         maker = STRUCTURES.method(method)
         if maker is not None and (maker.params or has_single_attributes(maker, lambda flag: values[key_of(flag)])):
             values["arcs"] = None  # no arcs between attributes
@@ -139,10 +140,13 @@ class Recipe:
         return Recipe.recorded, (self.as_dict(),)
 
 
-def _checked_option(key: str, value: Any) -> Any:
-    """Return the value of a structure file's option; raise BncliError unless it has the type that a recipe stores."""
-    if value is None:
-        return None
+def check_structure_option(key: str, value: Any) -> Any:
+    """Return the value of a structure's option; raise BncliError unless it is one that a recipe may have.
+
+    An option that no structure learner has is returned as it is.
+    """
+    if value is None or (flag_of(key) not in STRUCTURES.method_options and key != "knowledge"):
+        return value
     entry = BY_FLAG[flag_of(key)]
     if isinstance(entry, Choice):
         required: type = str
@@ -162,7 +166,12 @@ def _checked_option(key: str, value: Any) -> Any:
     hint = ""
     if type(value) is not required:
         hint = f"it should be of the type {required.__name__}"
-    elif not isinstance(entry, Choice) and isinstance(entry.kind, Word) and value not in entry.kind.words:
+    elif isinstance(entry, Choice):
+        try:
+            parse_rule(value, entry)
+        except UsageError as error:
+            hint = error.what
+    elif isinstance(entry.kind, Word) and value not in entry.kind.words:
         hint = f"it should be one of {', '.join(entry.kind.words)}"
     if hint:
         raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)

@@ -130,13 +130,14 @@ def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
 def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
     """Return the method and options of a structure; `file` and no options if the properties do not name them."""
     from bncli.files.documents import parse_json
+    from bncli.files.exports.structure_json import read_options
 
     method = percent_decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:
         return method, {}
     text = percent_decode(properties["bncli_options"])
     document = parse_json(text.encode(), f"{where}, property bncli_options")
-    return method, {name: option.scalar() for name, option in document.members().items()}
+    return method, read_options(document.members())
 
 
 def parse_property(text: str) -> tuple[str, str]:

@@ -29,6 +29,7 @@ from bncli.engine.structures.named_structure import NamedDag, NamedRegions, Name
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
 from bncli.files.documents import Node, dump_json, parse_json
+from bncli.recipe import check_structure_option
 
 VERSION = 1
 ARCS = ("cv", "all")
@@ -114,7 +115,7 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
     option_nodes = fields["options"].members() if "options" in fields else {}
-    options = {name: option.scalar() for name, option in option_nodes.items()}
+    options = read_options(option_nodes)
     build: Callable[..., NamedStructure]
     if content == "regions":
         build = partial(NamedRegions, class_name, **_read_regions(node, fields))
@@ -125,6 +126,17 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
         return build(method=method, options=options)
     except BncliError as error:
         node.fail(error.what, hint=error.hint)
+
+
+def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | bool]:
+    """Return the options of the method that learned a structure; those of a structure learner are checked."""
+    options = {name: node.scalar() for name, node in nodes.items()}
+    for name, value in options.items():
+        try:
+            check_structure_option(name, value)
+        except BncliError as error:
+            nodes[name].fail(error.what, hint=error.hint)
+    return options
 
 
 def _read_regions(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:

@@ -398,3 +398,19 @@ def test_a_graph_has_no_bins(tmp_path: Path) -> None:
     )
     with pytest.raises(BncliError, match="unknown key 'bins'"):
         read_structure(str(tmp_path / "g.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"structure_score": "foo"}, "'structure_score' is 'foo', .*options.structure_score; .*knows no 'foo'"),
+        ({"structure_score": "bdeu:x"}, "takes a number above 0, not 'x'"),
+        ({"loss": "none"}, "it should be one of rmse, error, log-loss"),
+        ({"forest": "maybe"}, "it should be of the type bool"),
+    ],
+)
+def test_an_option_with_a_value_of_no_choice(tmp_path: Path, options: Any, message: str) -> None:
+    document = {"format": "bncli-structure", "version": 1, "class": "y", "method": "tan", "options": options}
+    with pytest.raises(BncliError, match=message):
+        read(tmp_path, document | {"parents": {"a": ["y"]}})
+    read(tmp_path, document | {"options": {"colour": "red", "structure_score": "bdeu:2"}, "parents": {"a": ["y"]}})
