@@ -22,6 +22,7 @@ from bncli.engine.prediction.decision_rules import (
     Decider,
     DecisionOptions,
     ThresholdSteps,
+    check_options,
     choose_threshold,
     cost_matrix,
     held_out_steps,
@@ -302,6 +303,8 @@ def test_curves_of_scikit_learn(found: list[tuple[int, bool, int]]) -> None:
     np.testing.assert_allclose(threshold_metrics(steps)["precision"], precision[:-1][::-1], atol=1e-12)
     np.testing.assert_allclose(threshold_metrics(steps)["recall"], recall[:-1][::-1], atol=1e-12)
     np.testing.assert_array_equal(steps.thresholds, thresholds[::-1])
+    balanced = [balanced_accuracy_score(positive, p >= t, sample_weight=weights) for t in steps.thresholds]
+    np.testing.assert_allclose(threshold_metrics(steps)["balanced_accuracy"], balanced, atol=1e-12)
     rates, _, _ = roc_curve(positive, p, sample_weight=weights, drop_intermediate=False)
     np.testing.assert_allclose(threshold_metrics(steps)["false_positive_rate"], rates[1:], atol=1e-12)
 
@@ -432,3 +435,10 @@ def test_sets_by_class_are_those_of_the_rows_of_each_class(alpha: float, n_rows:
             theirs = by_mapie(p[own], labels[own], new, alpha)
         np.testing.assert_array_equal(by_class[:, c], theirs[:, c])
     assert not np.array_equal(by_class, ours(p, labels, new, PredictionSets(alpha)))
+
+
+def test_a_threshold_is_refused_for_three_labels_before_anything_is_learned() -> None:
+    with pytest.raises(BncliError, match="--threshold takes two classes, and 'y' has 3"):
+        check_options(DecisionOptions(threshold="0.3"), LABELS, "y")
+    check_options(DecisionOptions(threshold="0.3"), LABELS[:2], "y")
+    check_options(DecisionOptions(abstain_below=0.5), LABELS, "y")

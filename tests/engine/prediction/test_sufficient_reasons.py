@@ -151,6 +151,9 @@ def test_tables_that_are_only_bounded_get_a_set_that_fixes_the_decision(model: M
 def test_decisions_that_are_no_sums_of_tables_are_refused(model: Model) -> None:
     with pytest.raises(ModelError, match="most probable label"):
         Case(model, DecisionRule(abstain_below=0.5))
-    maps = PerClass((1.0,) * len(model.schema.labels), (0.0,) * len(model.schema.labels))
+    n = len(model.schema.labels)
+    with pytest.raises(ModelError, match="most probable label"):
+        Case(model, DecisionRule(costs=tuple(tuple(float(i != j) for j in range(n)) for i in range(n))))
+    maps = PerClass((1.0,) * n, (0.0,) * n)
     with pytest.raises(ModelError, match="per-class calibration"):
         Case(replace(model, calibration=Calibration(maps, 10, 1.0, 1.0)))
