@@ -191,6 +191,9 @@ _INTRODUCTION = [
     "HistGradientBoosting (scikit-learn, early stopping) got the values before they were spoilt, prepared by hand. One",
     "thread each.",
     "",
+    "On `sales` the default line has an AUC of 0.871 and a log-loss of 0.3266. Without reading words among numbers as",
+    "missing and two-digit years as dates it has 0.818 and 0.5570.",
+    "",
     "Written by `python -m tests.published.office_tables` from `office_tables.csv`.",
     "",
 ]
