@@ -168,7 +168,7 @@ def check_structure_option(key: str, value: Any) -> Any:
         hint = f"it should be of the type {required.__name__}"
     elif isinstance(entry, Choice):
         try:
-            parse_rule(value, entry)
+            parse_rule(str(value), entry)
         except UsageError as error:
             hint = error.what
     elif isinstance(entry.kind, Word) and value not in entry.kind.words:
