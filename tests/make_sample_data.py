@@ -2,10 +2,12 @@
 
     python tests/make_sample_data.py [FOLDER]
 
-Nothing is drawn at random: which values wine_holes.csv lacks follows from a hash of the place of the cell.
+Nothing is drawn at random: which values wine_holes.csv lacks follows from a hash of the place of the cell, and
+visits.csv from hashes of the numbers of patients and visits.
 """
 
 import csv
+import datetime
 import hashlib
 import io
 import itertools
@@ -66,6 +68,7 @@ def sample_data() -> dict[str, bytes]:
         "tumours.csv": table(
             ("radius", "texture", "smoothness", "size", "outline", "symmetry", "worst_area", "diagnosis"), tumours()
         ),
+        "visits.csv": table(("patient", "visit", "age", "weight", "pressure", "smoker", "readmitted"), visits()),
         "asthma.bif": ASTHMA.encode(),
     }
 
@@ -148,6 +151,26 @@ def tumours() -> Iterator[Row]:
         shape = band(symmetry, ("high", 0.165), ("middle", 0.195), "low")
         diagnosis = str(data.target_names[label])
         yield number(radius), number(texture), number(smooth), size, outline, shape, number(worst), diagnosis
+
+
+def visits() -> Iterator[Row]:
+    """Visits of 200 patients, whose measurements hardly change; whether they were readmitted depends on nothing."""
+    for patient in range(200):
+        age, weight, pressure = (
+            int(low + share(patient, low) * width) for low, width in ((20, 70), (55, 50), (100, 60))
+        )
+        smoker, readmitted = ("no", "yes")[share(patient, "smoker") < 0.3], ("no", "yes")[share(patient, "y") < 0.4]
+        day = datetime.date(2022, 1, 1) + datetime.timedelta(days=int(700 * share(patient, "day")))
+        for visit in range(3 + int(6 * share(patient, "visits"))):
+            day += datetime.timedelta(days=10 + int(50 * share(patient, visit, "day")))
+            kilos = weight + round(share(patient, visit, "weight"), 1)
+            now = pressure + int(3 * share(patient, visit, "pressure"))
+            yield f"p{patient:03}", str(day), str(age), f"{kilos:.1f}", str(now), smoker, readmitted
+
+
+def share(*place: object) -> float:
+    """A number from 0 to 1 that follows from a place, and looks drawn at random."""
+    return int.from_bytes(hashlib.sha256(repr(place).encode()).digest()[:4], "big") / 2**32
 
 
 MEASUREMENTS = (

@@ -87,7 +87,7 @@ COMMANDS = (
         "evaluate",
         "Cross-validate the learning options, or test a model on a table.",
         (
-            *("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "penalties"),
+            *("evaluate", "validation", "groups", "calibration", "compare", "which-one", "decisions", "penalties"),
             *("monotone", "json", "cluster"),
         ),
     ),

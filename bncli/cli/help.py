@@ -37,7 +37,7 @@ TOPIC_GROUPS = (
         "Using a model",
         ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "properties", "simulate"),
     ),
-    ("Judging a model", ("evaluate", "groups", "calibration", "compare")),
+    ("Judging a model", ("evaluate", "validation", "groups", "calibration", "compare")),
     ("Out of the shell", ("report", "python", "web-service", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )

@@ -84,6 +84,8 @@ from bncli.watch import Note, Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits to all rows."""
+STANDARD_ERRORS = 2.0
+"""By so many standard errors an ensemble must predict units of several rows better than the class frequencies do."""
 MORE_ROWS = 1.1
 """Candidates are refitted if boosted trees learned from at least this many times more rows."""
 _NOT_EVALUATED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
@@ -126,10 +128,17 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     by_clock = recipe.time_limit is not None and recipe.effort is None
     n_members = MOST_MEMBERS if by_clock else bag_size(effort, data.n_rows)
     bag = BagPlan(n_members, effort.member_rows, effort.trees, seed, budget)
+    held_out = None
     if folds:
         evaluations = Trials(data, folds, recipe, TrialPlan(effort, budget, bag, run.memory), watch).run()
         evaluations.append(evaluate_frequencies([(fold.finder.data, fold.held_out) for fold in folds]))
         evaluations, weights = _weigh(folds, evaluations, recipe.metric or "", budget)
+        pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
+        if not _beats_frequencies(folds, pooled, evaluations[-1].log_p):
+            pooled, weights = evaluations[-1].log_p, np.append(np.zeros(len(weights) - 1), 1.0)
+        losses = measure_losses(pooled, *_held_out_labels(folds))
+        counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
+        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), *_count_held_out(folds))
     else:
         evaluations, weights = [_NOT_EVALUATED], np.ones(1)
     watch(Stage("parameters"))
@@ -144,14 +153,6 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     ensemble = Ensemble(tuple(fit.component for fit in fitted), trials, Pool.LOGARITHMIC)
     log_p_true = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
     cll = float(log_p_true.sum() if data.weights is None else log_p_true @ data.weights)
-    held_out = None
-    if folds:
-        pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
-        losses = measure_losses(pooled, *_held_out_labels(folds))
-        counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
-        rows = [fold.held_out for fold in folds]
-        n_units = sum(count_units(part.n_rows, part.split_by) for part in rows)
-        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), sum(part.n_rows for part in rows), n_units)
     parameters = Parameters(
         ensemble,
         sum(fit.n_parameters for fit in fitted),
@@ -188,6 +189,39 @@ def _held_out_labels(folds: Sequence[Fold]) -> tuple[Integers, Array | None]:
     return np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)
 
 
+def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
+    """Return the numbers of rows and of units that are held out."""
+    parts = [fold.held_out for fold in folds]
+    return sum(part.n_rows for part in parts), sum(count_units(part.n_rows, part.split_by) for part in parts)
+
+
+def _evidence(folds: Sequence[Fold]) -> Array | None:
+    """Return the weights of held-out rows (None: 1 each) for a choice, in which a unit counts as one observation."""
+    row_weights, (n_rows, n_units) = _held_out_labels(folds)[1], _count_held_out(folds)
+    if n_units == n_rows:
+        return row_weights
+    return (np.ones(n_rows) if row_weights is None else row_weights) * (n_units / n_rows)
+
+
+def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array) -> bool:
+    """Return whether a pool (K, rows) predicts held-out units better than the class frequencies, beyond chance.
+
+    That is by more than STANDARD_ERRORS of its gain per unit: rows of one unit repeat each other, so that few units can
+    look predictable by chance. Without units of several rows the weights of the pool decide alone, and this is true.
+    """
+    n_rows, n_units = _count_held_out(folds)
+    if n_units == n_rows:
+        return True
+    labels, weights = _held_out_labels(folds)
+    rows = np.arange(n_rows)
+    gain = pooled[labels, rows] - frequencies[labels, rows]
+    by = [fold.held_out.split_by for fold in folds]
+    units = np.concatenate([each.units for each in by if each is not None and each.units is not None])
+    _, unit_of = np.unique(units, return_inverse=True)
+    gains = np.bincount(unit_of, gain if weights is None else gain * weights)
+    return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
+
+
 def _weigh(
     folds: Sequence[Fold], evaluations: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
 ) -> tuple[list[HeldOutEvaluation], Array]:
@@ -197,7 +231,7 @@ def _weigh(
     matter are refitted to as many first; otherwise the trees would get more weight than they deserve. These are the
     candidates with a weight, and the best one unless it loses much more than the trees.
     """
-    labels, row_weights = _held_out_labels(folds)
+    labels, row_weights = _held_out_labels(folds)[0], _evidence(folds)
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     fold = folds[0]
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations if evaluation.path is not None}
@@ -216,7 +250,7 @@ def _weigh(
                 for evaluation in evaluations
             ]
             weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
-    return evaluations, shrink_to_frequencies(weights, len(labels))
+    return evaluations, shrink_to_frequencies(weights, _count_held_out(folds)[1])
 
 
 def _pool_held_out(
@@ -229,14 +263,15 @@ def _pool_held_out(
     log_p = [evaluation.log_p for evaluation in evaluations]
     if len(folds) == 1:
         return pool_log_probabilities(log_p, weights)
-    labels, row_weights = _held_out_labels(folds)
+    labels, row_weights = _held_out_labels(folds)[0], _evidence(folds)
+    n_units = _count_held_out(folds)[1]
     fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.n_rows for fold in folds])
     pooled = np.empty_like(log_p[0])
     for fold in range(len(folds)):
         others, own = fold_of != fold, fold_of == fold
         weights_of_others = None if row_weights is None else row_weights[others]
         found = pool_weights([each[:, others] for each in log_p], labels[others], weights_of_others, metric)
-        found = shrink_to_frequencies(found, int(others.sum()))
+        found = shrink_to_frequencies(found, int(others.sum()) * n_units / len(labels))
         pooled[:, own] = pool_log_probabilities([each[:, own] for each in log_p], found)
     return pooled
 

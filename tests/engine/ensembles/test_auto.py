@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.ensembles import auto, budget, penalty_path, trials
 from bncli.engine.ensembles.boosted_bag import BagPlan
 from bncli.engine.ensembles.budget import ComputeBudget
@@ -515,3 +517,27 @@ def excess_on_noise(seed: int) -> float:
     logs = predict(found, new)[new.label.codes, np.arange(2_000)]
     counts = np.bincount(codes, minlength=3) + 1.0
     return float(np.log(counts / counts.sum())[new.label.codes].mean() - logs.mean())
+
+
+def test_units_that_only_look_predictable_get_the_class_frequencies() -> None:
+    """Held-out units of several rows are few observations: beyond chance means two standard errors per unit."""
+    rng = np.random.default_rng(0)
+    units, labels = np.repeat(np.arange(40), 5), np.repeat(np.arange(40) % 2, 5)
+
+    def fold(by: SplitBy | None) -> Any:
+        held_out = SimpleNamespace(n_rows=200, labels=labels, weights=None, split_by=by)
+        return SimpleNamespace(held_out=held_out)
+
+    frequencies = np.log(np.full((2, 200), 0.5))
+    for gain, spread, beats in ((0.02, 0.3, False), (0.3, 0.3, True), (-0.1, 0.01, False)):
+        per_unit = gain + spread * (rng.permutation(40) - 19.5) / 12
+        p_true = np.clip(0.5 * np.exp(per_unit)[units], 1e-3, 0.999)
+        pooled = np.empty((2, 200))
+        pooled[labels, np.arange(200)], pooled[1 - labels, np.arange(200)] = np.log(p_true), np.log1p(-p_true)
+        assert auto._beats_frequencies([fold(SplitBy(units))], pooled, frequencies) is beats
+        assert auto._beats_frequencies([fold(None)], pooled, frequencies)
+    assert auto._count_held_out([fold(SplitBy(units)), fold(None)]) == (400, 240)
+    evidence = auto._evidence([fold(SplitBy(units))])
+    assert evidence is not None
+    assert evidence.sum() == pytest.approx(40)
+    assert auto._evidence([fold(None)]) is None
