@@ -36,13 +36,14 @@ from bncli.engine.parameters.penalty_choice import (
     PathOf,
     Search,
     base_log_loss,
+    base_of_splits,
     best_arcs,
     best_of,
     choose_arcs,
     choose_factor,
     competing_networks,
-    held_out_base,
     held_out_folds,
+    held_out_splits,
     log_frequencies,
     penalty_path,
     shrink_cells,
@@ -366,7 +367,9 @@ def test_the_base_is_the_class_frequencies_on_the_same_rows(
         seen = [s for s in range(len(rows)) if fold_of[s] != fold_of[t]]
         of_class = sum(w[s] for s in seen if labels[s] == labels[t])
         loss -= w[t] * np.log((of_class + 1) / (sum(w[s] for s in seen) + n_labels))
-    assert held_out_base(data, seed, n_folds) == pytest.approx(loss / w[held_out].sum(), rel=1e-12)
+    assert base_of_splits(data, held_out_splits(data, seed, n_folds)) == pytest.approx(
+        loss / w[held_out].sum(), rel=1e-12
+    )
 
 
 def test_the_base_is_finite_for_a_class_that_is_held_out_as_a_whole() -> None:
@@ -374,7 +377,8 @@ def test_the_base_is_finite_for_a_class_that_is_held_out_as_a_whole() -> None:
 
 
 def test_without_rows_to_hold_out_there_is_no_base() -> None:
-    assert held_out_base(random_dataset(1, SHAPE, 3), 0) is None
+    data = random_dataset(1, SHAPE, 3)
+    assert base_of_splits(data, held_out_splits(data, 0)) is None
 
 
 def test_the_loss_of_a_choice_is_that_of_the_penalty_chosen() -> None:
@@ -458,7 +462,8 @@ def test_noise_is_shrunk_to_next_to_nothing() -> None:
     for seed in range(10):
         chosen = path(noise(40, seed=seed))
         assert chosen.shrinkage is not None
-        base = held_out_base(noise(40, seed=seed), 0)
+        data = noise(40, seed=seed)
+        base = base_of_splits(data, held_out_splits(data, 0))
         assert base is not None
         assert chosen.log_loss is not None
         losses.append(chosen.log_loss / base)
