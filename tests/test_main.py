@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
+TREE = ["--structure", "tan", "--arcs", "cv"]
 PROGRAM = """
 import atexit, os, sys
 sys.argv = ["bncli", *{words!r}]
@@ -21,22 +22,28 @@ main()
 
 
 @pytest.mark.parametrize(
-    "words", [["discretize", "DATA", "-o", "OUT"], ["fit", "DATA", "-o", "OUT"]], ids=lambda w: w[0]
+    ("words", "also"),
+    [
+        (["discretize", "DATA", "-o", "OUT"], []),
+        (["fit", "DATA", *TREE, "-o", "OUT"], []),
+        (["fit", "DATA", "-o", "OUT"], ["importlib.metadata"]),  # scipy.sparse, for interactions, loads it
+    ],
+    ids=["discretize", "tree", "fit"],
 )
-def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str]) -> None:
+def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str], also: list[str]) -> None:
     places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
     words = [places.get(word, word) for word in [*words, "--quiet"]]
     heavy = ["pandas", "scipy.optimize", "scipy.stats", "sklearn", "rich", "importlib.metadata"]
     program = PROGRAM.format(words=words, heavy=heavy)
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "4"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
-    assert done.stderr == "('1', [])\n"
+    assert done.stderr == f"('1', {also!r})\n"
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["fit", "--help"], ["fit", "DATA", "-o", "OUT", "--quiet"]], ids=" ".join
+    "words", [["--help"], ["fit", "--help"], ["fit", "DATA", *TREE, "-o", "OUT", "--quiet"]], ids=" ".join
 )
-def test_help_and_the_default_fit_load_no_scipy(tmp_path: Path, words: list[str]) -> None:
+def test_help_and_the_fit_of_a_tree_load_no_scipy(tmp_path: Path, words: list[str]) -> None:
     """It takes longer to load than a small table takes to learn from, so only what needs it imports it."""
     places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
     program = PROGRAM.format(words=[places.get(word, word) for word in words], heavy=["scipy", "scipy.special"])

@@ -38,6 +38,7 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit iris.csv --group petal_width --structure nb --param map -q -o grouped.bnc
+fit monks1.csv -q -o default.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
 fit iris.csv --structure tan --knowledge known.toml --param map -q -o known.bnc
@@ -71,6 +72,7 @@ count iris.csv --cuts cuts.json --structure tan.json
 merge pairs.counts -o sum.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -o sum.counts
 fit iris.csv --structure nb
+fit few.csv
 fit iris.csv --structure nb --param map --class-weights balanced
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
@@ -92,6 +94,7 @@ evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
 inspect grouped.bnc
+inspect default.bnc
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc

@@ -70,7 +70,7 @@ STRUCTURES = Choice(
     ),
     STRUCTURE,
     "METHOD",
-    "Which attributes depend on which.",
+    "Which attributes depend on which; where none is typed, fit and evaluate compare tan with interactions.",
     folder="structure_learners",
     everyday=True,
 )

@@ -159,6 +159,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
 
 def _summary(report: FitReport, structure_file: str | None) -> list[str]:
     """Return the last lines of a fit; `structure_file` is the file that supplied the structure, if any."""
+    from bncli.engine.learn import COMPARED_ROWS
     from bncli.engine.model import StoppedBy
     from bncli.engine.parameters.penalty_choice import ALL_ROWS
 
@@ -203,6 +204,10 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
         lines.append(f"penalty     {penalty_text(penalty)}")
         if penalty.shrinkage is not None and report.parameters > report.classes:
             lines.append(f"shrunk      {shrinkage_text(penalty.shrinkage)}")
+        if penalty.structures:
+            losses = ", ".join(f"{tried.structure} {tried.log_loss:.4g}" for tried in penalty.structures)
+            on_sample = " on a sample" if report.rows >= COMPARED_ROWS else ""
+            lines.append(f"compared    held-out log-loss{on_sample}: {losses}")
         if penalty.arcs and penalty.arcs[-1].n_arcs:
             losses = ", ".join(f"{ARC_CHOICES[choice.arcs]} {choice.log_loss:.4g}" for choice in penalty.arcs)
             kept = f"{report.arcs:,} of {penalty.arcs[-1].n_arcs:,} kept"

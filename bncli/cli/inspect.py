@@ -203,6 +203,10 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     if model.penalty_cv is not None:
         trials = ((f"{trial.penalty:g}", f"{trial.log_loss:.5f}") for trial in model.penalty_cv.tried)
         tables.append(filled_table("Penalties", ("penalty", "log-loss of held-out rows"), trials, numbers=(0, 1)))
+        if model.penalty_cv.structures:
+            of_structures = ((s.structure, f"{s.penalty:g}", f"{s.log_loss:.5f}") for s in model.penalty_cv.structures)
+            columns = ("structure", "penalty", "log-loss of held-out rows")
+            tables.append(filled_table("Structures", columns, of_structures, numbers=(1, 2)))
         if model.penalty_cv.arcs:
             choices = (
                 (ARC_CHOICES[tried.arcs], f"{tried.n_arcs:,}", f"{tried.penalty:g}", f"{tried.log_loss:.5f}")

@@ -178,7 +178,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
     files = SuppliedKinds(cuts, file, supplied.region_method, typed.get("trace"), counts, coded)
-    make_recipe = partial(Recipe.of, files=files, choices=choices, **words)
+    make_recipe = partial(Recipe.of, files=files, choices=choices, alternatives=True, **words)
     values = {key: setting.value for key, setting in settings.items()}
     kept, refusals = _select_settings(make_recipe, values)
     recipe = make_recipe(**{key: values[key] for key in kept})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,17 +24,19 @@ from bncli.engine.data.class_weights import apply_class_weights, parse_class_wei
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
-from bncli.engine.data.splits import RowSplit, SplitBy, count_units, record_split
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters
+from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters, TriedStructure
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, Starts
 from bncli.engine.parameters.penalty_choice import (
     ALL_ROWS,
+    EVIDENCE,
     FEW_FOLDS,
     FOLDS,
     MANY_ROWS,
+    MOST_CELLS,
     REGIONS_GRID,
     REGIONS_WORSE,
     WHOLE_ROWS,
@@ -74,6 +76,10 @@ MANY_VALUES = 20
 """A column with more values is named in a warning if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """More parameters per training row than this, without a penalty, give a warning."""
+COMPARED_ROWS = MANY_ROWS
+"""Of this many rows or more a sample is used to choose between the default structure and its alternative."""
+MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
+"""With more of them the alternative would take several times as long as the default structure."""
 ENOUGH_TO_MEASURE = 1e-4
 """The tolerance of fits whose held-out log-loss is measured."""
 NEGLIGIBLE_GAIN = 1e-3
@@ -186,14 +192,106 @@ def _learn(
     columns: Columns, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
     """Learn schema, structure, penalty and parameters."""
+    table = [columns]
+    del columns
+    if recipe.alternative is not None:
+        return _learn_better(table, recipe, reading_rules, run)
+    if recipe.param == "auto":
+        from bncli.engine.ensembles.auto import learn_auto  # loads many modules that no other method needs
+
+        columns = table.pop()
+        sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
+        return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
+    return _fit_parameters(_choose(table, recipe, supplied, reading_rules, run), run.watch)
+
+
+def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
+    """Take the only table out of the list; learn the recipe's structure or its alternative, as held-out rows choose.
+
+    Both choose their penalty on the same folds, and the alternative is taken if the held-out rows together are by more
+    than EVIDENCE nats likelier under it. Of COMPARED_ROWS rows or more a sample is compared, and only the winner learns
+    from all rows. Some tables are not compared (`_not_compared`), nor those for which the alternative needs too much
+    memory.
+    """
+    own, other = recipe.competing()
+    rows, supplied, seed = table[0], SuppliedParts(), recipe.seed or 0
+    reason, is_sample = _not_compared(rows, run), rows.n_rows >= COMPARED_ROWS
+    chosen = []
+    if not reason:
+        if is_sample:
+            assert rows.label is not None
+            rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
+        quiet = run._replace(watch=silent, hold_out=True)
+        chosen = [_choose([rows], own, supplied, reading_rules, quiet if is_sample else run)]
+        try:
+            chosen.append(_choose([rows], other, supplied, reading_rules, quiet))
+        except BncliError as refusal:
+            reason = refusal.what
+    if reason:
+        if rows.n_rows > 1:
+            run.watch(Note(f"{other.structure} were not compared with {own.structure}: {reason}"))
+        if chosen and not is_sample:
+            return _fit_parameters(chosen[0], run.watch)
+        del rows, chosen
+        return _fit_parameters(_choose(table, own, supplied, reading_rules, run), run.watch)
+    tried = []
+    for each in chosen:
+        assert each.penalty is not None
+        log_loss = each.penalty.log_loss if each.held_out is None else each.held_out.log_loss
+        assert log_loss is not None
+        tried.append(TriedStructure(str(each.recipe.structure), each.penalty.penalty, log_loss))
+    assert rows.label is not None
+    held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
+    weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
+    best = chosen[weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE]
+    if is_sample:
+        del chosen, rows
+        best = _choose(table, best.recipe, supplied, reading_rules, run)
+    assert best.penalty is not None
+    return _fit_parameters(best._replace(penalty=replace(best.penalty, structures=tuple(tried))), run.watch)
+
+
+def _not_compared(columns: Columns, run: Run) -> str:
+    """Return why a table is learned without the alternative structure, which it could not have or which takes long."""
+    if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
+        return "no row can be held out"
+    if run.distribute is not None:
+        return "a cluster learns networks"
+    if columns.origin is not None:
+        return "the rows have been coded by the cuts of one of them"
+    if columns.n_rows * (len(columns.attributes) + 1) > MOST_CELLS:
+        return f"the table has more than {MOST_CELLS:,} values"
+    if len(columns.attributes) > MOST_ATTRIBUTES:
+        return f"there are more than {MOST_ATTRIBUTES} attributes"
+    if len(columns.label.levels) > MOST_CLASSES:
+        return f"there are more than {MOST_CLASSES} classes"
+    return ""
+
+
+class _ChosenSettings(NamedTuple):
+    """What is chosen before the parameters are fitted: structure and penalty, with the counts of the training rows.
+
+    `sampled_rows` are the rows from which cuts were made, None for all. `held_out` is the loss of held-out rows, None
+    if it is that of the folds that chose the penalty.
+    """
+
+    counts: Counts
+    structure: Structure
+    recipe: Recipe
+    penalty: ChosenPenalty | None
+    sampled_rows: int | None
+    held_out: HeldOutLoss | None = None
+
+
+def _choose(
+    table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+) -> _ChosenSettings:
+    """Take the only table out of the list; code its rows, learn the structure, and choose penalty and arcs."""
+    columns = table.pop()
     if supplied.cuts is not None:
         sampled_rows = supplied.cuts.sampled_rows
     else:
         sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
-    if recipe.param == "auto":
-        from bncli.engine.ensembles.auto import learn_auto  # loads many modules that no other method needs
-
-        return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
     data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
     data = data if run.distribute is None else run.distribute(data)
     seed = recipe.seed or 0
@@ -237,7 +335,7 @@ def _learn(
         if isinstance(structure, Dag):
             structure = subset_of_arcs(word, counts, structure)
     del as_read
-    return _fit_parameters(counts, structure, recipe, penalty, sampled_rows, run.watch, held_out)
+    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out)
 
 
 def learn_from_counts(
@@ -250,7 +348,7 @@ def learn_from_counts(
     counts = Counts(tables)
     structure = _structure(counts, recipe, supplied, run)
     sampled_rows = None if supplied.cuts is None else supplied.cuts.sampled_rows
-    fitted = _fit_parameters(counts, structure, recipe, None, sampled_rows, run.watch)
+    fitted = _fit_parameters(_ChosenSettings(counts, structure, recipe, None, sampled_rows), run.watch)
     rule = make_rule(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
     return replace(fitted, model=replace(fitted.model, rule=rule))
 
@@ -412,16 +510,9 @@ class _HeldOutModels:
         return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
 
 
-def _fit_parameters(
-    counts: Counts,
-    structure: Structure,
-    recipe: Recipe,
-    penalty: ChosenPenalty | None,
-    sampled_rows: int | None,
-    watch: Watch,
-    held_out: HeldOutLoss | None = None,
-) -> FittedModel:
-    """Learn the parameters; `held_out` is the loss of held-out rows, None if it is that of the folds that chose."""
+def _fit_parameters(chosen: _ChosenSettings, watch: Watch) -> FittedModel:
+    """Learn the parameters of what was chosen."""
+    counts, structure, recipe, penalty, sampled_rows, held_out = chosen
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)

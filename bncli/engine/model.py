@@ -28,7 +28,7 @@ from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.splits import SplitRecord
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.structures.structure import Dag, Family, Structure
+from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.recipe import Recipe
 
 
@@ -95,6 +95,8 @@ class Model:
     def structure_learned(self) -> str:
         """The structure in words: its method, and how many arcs remain if held-out rows chose among them."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
+        if isinstance(self.structure, Regions) and self.penalty_cv is not None and self.penalty_cv.structures:
+            return f"{method}, chosen by held-out rows"
         if not arcs or not isinstance(self.structure, Dag):
             return str(method)
         if not self.structure.class_children and not self.structure.class_parents:
@@ -391,14 +393,15 @@ class Restarts(NamedTuple):
 class ChosenPenalty:
     """The penalty that cross-validation chose, and every penalty tried, in the order of the trials.
 
-    `arcs` are the choices of arcs that competed on the same rows, if any did. `shrinkage` is what these rows support in
-    addition to the penalty, None for none.
+    `arcs` are the choices of arcs that competed on the same rows, if any did, and `structures` the structures, the
+    simplest first. `shrinkage` is what these rows support in addition to the penalty, None for none.
     """
 
     penalty: float
     tried: tuple[TriedPenalty, ...]
     arcs: tuple[TriedArcs, ...] = ()
     shrinkage: Shrinkage | None = None
+    structures: tuple[TriedStructure, ...] = ()
 
     @property
     def log_loss(self) -> float | None:
@@ -411,6 +414,14 @@ class ChosenPenalty:
 class TriedPenalty(NamedTuple):
     """A penalty lambda, and the log-loss of held-out rows in nats per row."""
 
+    penalty: float
+    log_loss: float
+
+
+class TriedStructure(NamedTuple):
+    """A structure method, its best penalty, and the log-loss of held-out rows in nats per row."""
+
+    structure: str
     penalty: float
     log_loss: float
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, STRUCTURES
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, PARAMETERS, STRUCTURES
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
 from bncli.catalogue.option_kinds import DomainKnowledge, Switch, Word
 from bncli.errors import BncliError, UsageError
 from bncli.recipe.defaults import (
+    ALTERNATIVE,
     BY_FLAG,
+    GO_WITH_ALTERNATIVE,
     NOTHING,
     ChosenMethods,
     SuppliedKinds,
@@ -46,6 +48,10 @@ class Recipe:
     - init is the starting point that was typed, or that follows from the penalty.
     - seed draws the folds for a penalty or an early stop `cv`, and the random starts of `restarts`.
     - missing_policy is None in models that were written before the option existed, which means `level`.
+
+    `alternative` is the word of a structure that competes with `structure` on held-out rows, or None. It cannot be
+    typed: the recipes of commands have it if nothing was typed that decides the structure, the cuts or the parameters.
+    The recipe of a fitted model has none, since it holds the structure that was chosen.
     """
 
     __slots__ = ("_values",)
@@ -55,11 +61,19 @@ class Recipe:
         object.__setattr__(self, "_values", Recipe.of(**words).as_dict())
 
     @classmethod
-    def of(cls, *, files: SuppliedKinds = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
+    def of(
+        cls,
+        *,
+        files: SuppliedKinds = NOTHING,
+        choices: Collection[Choice] = CHOICES,
+        alternatives: bool = False,
+        **words: Any,
+    ) -> Recipe:
         """Return the recipe for options by key; None means not typed, and numbers may be text.
 
         files: files that replace a part of learning. choices: those that the running command has; error messages
-        mention no others. Raises UsageError.
+        mention no others. alternatives: whether the default structure may get an alternative, as `bncli fit` has it.
+        Raises UsageError.
         """
         typed = parse_options(words)
         seed = typed.pop("--seed", 0)
@@ -68,19 +82,36 @@ class Recipe:
             typed["--class-pair-prior"] += f":{seed}"
         chosen = ChosenMethods.of(typed, files)
         refuse(chosen, files, choices)
-        return cls.recorded(recipe_values(chosen, seed))
+        values = recipe_values(chosen, seed)
+        learns_all = PARAMETERS in choices and files == NOTHING._replace(trace=files.trace)
+        if alternatives and learns_all and typed.keys() <= GO_WITH_ALTERNATIVE:
+            values["alternative"] = ALTERNATIVE
+        return cls.recorded(values)
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
         """Return a recipe from stored values, unchecked; an option that the file lacks is None."""
         recipe = object.__new__(cls)
-        object.__setattr__(recipe, "_values", {key: values.get(key) for key in KEYS})
+        recorded = {key: values.get(key) for key in KEYS}
+        if values.get("alternative") is not None:
+            recorded["alternative"] = values["alternative"]
+        object.__setattr__(recipe, "_values", recorded)
         return recipe
 
     def options(self, method: Method | None) -> dict[str, Any]:
         """Return the keyword arguments of the method's function; None (a file instead of a method) has none."""
         keys = () if method is None else map(key_of, method.keyword_options)
         return {key: NONE_IF_DEFAULT.get(key) if self._values[key] is None else self._values[key] for key in keys}
+
+    @property
+    def alternative(self) -> str | None:
+        """The structure that competes with `structure` on held-out rows, if there is one."""
+        return self._values.get("alternative")
+
+    def competing(self) -> tuple[Recipe, Recipe]:
+        """Return this recipe without its alternative, and the recipe of the alternative with the same other options."""
+        common = {key_of(flag): self._values[key_of(flag)] for flag in GO_WITH_ALTERNATIVE}
+        return self.replaced(alternative=None), Recipe.of(structure=self.alternative).replaced(**common)
 
     def replaced(self, **values: Any) -> Recipe:
         """Return this recipe with other values, unchecked."""
@@ -92,7 +123,7 @@ class Recipe:
         return Recipe.recorded(values if is_random(values) else {**values, "seed": None})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return every value by key."""
+        """Return every value by key; `alternative` only if there is one."""
         return dict(self._values)
 
     def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:

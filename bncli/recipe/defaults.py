@@ -24,6 +24,15 @@ from bncli.errors import UsageError
 
 BY_FLAG: dict[str, Choice | Option] = {entry.flag: entry for entry in LEARNING}
 
+ALTERNATIVE = "interactions"
+"""The structure that competes with the default one on held-out rows if nothing was typed that decides between them."""
+GO_WITH_ALTERNATIVE = frozenset(
+    (
+        *("--seed", "--group-levels", "--missing-policy", "--max-attributes", "--class-weights", "--calibrate"),
+        *("--increasing", "--decreasing", "--towards", *map(flag_of, DECISION_KEYS)),
+    )
+)
+"""The options that mean the same with both structures, so that they leave the choice between them open."""
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
 _MOST_ROWS = 1e15
 """Largest number of a smoothing or score rule; if more rows were added, rounding would drown the counts."""

@@ -23,7 +23,7 @@ from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.counts import read_counts
 from bncli.files.artifacts.model import CALIBRATION, calibration_json, rule_summary_json, split_json, write_model
 from bncli.files.artifacts.predictors import trials_json
-from bncli.files.artifacts.provenance import arcs_json, restarts_json, shrinkage_json, tried_json
+from bncli.files.artifacts.provenance import arcs_json, restarts_json, shrinkage_json, structures_json, tried_json
 from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_roles import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
@@ -105,7 +105,8 @@ class FitReport:
         for name in ("labels", "uninformative", "left_out", "unnamed", "warnings"):
             fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
-        for name in ("class_weights", "decisions", CALIBRATION, "split"):
+        fields["structures_cv"] = structures_json(self.penalty_cv) or None
+        for name in ("class_weights", "decisions", CALIBRATION, "split", "structures_cv"):
             if fields[name] is None:
                 del fields[name]
         return fields | {

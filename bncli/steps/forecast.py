@@ -16,6 +16,8 @@ import numpy as np
 
 from bncli.engine.counting.counts import PAIR_ENTRIES_KEPT
 from bncli.engine.counting.table_batches import ROUND
+from bncli.engine.learn import COMPARED_ROWS, MOST_ATTRIBUTES
+from bncli.engine.parameters.penalty_choice import MOST_CELLS
 from bncli.engine.structure_learners.wide_tables import FEW_SEARCHED, MOST_SEARCHED, WIDE
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.files.artifacts.codes import read_codes
@@ -159,7 +161,8 @@ def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe
         learning += n_rows * (n + 18.0)
     if rounds == 1:  # the values are kept until the end
         reading, learning = reading + codes, reading + learning
-    always = n * (COMPARED_COLUMN_BYTES if recipe.structure in ("interactions", "auto") else COLUMN_BYTES)
+    compares = recipe.structure in ("interactions", "auto") or _has_alternative(n_rows, n, rounds, recipe)
+    always = n * (COMPARED_COLUMN_BYTES if compares else COLUMN_BYTES)
     always += _search_bytes(n_rows, n, recipe.structure)
     if recipe.optimizer is not None or recipe.structure == "auto":
         always += OPTIMIZER_BYTES + min(n_rows, FOLD_ROWS) * n * FOLD_BYTES
@@ -187,4 +190,11 @@ def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:
         seconds += passes * PASSING * values
         if recipe.penalty == "cv":
             seconds += PENALTY_PASSES * PASSING * min(n_rows, PENALTY_ROWS) * n
+        if _has_alternative(n_rows, n, rounds, recipe):
+            seconds += PENALTY_PASSES * PASSING * min(n_rows, COMPARED_ROWS) * n
     return round(seconds, 1)
+
+
+def _has_alternative(n_rows: int, n: int, rounds: int, recipe: Recipe) -> bool:
+    """Return whether the structure is compared with its alternative, as far as that is known without the labels."""
+    return recipe.alternative is not None and rounds < 2 and n <= MOST_ATTRIBUTES and n_rows * (n + 1) <= MOST_CELLS

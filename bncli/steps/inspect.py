@@ -41,7 +41,14 @@ from bncli.files.artifacts.model import (
     training_log_p_json,
 )
 from bncli.files.artifacts.predictors import trials_json
-from bncli.files.artifacts.provenance import arcs_json, recipe_json, restarts_json, shrinkage_json, tried_json
+from bncli.files.artifacts.provenance import (
+    arcs_json,
+    recipe_json,
+    restarts_json,
+    shrinkage_json,
+    structures_json,
+    tried_json,
+)
 from bncli.files.artifacts.structure import read_structure
 from bncli.files.exports import EXPORTS
 from bncli.files.exports.structure_json import graph_json, structure_json
@@ -138,6 +145,7 @@ class ModelReport:
             "parameters": model.predictor.n_parameters,
         }
         optional = {
+            "structures_cv": structures_json(model.penalty_cv) or None,
             "shrunk": shrinkage_json(model.penalty_cv),
             "towards": schema.towards,
             "restarts": None if model.restarts is None else restarts_json(model.restarts),

@@ -42,7 +42,7 @@ def test_what_to_ask_next(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked() -> None:
-    model = bncli.fit(IRIS)
+    model = bncli.fit(IRIS, structure="tan")
     with pytest.raises(ModelError, match="not the probabilities of a network"):
         model.next_best(IRIS)
     with pytest.raises(UsageError, match="did you mean 'petal_width'"):

@@ -57,7 +57,7 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
 
 
 STEPS = (
-    ("", "", ""),
+    ("", "", "--arcs cv"),
     ("", "--structure kdb --k 2", "--penalty 1"),
     ("--discretize equal-frequency --bins 4", "", "--penalty 1"),
     ("", "--structure nb", "--param map"),

@@ -59,7 +59,7 @@ def test_names_and_options(text: str, name: str, options: str | None) -> None:
 
 
 def test_the_recipe_is_that_of_fit() -> None:
-    assert learner("x=", 0).recipe == Recipe()
+    assert learner("x=", 0).recipe == Recipe.of(alternatives=True)
     assert learner("--penalty cv", 7).recipe == Recipe(seed=7)
     assert learner("x=--structure nb --param map", 7).recipe == Recipe.of(structure="nb", param="map")
 

@@ -235,7 +235,7 @@ def test_figures_against_counting_by_hand(bncli: Bncli) -> None:
 
 
 def test_training_rows_do_not_drift(bncli: Bncli) -> None:
-    assert bncli("fit", "tumours.csv", "-o", "m.bnc").code == 0
+    assert bncli("fit", "tumours.csv", "--structure", "nb", "-o", "m.bnc").code == 0
     done = bncli("score", "m.bnc", "tumours.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift")
     assert done.code == 0
     assert "no drift in " in done.err

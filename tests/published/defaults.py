@@ -29,7 +29,7 @@ SETTINGS = {
     "nb, weighted": "--structure nb --param weighted",
     "tan, weighted, `--penalty 1`": "--structure tan --param weighted --penalty 1",
     "tan, weighted, `--arcs all`": "--structure tan --param weighted --arcs all",
-    "**tan, weighted** (the default)": "--structure tan --arcs cv --param weighted",
+    "tan, weighted": "--structure tan --arcs cv --param weighted",
     "tan, weighted, `--penalty-center 1`": "--structure tan --arcs cv --param weighted --penalty-center 1",
     "nb, discriminative, `--penalty 1`": "--structure nb --param discriminative --penalty 1",
     "nb, discriminative": "--structure nb --param discriminative",

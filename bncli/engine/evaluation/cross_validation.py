@@ -235,9 +235,11 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
 
     run.watch receives the stage `score` when learning ends; `inside` receives all events of learning.
     """
+    # only a network can be scored
+    recipe = plan.recipe if plan.protocol.scores is None else plan.recipe.replaced(alternative=None)
     fitted = learn(
         columns.take(split.others),
-        plan.recipe,
+        recipe,
         supplied=plan.supplied,
         reading_rules=plan.reading_rules,
         run=run._replace(watch=inside),

@@ -2,11 +2,13 @@
 
 Recipe: one key per option of `fit`, read and written according to the option's kind in the catalogue.
 
-Penalty chosen by cross-validation: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`. Two keys are
+Penalty chosen by cross-validation: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`. Three keys are
 present only if something else was chosen on the same held-out rows:
 
 - `arcs`, the sets of arcs that were compared, from few arcs to many:
   `[{"arcs": "none", "n_arcs": 0, "lambda": 3.0, "log_loss": 0.6}, ...]`
+- `structures`, the structures that were compared:
+  `[{"structure": "tan", "lambda": 3.0, "log_loss": 0.6}, ...]`
 - `shrunk`, the factor by which the log-odds of the tables were multiplied to shrink them towards the class frequencies:
   `{"factor": 0.4, "log_loss": 0.6}`
 
@@ -21,7 +23,7 @@ from typing import Any
 from bncli.catalogue import DISCRETIZERS, KEYS, LEARNING, OMITTED_IF_NONE, STRUCTURES
 from bncli.catalogue.choices import Choice, Option, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Integer, NumberChoice, Real, Switch
-from bncli.engine.model import ARC_SETS, ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty
+from bncli.engine.model import ARC_SETS, ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty, TriedStructure
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
@@ -97,7 +99,8 @@ def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
     """Return the chosen penalty and what was tried on the held-out rows, in the order of the trials."""
     arcs = {"arcs": arcs_json(penalty)} if penalty.arcs else {}
     shrunk = {} if penalty.shrinkage is None else {"shrunk": shrinkage_json(penalty)}
-    return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs, **shrunk}
+    structures = {"structures": structures_json(penalty)} if penalty.structures else {}
+    return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs, **structures, **shrunk}
 
 
 def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
@@ -111,6 +114,12 @@ def arcs_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
     return [{"arcs": a.arcs, "n_arcs": a.n_arcs, "lambda": a.penalty, "log_loss": a.log_loss} for a in arcs]
 
 
+def structures_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
+    """Return the structures that were compared on held-out rows; empty if there was no such choice."""
+    structures = () if penalty is None else penalty.structures
+    return [{"structure": s.structure, "lambda": s.penalty, "log_loss": s.log_loss} for s in structures]
+
+
 def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
     """Return the shrinkage factor and its held-out log-loss, or None if the tables were not shrunk."""
     return None if penalty is None or penalty.shrinkage is None else penalty.shrinkage._asdict()
@@ -118,7 +127,7 @@ def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
 
 def read_penalty(node: Node) -> ChosenPenalty:
     """Return what `penalty_json` wrote."""
-    fields = node.fields(("chosen", "tried"), ("arcs", "shrunk"))
+    fields = node.fields(("chosen", "tried"), ("arcs", "structures", "shrunk"))
     tried = []
     for item in fields["tried"].items():
         trial = item.fields(("lambda", "log_loss"))
@@ -131,6 +140,12 @@ def read_penalty(node: Node) -> ChosenPenalty:
         if word not in ARC_SETS:
             choice["arcs"].fail(f"{word!r} is not one of {', '.join(map(repr, ARC_SETS))}")
         arcs.append(TriedArcs(word, n_arcs, _positive_penalty(choice["lambda"]), log_loss))
+    structures = []
+    for item in fields["structures"].items() if "structures" in fields else []:
+        tried_structure = item.fields(("structure", "lambda", "log_loss"))
+        log_loss = tried_structure["log_loss"].number()
+        word = tried_structure["structure"].text()
+        structures.append(TriedStructure(word, _positive_penalty(tried_structure["lambda"]), log_loss))
     shrinkage = None
     if "shrunk" in fields:
         shrunk = fields["shrunk"].fields(("factor", "log_loss"))
@@ -138,7 +153,7 @@ def read_penalty(node: Node) -> ChosenPenalty:
         if not 0 < factor < 1:
             shrunk["factor"].fail("a factor that shrinks lies between 0 and 1")
         shrinkage = Shrinkage(factor, shrunk["log_loss"].number())
-    return ChosenPenalty(_positive_penalty(fields["chosen"]), tuple(tried), tuple(arcs), shrinkage)
+    return ChosenPenalty(_positive_penalty(fields["chosen"]), tuple(tried), tuple(arcs), shrinkage, tuple(structures))
 
 
 def _positive_penalty(node: Node) -> float:

@@ -1,0 +1,169 @@
+"""Without a structure, held-out rows choose between a tree and interactions; what is chosen is what typing it gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.catalogue import LEARNING
+from bncli.catalogue.choices import key_of
+from bncli.engine import learn as learning
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.learn import learn
+from bncli.engine.model import Model, Tables
+from bncli.engine.structures.structure import Regions, Structure
+from bncli.errors import BncliError
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.recipe import Recipe
+from bncli.recipe.defaults import GO_WITH_ALTERNATIVE, SuppliedKinds
+from bncli.watch import Event, Note, Run
+
+TREE: dict[str, Any] = {"structure": "tan", "arcs": "cv"}
+INTERACTIONS: dict[str, Any] = {"structure": "interactions"}
+
+
+def default(**words: Any) -> Recipe:
+    return Recipe.of(alternatives=True, **words)
+
+
+def parity(n_rows: int = 240) -> Columns:
+    """The class is the parity of two of three names: a tree finds it, so interactions cannot be much better."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (3, n_rows)).astype(np.uint8)
+    return _columns({f"b{i}": CategoricalColumn(own, ("n", "y")) for i, own in enumerate(codes)}, codes[0] ^ codes[1])
+
+
+def curve(n_rows: int = 400) -> Columns:
+    """The log-odds are a wave of one number: few cuts lose much of it."""
+    rng = np.random.default_rng(1)
+    x, z = rng.normal(size=(2, n_rows))
+    return _columns({"x": NumericColumn(x), "z": NumericColumn(z)}, rng.random(n_rows) < 1 / (1 + np.exp(-3 * x)))
+
+
+def _columns(attributes: dict[str, Any], labels: Any) -> Columns:
+    label = CategoricalColumn(np.asarray(labels).astype(np.uint8), ("no", "yes"))
+    return Columns(len(label.codes), attributes, "class", label)
+
+
+def same_tables(one: Model, other: Model) -> bool:
+    assert isinstance(one.predictor, Tables)
+    assert isinstance(other.predictor, Tables)
+    return one.predictor.families == other.predictor.families and bool(
+        np.array_equal(one.predictor.cells, other.predictor.cells)
+    )
+
+
+@pytest.mark.parametrize(("columns", "words"), [(parity(), TREE), (curve(), INTERACTIONS)], ids=["parity", "curve"])
+def test_the_model_is_that_of_the_structure_with_the_lower_loss(columns: Columns, words: dict[str, Any]) -> None:
+    chosen = learn(columns, default()).model
+    losses = {}
+    for typed in (TREE, INTERACTIONS):
+        model = learn(columns, Recipe.of(**typed), run=Run(hold_out=True)).model
+        losses[str(typed["structure"])] = model.held_out_log_loss
+        if typed == words:
+            assert same_tables(chosen, model)
+            assert chosen.recipe == model.recipe
+    assert chosen.penalty_cv is not None
+    assert {tried.structure: tried.log_loss for tried in chosen.penalty_cv.structures} == losses
+    assert ("chosen by held-out rows" in chosen.structure_learned) == (words == INTERACTIONS)
+
+
+def test_a_gain_below_the_evidence_keeps_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "EVIDENCE", 1e9)
+    assert learn(curve(), default()).model.recipe.structure == "tan"
+
+
+def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "COMPARED_ROWS", 200)
+    model = learn(curve(), default()).model
+    assert model.n_rows == 400
+    assert same_tables(model, learn(curve(), Recipe.of(**INTERACTIONS)).model)
+    rows = np.sort(learning.stratified_sample(curve().label.codes, 199, 0))  # type: ignore[union-attr]
+    own = learn(curve().take(rows), Recipe.of(**TREE), run=Run(hold_out=True)).model.held_out_log_loss
+    assert model.penalty_cv is not None
+    assert model.penalty_cv.structures[0].log_loss == own
+
+
+LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 1000, "values"))
+
+
+@pytest.mark.parametrize(("limit", "value", "word"), LIMITS)
+def test_a_large_table_keeps_the_tree_and_a_note_says_so(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: int, word: str
+) -> None:
+    monkeypatch.setattr(learning, limit, value)
+    heard: list[Event] = []
+    model = learn(curve(), default(), run=Run(watch=heard.append)).model
+    assert same_tables(model, learn(curve(), Recipe.of(**TREE)).model)
+    assert model.penalty_cv is not None
+    assert model.penalty_cv.structures == ()
+    (note,) = (event.text for event in heard if isinstance(event, Note))
+    assert note.startswith("interactions were not compared with tan: ")
+    assert word in note
+
+
+def test_a_refusal_of_the_alternative_keeps_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(structure: Structure, *_: object) -> None:
+        if isinstance(structure, Regions):
+            raise BncliError("too large")
+
+    monkeypatch.setattr(learning, "refuse_large", refuse)
+    for n_rows in (1000, 200):
+        monkeypatch.setattr(learning, "COMPARED_ROWS", n_rows)
+        heard: list[Event] = []
+        model = learn(curve(), default(), run=Run(watch=heard.append)).model
+        assert same_tables(model, learn(curve(), Recipe.of(**TREE)).model)
+        notes = [event.text for event in heard if isinstance(event, Note)]
+        assert notes == ["interactions were not compared with tan: too large"]
+
+
+def test_one_row_cannot_be_compared() -> None:
+    assert learn(curve().take(np.array([0])), default()).model.recipe.structure == "tan"
+
+
+def test_weights_count_as_rows() -> None:
+    """Each row of weight 2 is the same evidence as two rows, so the same structure wins by twice the nats."""
+    columns = curve(60)
+    weighted = replace(columns, weights=np.full(60, 2.0))
+    assert learn(weighted, default()).model.penalty_cv.structures  # type: ignore[union-attr]
+
+
+def test_the_record_is_kept_in_the_file(tmp_path: Path) -> None:
+    model = learn(curve(), default()).model
+    write_model(str(tmp_path / "m.bnc"), model)
+    again = read_model(str(tmp_path / "m.bnc"))
+    assert again.penalty_cv == model.penalty_cv
+    assert again.recipe == model.recipe
+    assert again.recipe.alternative is None
+
+
+DECIDING = (
+    *(("discretize", "mdl"), ("structure", "tan"), ("structure_score", "bic"), ("param", "weighted"), ("penalty", "1")),
+    *(("arcs", "cv"), ("smoothing", "m-estimate"), ("optimizer", "newton"), ("tolerance", "1e-3")),
+)
+
+
+@pytest.mark.parametrize(("key", "value"), DECIDING)
+def test_what_decides_the_model_leaves_no_alternative(key: str, value: str) -> None:
+    assert default(**{key: value}).alternative is None
+
+
+def test_options_about_neither_structure_leave_it_open() -> None:
+    known = {key_of(entry.flag) for entry in LEARNING} | {"seed"}
+    assert {key_of(flag) for flag in GO_WITH_ALTERNATIVE} <= known
+    words: dict[str, Any] = {"seed": 3, "group_levels": "off", "class_weights": "balanced", "max_attributes": 2}
+    recipe = default(**words)
+    assert recipe.alternative == "interactions"
+    own, other = recipe.competing()
+    assert own == Recipe.of(**words)
+    assert other == Recipe.of(structure="interactions", **words)
+
+
+def test_supplied_files_leave_no_alternative() -> None:
+    for files in (SuppliedKinds(cuts="c"), SuppliedKinds(structure="s")):
+        assert Recipe.of(alternatives=True, files=files).alternative is None
+    assert Recipe.of(alternatives=True, files=SuppliedKinds(trace="t")).alternative == "interactions"
