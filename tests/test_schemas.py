@@ -143,6 +143,9 @@ inspect checked.bnc
 inspect interactions.json
 inspect many.bnc --effects
 inspect known.bnc
+explain tan.bnc
+explain many.bnc
+explain tan.bnc iris.csv --rows 1-2
 describe iris.csv
 describe tumours.csv --bins
 describe holes.csv --schema-out d.json

@@ -79,6 +79,11 @@ COMMANDS = (
         ),
     ),
     Command(
+        "explain",
+        "Show the effects of a model, or why rows got their predictions.",
+        ("explain", "score", "what-if"),
+    ),
+    Command(
         "monitor",
         "Show which attributes drift from those of training: of a table, or week after week.",
         ("monitor", "score", "json"),

@@ -41,9 +41,9 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     lines: list[str | Table] = []
     if len(labels) == 2:
         towards = f"Log-odds of {labels[1]}, the positive label, against {labels[0]}"
-        lines.append(f"{towards}: base {_signed(report.base[1])}, plus these effects")
+        lines.append(f"{towards}: base {signed(report.base[1])}, plus these effects")
     else:
-        bases = ", ".join(f"{label} {_signed(b)}" for label, b in zip(labels, report.base, strict=True))
+        bases = ", ".join(f"{label} {signed(b)}" for label, b in zip(labels, report.base, strict=True))
         lines.append("Log-odds of a class against the geometric mean of the others: a base, plus these effects")
         lines.append(f"Base: {bases}")
     if report.models > 1:
@@ -70,7 +70,7 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     return [*lines, *(_nomogram(report, labels[1]) if len(labels) == 2 else ())]
 
 
-def _signed(number: float) -> str:
+def signed(number: float) -> str:
     return f"{number + 0.0:+.3f}"
 
 
@@ -92,20 +92,20 @@ def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) 
     title = f"{' by '.join(effect.attributes)} ({_percent(effect.share)}{averaged})"
     if order == 1 and len(labels) == 2 and n_lines <= _MOST_LINES:
         rows: Iterable[Sequence[str]] = (
-            (name, _signed(value), _bar(value / scale))
+            (name, signed(value), bar(value / scale))
             for name, value in zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)
         )
         return [filled_table(title, (effect.attributes[0], "log-odds", ""), rows, (1,))]
     if order == 1 and len(labels) <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
         lines = zip(effect.names[0], effect.values.tolist(), strict=True)
-        rows = ((name, *map(_signed, numbers)) for name, numbers in lines)
+        rows = ((name, *map(signed, numbers)) for name, numbers in lines)
         return [filled_table(title, (effect.attributes[0], *labels), rows, range(1, len(labels) + 1))]
     if order == 2 and n_lines <= _MOST_LINES and effect.values.shape[1] <= _MOST_SHADED:
         return _heat_map(effect, labels, title)
     return [_strongest_entries(effect, labels, title)]
 
 
-def _bar(share: float) -> str:
+def bar(share: float) -> str:
     """Return a bar for a number between -1 and 1, to the left of the line if it is negative."""
     length = round(_BAR_WIDTH * abs(share))
     left, right = (0, length) if share >= 0 else (length, 0)
@@ -121,7 +121,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
     shades = [[_shade(value / most) for value in row] for row in values.tolist()]
     if len(labels) == 2 and values.shape[1] <= _MOST_COLUMNS:
         rows: Iterable[Sequence[str]] = (
-            (name, *(f"{shade} {_signed(value)}" for shade, value in zip(row_shades, row, strict=True)))
+            (name, *(f"{shade} {signed(value)}" for shade, value in zip(row_shades, row, strict=True)))
             for name, row_shades, row in zip(effect.names[0], shades, values.tolist(), strict=True)
         )
         return [filled_table(title, (down, *effect.names[1]), rows, range(1, values.shape[1] + 1))]
@@ -144,7 +144,7 @@ def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))
     axes = (*effect.names, labels[first_label:])
     rows = (
-        (*(names[code] for names, code in zip(axes, cell, strict=True)), _signed(float(values[cell])))
+        (*(names[code] for names, code in zip(axes, cell, strict=True)), signed(float(values[cell])))
         for cell in cells[:_MOST_STRONGEST]
     )
     headings = (*effect.attributes, "class", "log-odds")

@@ -395,6 +395,19 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All flags about a labelled table to learn from."""
 
 
+def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
+    """Return the first and the last row of N or A-B, counted from 1; None if the option was not typed."""
+    if text is None:
+        return None
+    first, hyphen, last = text.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
+        raise UsageError(f"{flag} {text}: say a row, as 17, or the first and the last, as 10-20")
+    rows = int(first), int(last if hyphen else first)
+    if not 1 <= rows[0] <= rows[1]:
+        raise UsageError(f"{flag} {text}: rows are numbered from 1, and the first comes before the last")
+    return rows
+
+
 def output(what: str) -> Decorator:
     """Return the flag `-o` for the file that a command writes."""
     return output_flag("-o", "--output", metavar="FILE", help=what)

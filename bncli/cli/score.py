@@ -157,7 +157,7 @@ def command(**typed: Any) -> None:
     """Score the rows and print how many there were."""
     _refuse_options_without_effect(typed)
     source = options.source(typed, typed["data"] or ("-",))
-    prior, rows = _parse_prior(typed["prior"]), _parse_rows(typed["row"])
+    prior, rows = _parse_prior(typed["prior"]), options.parse_rows("--row", typed["row"])
     if rows is not None:
         refuse_cluster(typed, "--row: a few rows have no work to share out")
     cluster = None if rows is not None else cluster_for_files(typed, source)
@@ -222,19 +222,6 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
         what = f"--output-format {typed['output_format']} is nothing for a terminal"
         raise UsageError(what, hint="name a file with -o, or pipe it on")
-
-
-def _parse_rows(text: str | None) -> tuple[int, int] | None:
-    """Return the first and the last row of --row N or A-B, counted from 1; None if it was not typed."""
-    if text is None:
-        return None
-    first, hyphen, last = text.partition("-")
-    if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
-        raise UsageError(f"--row {text}: say a row, as 17, or the first and the last, as 10-20")
-    rows = int(first), int(last if hyphen else first)
-    if not 1 <= rows[0] <= rows[1]:
-        raise UsageError(f"--row {text}: rows are numbered from 1, and the first comes before the last")
-    return rows
 
 
 def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:

@@ -1,0 +1,102 @@
+"""`bncli explain`: the effects of a model, or the largest contributions to the prediction of each row, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.effect_tables import bar, effect_tables, signed
+from bncli.cli.options import Paths, integer, output_flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.explain import ExplainedRow
+
+EXAMPLES = """\
+bncli explain data.bnc
+bncli explain data.bnc new.csv --rows 17
+bncli explain data.bnc new.csv --rows 1-3 --top 8
+bncli explain data.bnc new.csv --json | jq '.rows[0]'
+"""
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
+_DEFAULT_TOP = 5
+
+
+@declare(
+    "explain",
+    EXAMPLES,
+    (MODEL, DATA),
+    (
+        output_flag(
+            "--rows",
+            metavar="N|A-B",
+            setting=False,
+            default_text="all",
+            help="Explain this row alone, or those from A to B; the first below the header is 1.",
+        ),
+        output_flag(
+            "--top", type=integer(1, 1000), default_text=f"{_DEFAULT_TOP}", help="Contributions per row, the largest."
+        ),
+    ),
+    (
+        *options.MISSING,
+        *options.UNSEEN,
+        *options.MISSING_COLUMNS,
+        options.POSITIVE,
+        *options.FORMAT,
+        *options.BAD_ROWS,
+    ),
+    (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
+    more="Without DATA, the effects of the model are shown, as inspect --effects does. With DATA (- is the standard "
+    "input), each row is shown with its most probable label and what speaks for it, as score --explain writes it.",
+)
+def command(**typed: Any) -> None:
+    """Show the effects of a model, or why the rows of a table got their predictions."""
+    from bncli.steps.explain import ExplainReport, explain_model, explain_rows
+    from bncli.watch import Run
+
+    if not typed["data"]:
+        idle = ("rows", "top", "missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding")
+        for name in idle:
+            if typed[name]:
+                raise UsageError(f"--{name.replace('_', '-')} has no effect without DATA", hint="name a table")
+        report = explain_model(typed["model"], typed["positive"])
+        console = Console(as_json=typed["as_json"])
+        if console.as_json or report.effects is None:
+            console.json(report)
+        else:
+            console.tables(*effect_tables(report.effects, report.labels))
+        return
+    if typed["positive"] is not None:
+        what = "--positive has no effect with DATA, where contributions count towards the prediction"
+        raise UsageError(what, hint="leave it out")
+    wanted = options.parse_rows("--rows", typed["rows"])
+    source = options.source(typed, typed["data"])
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        run = Run(options.threads(typed), watch=console.watch)
+        top = typed["top"] or _DEFAULT_TOP
+        rows = explain_rows(typed["model"], source, top, wanted, unseen=typed["unseen"], run=run)
+        if console.as_json:
+            everything = tuple(rows)
+            console.json(ExplainReport(typed["model"], rows=everything))
+        else:
+            for number, row in enumerate(rows):
+                console.text("\n" * (number > 0) + _row_text(row))
+
+
+def _row_text(row: ExplainedRow) -> str:
+    """Return the row and its contributions, with bars on the scale of the largest."""
+    parts = [(f"{one.effect} = {one.value}", one.log_odds) for one in row.contributions]
+    parts = [("average row", row.base), *parts, *([("all others", row.rest)] if row.rest else [])]
+    total = f"log-odds of {row.prediction}"
+    width = max(len(total), *(len(name) for name, _ in parts))
+    largest = max(abs(number) for _, number in parts) or 1.0
+    lines = [f"Row {row.row:,}: {row.prediction} with probability {row.p:.3f}"]
+    lines += [f"  {name:{width}}  {signed(number):>8}  {bar(number / largest)}".rstrip() for name, number in parts]
+    lines.append(f"  {total:{width}}  {signed(row.log_odds):>8}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,123 @@
+"""Explain a model by its effects, or the predictions of rows by their contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.schema import Unseen
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
+from bncli.engine.prediction.contributions import Explanation
+from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.errors import BncliError
+from bncli.files.artifacts.model import read_model
+from bncli.files.exports.score_layout import most_probable
+from bncli.files.reading.source import Source
+from bncli.steps.effects_and_regions import EffectsReport, effects_report
+from bncli.steps.row_scoring import RowScorer
+from bncli.steps.run import with_memory_limit
+from bncli.watch import Run
+
+
+class NamedContribution(NamedTuple):
+    """What an effect adds to the log-odds of the prediction; names and values of a set are joined by `&`."""
+
+    effect: str
+    value: str
+    log_odds: float
+
+
+class ExplainedRow(NamedTuple):
+    """A row's most probable label, its probability p, and why.
+
+    row: its number, from 1, the header and malformed rows not counted. log_odds of the prediction = base + the sum of
+    the contributions + rest, in nats, before a calibration other than a temperature.
+    """
+
+    row: int
+    prediction: str
+    p: float
+    log_odds: float
+    base: float
+    contributions: tuple[NamedContribution, ...]
+    rest: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return every field by name."""
+        return self._asdict() | {"contributions": [one._asdict() for one in self.contributions]}
+
+
+@dataclass(frozen=True)
+class ExplainReport:
+    """The effects of a model and its labels, or rows explained; what is not asked for is None or empty."""
+
+    model: str
+    labels: tuple[str, ...] = ()
+    effects: EffectsReport | None = None
+    rows: tuple[ExplainedRow, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the effects with the keys of `inspect`, or the rows."""
+        if self.effects is not None:
+            return {"model": self.model, "labels": list(self.labels)} | self.effects.as_json()
+        return {"model": self.model, "rows": [row.as_json() for row in self.rows or ()]}
+
+
+def explain_model(path: str, positive: str | None = None) -> ExplainReport:
+    """Return the effects of the model at `path`."""
+    model = with_positive_label(read_model(path), positive)
+    return ExplainReport(path, model.schema.labels, effects_report(model))
+
+
+def explain_rows(
+    path: str, source: Source, top: int, rows: tuple[int, int] | None = None, *, unseen: Unseen | None, run: Run = Run()
+) -> Iterator[ExplainedRow]:
+    """Yield the rows of a table, each with its `top` largest contributions.
+
+    rows: first and last row to explain, None for all. Raises what scoring raises, and BncliError if the table ends
+    before the first of the rows.
+    """
+    model = read_model(path)
+    scorer = RowScorer(model, strict=(unseen or model.schema.unseen) == "error", explain=top)
+    n_read = 0
+    with scorer.open(source, with_memory_limit(run)) as batches:
+        for batch in batches:
+            first, last = (1, n_read + batch.columns.n_rows) if rows is None else rows
+            start, stop = max(first - 1 - n_read, 0), min(last - n_read, batch.columns.n_rows)
+            if start < stop:
+                for block in scorer.score(batch.slice(start, stop)):
+                    assert block.why is not None
+                    at = n_read + start + block.rows.start + 1
+                    yield from _explained(model, block.log_p, block.why, at)
+            n_read += batch.columns.n_rows
+            if rows is not None and n_read >= last:
+                break
+    if rows is not None and n_read < rows[0]:
+        what = f"there is no row {rows[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
+        raise BncliError(what, hint="rows are numbered from 1, the header and malformed rows not counted")
+
+
+def _explained(model: Model, log_p: Array, why: Explanation, first: int) -> Iterator[ExplainedRow]:
+    """Yield the rows of a block; `first` is the number of the first one."""
+    p = np.exp(log_p)
+    for t, label in enumerate(most_probable(log_p).tolist()):
+        contributions = tuple(
+            NamedContribution(
+                "&".join(why.terms[term].attributes), "&".join(why.terms[term].values), float(why.contributions[i, t])
+            )
+            for i, term in enumerate(why.term_of[:, t].tolist())
+            if term >= 0
+        )
+        yield ExplainedRow(
+            first + t,
+            model.schema.labels[label],
+            float(p[label, t]),
+            float(why.log_odds[t]),
+            float(why.base[t]),
+            contributions,
+            float(why.rest[t]),
+        )
