@@ -68,7 +68,7 @@ DISCRETIZERS = Choice(
     ),
     CUTTING,
     "METHOD",
-    "How numeric columns are cut into intervals; interactions take equal-frequency.",
+    "How numbers are cut into intervals.",
     folder="discretizers",
     everyday=True,
 )
@@ -79,7 +79,7 @@ _CUTTING_OPTIONS: tuple[Option, ...] = (
         Integer(2, 10_000),
         "10",
         CUTTING,
-        "Intervals of equal-width and equal-frequency; interactions take 255.",
+        "Intervals of equal-width and equal-frequency.",
         everyday=True,
     ),
     Option(

@@ -124,7 +124,7 @@ PARAMETERS = Choice(
     ),
     PARAMETER,
     "METHOD",
-    "How the numbers are learnt; kikuchi takes kbma, interactions take discriminative, auto takes auto.",
+    "How the parameters are learned.",
     folder="parameter_learners",
     everyday=True,
 )

@@ -122,7 +122,7 @@ OPTIONS: tuple[Option, ...] = (
         Integer(0, 1000),
         "1",
         STRUCTURE,
-        "Attribute parents of an attribute in kdb; in skdb the most that are tried [5].",
+        "Attribute parents in kdb; the most in skdb [5].",
         everyday=True,
     ),
     Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "What skdb holds down."),

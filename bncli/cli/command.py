@@ -20,6 +20,8 @@ HelpRows = tuple[tuple[str, str], ...]
 Notes = tuple[str, HelpRows, HelpRows]
 """A section below the options: its title, its rows in `--help`, and its rows in `--help-all`."""
 
+_BRIEF_GROUPS = {"Cut points": "Learning", "Structure": "Learning", "Parameters": "Learning", "Other": "Output"}
+"""Groups of options that `--help` joins, so that it fits a screen."""
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
@@ -69,7 +71,7 @@ class HelpfulCommand(click.Command):
 
     def write_help(self, ctx: click.Context, formatter: click.HelpFormatter, *, show_all: bool) -> None:
         """Write the help with all options if `show_all`, otherwise with the everyday options."""
-        formatter.write_text(self.help or "")
+        formatter.write_text((self.help or "") if show_all else (self.help or "").partition("\n")[0])
         write_examples(formatter, self.examples)
         self.format_usage(ctx, formatter)
         flags = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Flag)]
@@ -78,11 +80,12 @@ class HelpfulCommand(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {}
         for flag in flags:
             if show_all or flag.everyday:
-                groups.setdefault(flag.group, []).extend(flag.help_rows(ctx))
+                group = flag.group if show_all else _BRIEF_GROUPS.get(flag.group, flag.group)
+                groups.setdefault(group, []).extend(flag.help_rows(ctx, with_words=show_all))
         helps = [("-h, --help", "Show this help."), *([] if is_complete else [("--help-all", "Show every option.")])]
-        groups.setdefault("Other", []).extend(helps)
-        if rows:
-            groups[title] = list(all_rows if show_all else rows)
+        groups.setdefault("Other" if show_all else _BRIEF_GROUPS["Other"], []).extend(helps)
+        if rows and show_all:
+            groups[title] = list(all_rows)
         for name, lines in groups.items():
             with formatter.section(name):
                 formatter.write_dl(lines, col_max=32)
@@ -117,7 +120,7 @@ def declare(
     def decorate(callback: Callback) -> click.Command:
         for decorator in reversed([decorator for group in groups for decorator in group]):
             callback = decorator(callback)
-        text = f"{BY_WORD[word].summary} {more}".strip()
+        text = f"{BY_WORD[word].summary}\n{more}".strip()
         settings = {"cls": HelpfulCommand, "help": text, "examples": examples, "notes": notes}
         return click.command(word, **settings)(callback)  # type: ignore[call-overload,no-any-return]
 

@@ -28,12 +28,14 @@ _VERBOSE = "bncli.verbose"
 
 
 class Command(NamedTuple):
-    """A word after `bncli`, and the topics of the manual to which its help points, the most relevant first.
+    """A word after `bncli`, what it is for, and the topics of the manual to which its help points, the best first.
 
+    task: the heading in `bncli --help` under which it stands; the commands of a task follow each other.
     Its module is `bncli.cli.<word>`, with underscores for hyphens.
     """
 
     word: str
+    task: str
     summary: str
     topics: tuple[str, ...]
 
@@ -41,103 +43,125 @@ class Command(NamedTuple):
 COMMANDS = (
     Command(
         "describe",
-        "A first look at a table: its columns, its class, the command line to begin with.",
+        "Learn",
+        "Look at the columns of a table; suggest a command.",
         ("describe", "data", "pitfalls", "glossary"),
     ),
     Command(
-        "discretize",
-        "Learn cut points; write the binned table or a cuts file.",
-        ("discretize", "data", "step-by-step", "files"),
-    ),
-    Command(
-        "encode",
-        "Write a table as codes that are learnt from where they lie, past memory.",
-        ("large", "discretize", "data", "files", "cluster"),
-    ),
-    Command(
-        "learn-structure",
-        "Learn which attributes depend on which; write a structure file.",
-        ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
-    ),
-    Command(
-        "count",
-        "Count a table for a structure; write a counts file that can be merged.",
-        ("counts", "discretize", "structures"),
-    ),
-    Command("merge", "Add up counts files.", ("counts", "files")),
-    Command(
         "fit",
+        "Learn",
         "Learn a classifier from a table; write a model file.",
         ("quick-start", "which-one", "structures", "parameters", "decisions", "python"),
     ),
     Command(
+        "import",
+        "Learn",
+        "Make a model from a network that an expert wrote.",
+        ("knowledge", "export", "missing-values"),
+    ),
+    Command(
         "score",
-        "Stream a table through a model; write one row of predictions a row.",
+        "Use",
+        "Predict the rows of a table; write a prediction per row.",
         (
-            *("score", "monitor", "explain", "what-if", "decisions", "missing-values", "data", "shell", "web-service"),
+            "score",
+            "monitor",
+            "explain",
+            "what-if",
+            "decisions",
+            "missing-values",
+            "data",
+            "shell",
+            "web-service",
             "cluster",
         ),
     ),
     Command(
         "explain",
-        "Show the effects of a model, or why rows got their predictions.",
+        "Use",
+        "Show the effects of a model, or why a row got its prediction.",
         ("explain", "score", "what-if"),
     ),
+    Command("inspect", "Use", "Show what a model, structure, cuts or counts file holds.", ("explain", "files")),
+    Command("report", "Use", "Write a web page about a model and its performance.", ("report", "evaluate", "explain")),
     Command(
-        "monitor",
-        "Show which attributes drift from those of training: of a table, or week after week.",
-        ("monitor", "score", "json"),
-    ),
-    Command(
-        "evaluate",
-        "Cross-validate the learning options, or test a model on a table.",
-        (
-            *("evaluate", "validation", "groups", "calibration", "compare", "which-one", "decisions", "penalties"),
-            *("monotone", "json", "cluster"),
-        ),
+        "export", "Use", "Write a model as SQL, ONNX, Python, a scorecard or a network.", ("export", "verify", "files")
     ),
     Command(
         "calibrate",
-        "Correct the probabilities of a model by rows that it was not learnt from.",
+        "Use",
+        "Correct the probabilities of a model with held-out rows.",
         ("calibration", "evaluate", "score"),
+    ),
+    Command("edit", "Use", "Change an effect of a model by hand, on the record.", ("edit", "explain", "verify")),
+    Command(
+        "evaluate",
+        "Judge",
+        "Cross-validate a learner, or test a model on a table.",
+        (
+            "evaluate",
+            "validation",
+            "groups",
+            "calibration",
+            "compare",
+            "which-one",
+            "decisions",
+            "penalties",
+            "monotone",
+            "json",
+            "cluster",
+        ),
     ),
     Command(
         "compare",
-        "Compare several learners over several tables, with tests of significance.",
+        "Judge",
+        "Compare learners on several tables, with significance tests.",
         ("compare", "evaluate", "which-one", "cluster"),
     ),
     Command(
-        "convergence",
-        "How fast several fits converge: curves of their traces, and who lags behind whom.",
-        ("optimizers", "parameters"),
+        "monitor", "Judge", "Report which attributes of new rows drift from training.", ("monitor", "score", "json")
     ),
-    Command("inspect", "Describe a model, structure, cuts or counts file.", ("explain", "files")),
-    Command("diff", "Tell how two models differ, in what they are and in what they say.", ("verify", "explain")),
-    Command(
-        "report",
-        "Write one page to look at: how good a model is, what it says, how it is built.",
-        ("report", "evaluate", "explain"),
-    ),
+    Command("diff", "Judge", "Show what differs between two models.", ("verify", "explain")),
     Command(
         "verify",
-        "Check that a model, or an export of it, still says what the model said when it was made.",
+        "Judge",
+        "Check that a model or an export still predicts as it should.",
         ("verify", "properties", "export", "files"),
     ),
-    Command("export", "Write a model in another format.", ("export", "verify", "files")),
     Command(
-        "import",
-        "Make a model from a network that an expert or another program wrote.",
-        ("knowledge", "export", "missing-values"),
+        "discretize",
+        "Build by steps",
+        "Learn cut points; write a cuts file or the binned table.",
+        ("discretize", "data", "step-by-step", "files"),
     ),
-    Command("edit", "Change an effect of a model by hand, on the record.", ("edit", "explain", "verify")),
-    Command("simulate", "Draw rows from a model or from a random network.", ("simulate", "evaluate")),
-    Command("help", "Show a topic of the manual.", ("quick-start", "glossary")),
     Command(
-        "config",
-        "Show every option as a configuration file, or the schema of a JSON output.",
-        ("shell", "options", "json"),
+        "learn-structure",
+        "Build by steps",
+        "Learn which attributes depend on which; write a structure.",
+        ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     ),
-    Command("completion", "Print the script that completes commands in bash, zsh or fish.", ("shell", "install")),
+    Command(
+        "encode",
+        "Large data",
+        "Write a table as a file of codes, for tables beyond memory.",
+        ("large", "discretize", "data", "files", "cluster"),
+    ),
+    Command(
+        "count",
+        "Large data",
+        "Count a table for a structure; write a counts file.",
+        ("counts", "discretize", "structures"),
+    ),
+    Command("merge", "Large data", "Add up counts files.", ("counts", "files")),
+    Command(
+        "convergence", "Research", "Plot how fast optimizers converge, from their traces.", ("optimizers", "parameters")
+    ),
+    Command("simulate", "Research", "Draw rows from a model or from a random network.", ("simulate", "evaluate")),
+    Command("help", "Help", "Show a topic of the manual, or search it.", ("quick-start", "glossary")),
+    Command(
+        "config", "Help", "Show all options as a configuration file, or a JSON schema.", ("shell", "options", "json")
+    ),
+    Command("completion", "Help", "Print the completion script for bash, zsh or fish.", ("shell", "install")),
 )
 BY_WORD = {command.word: command for command in COMMANDS}
 
@@ -171,8 +195,12 @@ class CommandGroup(click.Group):
         formatter.write_text("Bayesian network classifiers: learn them from tables, score with them, look inside.")
         write_examples(formatter, EXAMPLES)
         self.format_usage(ctx, formatter)
-        with formatter.section("Commands"):
-            formatter.write_dl([(command.word, command.summary) for command in COMMANDS])
+        width = max(len(command.word) for command in COMMANDS)
+        for task in dict.fromkeys(command.task for command in COMMANDS):
+            with formatter.section(task):
+                # One definition list per task would align each by itself.
+                for command in (command for command in COMMANDS if command.task == task):
+                    formatter.write(f"{'':>{formatter.current_indent}}{command.word:{width}}  {command.summary}\n")
         with formatter.section("Options"):
             formatter.write_dl(
                 [

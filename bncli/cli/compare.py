@@ -37,7 +37,7 @@ LEARNERS = (
         group=_LEARNERS,
         metavar="[NAME=]OPTIONS",
         multiple=True,
-        help="A learner: its options (below) in quotes, with a name in front if you like; may be repeated.",
+        help="A learner: learning options of bncli fit in quotes, with a name in front if you like; may be repeated.",
     ),
     flag(
         "--preset",
@@ -77,6 +77,7 @@ CONCLUSIONS = (
     ),
     _conclusion_flag(
         "--groups",
+        everyday=False,
         metavar="rows:N[,N]",
         multiple=True,
         help="Sum up the tables with fewer than N rows, and those with N or more, apart too.",
@@ -86,12 +87,20 @@ CONCLUSIONS = (
     ),
 )
 OUTPUT = (
-    output_flag("--csv", metavar="FILE", help="Write every outcome, a line a fold."),
-    output_flag("--latex", metavar="FILE", help="Write the tables for LaTeX."),
+    output_flag("--csv", everyday=False, metavar="FILE", help="Write every outcome, a line a fold."),
+    output_flag("--latex", everyday=False, metavar="FILE", help="Write the tables for LaTeX."),
     output_flag(
-        "--diagram", metavar="FILE.svg", help="Draw average ranks by the first metric, and who cannot be told apart."
+        "--diagram",
+        everyday=False,
+        metavar="FILE.svg",
+        help="Draw average ranks by the first metric, and who cannot be told apart.",
     ),
-    output_flag("--scatter", metavar="FILE.svg", help="Plot every learner against the baseline, a dot a data set."),
+    output_flag(
+        "--scatter",
+        everyday=False,
+        metavar="FILE.svg",
+        help="Plot every learner against the baseline, a dot a data set.",
+    ),
     options.REPORT,
     options.JSON,
     options.QUIET,

@@ -38,6 +38,7 @@ PROTOCOL = (
     _protocol_flag("--repeats", type=integer(1), default_text="1", help="Do it so often, with new random folds."),
     _protocol_flag(
         "--train-rows",
+        everyday=False,
         metavar="N,N,...",
         type=SizesType(),
         setting=False,
@@ -53,8 +54,9 @@ PROTOCOL = (
 PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
-    help="Write the predictions and the true label of every row tested, in their order, from the fold that had not "
-    "seen it (with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
+    help="Write the prediction and the true label of every row tested. Rows keep their order; each is predicted by the "
+    "fold that had not seen it (with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows "
+    "are left out.",
 )
 RELIABILITY = output_flag(
     "--reliability",
@@ -66,8 +68,8 @@ RELIABILITY = output_flag(
 GAINS = output_flag(
     "--gains",
     is_flag=True,
-    help="With two labels: KS, Gini, capture rate, calibration slope and intercept, and the gains table: the rows in "
-    "tenths, highest probability of the second label first.",
+    help="With two labels: KS, Gini, capture rate and the gains table. Calibration slope and intercept too. The table "
+    "has the rows in tenths, highest probability of the second label first.",
 )
 NET_BENEFIT = output_flag(
     "--net-benefit",
@@ -79,11 +81,13 @@ NET_BENEFIT = output_flag(
 PICTURES = output_flag(
     "--svg",
     metavar="DIR",
-    help="Draw ROC, precision-recall and reliability curves into this folder (roc.svg, precision_recall.svg, "
-    "reliability.svg), each label against all others, from all rows tested together; with --train-rows also "
-    "learning_curve.svg.",
+    help="Draw ROC, precision-recall and reliability curves into this folder. The files are roc.svg, "
+    "precision_recall.svg and reliability.svg, each label against all others, from all rows tested together; with "
+    "--train-rows also learning_curve.svg.",
 )
-CURVE = output_flag("--csv", metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold.")
+CURVE = output_flag(
+    "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold."
+)
 FIGURES = (
     ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),
     ("log-loss", "Mean of -ln P(true class), in nats."),

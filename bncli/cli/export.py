@@ -41,14 +41,21 @@ TO = output_flag(
 )
 CONTRIBUTIONS = output_flag(
     "--contributions",
+    everyday=False,
     is_flag=True,
     help="ONNX: one more output, what every set of attributes adds to the log-odds of every label.",
 )
-PDO = output_flag("--pdo", type=real, default_text="20", help="Scorecard: points that double the odds.")
-BASE = output_flag("--base", type=real, default_text="600", help="Scorecard: points at --odds.")
-ODDS = output_flag("--odds", type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points.")
+PDO = output_flag("--pdo", everyday=False, type=real, default_text="20", help="Scorecard: points that double the odds.")
+BASE = output_flag("--base", everyday=False, type=real, default_text="600", help="Scorecard: points at --odds.")
+ODDS = output_flag(
+    "--odds", everyday=False, type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points."
+)
 DIGITS = output_flag(
-    "--digits", type=integer(0, 15), default_text="0", help="Scorecard: digits behind the point of points."
+    "--digits",
+    everyday=False,
+    type=integer(0, 15),
+    default_text="0",
+    help="Scorecard: digits behind the point of points.",
 )
 
 DIALECT = _sql_flag(

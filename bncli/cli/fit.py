@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted       writes data.bnc
 bncli fit train.csv.gz --structure kdb --k 2 --param map -o small.bnc
-bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 TRACE = output_flag(
@@ -68,7 +67,7 @@ DRY_RUN = output_flag(
     (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
-    more="The defaults stand in brackets.",
+    more="Defaults in brackets.",
 )
 def command(**typed: Any) -> None:
     """Learn a model, write it, and print a summary; with --dry-run, print what would be learnt."""

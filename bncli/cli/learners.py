@@ -263,7 +263,9 @@ def help_rows(*, show_all: bool) -> tuple[tuple[str, str], ...]:
     command = _learning_command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag) and flag.group != catalogue.DECISIONS]
-    return tuple(row for flag in flags if show_all or flag.everyday for row in flag.help_rows(context))
+    return tuple(
+        row for flag in flags if show_all or flag.everyday for row in flag.help_rows(context, with_words=show_all)
+    )
 
 
 @cache

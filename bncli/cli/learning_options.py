@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from bncli.steps.supplied_files import SuppliedFiles
 
 CUTS_FILE = flag(
-    "--cuts", group=catalogue.CUTTING, metavar="FILE", help="Take the cuts of this file instead of learning them."
+    "--cuts",
+    group=catalogue.CUTTING,
+    everyday=False,
+    metavar="FILE",
+    help="Take the cuts of this file instead of learning them.",
 )
 
 
@@ -49,7 +53,7 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
             "metavar": f"{entry.metavar}|FILE" if takes_file else entry.metavar,
             "default_text": entry.default,
             "words": [(method.word, method.summary) for method in entry.methods],
-            "help": f"{entry.summary.removesuffix('.')}; FILE holds one, or regions." if takes_file else entry.summary,
+            "help": entry.summary,
         }
     elif isinstance(entry.kind, Switch):
         settings = {"is_flag": True, "default": None, "help": entry.summary}

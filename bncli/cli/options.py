@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -98,12 +99,20 @@ class Flag(click.Option):
         """Whether the value is a list."""
         return self.multiple and not self.once
 
-    def help_rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """Return the rows of the help: the option, then the words that it accepts."""
+    def help_rows(self, ctx: click.Context, *, with_words: bool) -> list[tuple[str, str]]:
+        """Return the rows of the help: the option, then with `with_words` a row per word that it accepts.
+
+        Otherwise there is one row, with the first sentence of the help and the words alone.
+        """
         record = self.get_help_record(ctx)
         if record is None:
             return []
         default = f" [{self.default_text}]" if self.default_text else ""
+        if not with_words:
+            # Words that are examples, such as "explain_1 ...", say nothing without their meaning.
+            words = ", ".join(word for word, _ in self.words if word.replace("-", "").isalnum())
+            first = re.split(r"(?<=\w)[.;] ", record[1])[0].removesuffix(".")
+            return [(record[0], f"{first}{': ' if words else ''}{words}.{default}")]
         return [(record[0], record[1] + default), *((f"    {word}", meaning) for word, meaning in self.words)]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -296,8 +305,7 @@ MISSING = (
         multiple=True,
         metavar="TOKEN",
         default_text="?, and NA NaN null among numbers",
-        help="What means a missing value besides the empty field, in place of the tokens in brackets, or with a plus "
-        "(+n/a) beside them; may be repeated.",
+        help="Texts that mean missing; +TOKEN adds to these.",
     ),
 )
 UNSEEN = (
@@ -331,7 +339,7 @@ COLUMNS = (
         help="Learn from these columns alone; may be repeated.",
     ),
     data_flag("--categorical", multiple=True, metavar="COLUMN,...", help="Numbers in these columns are names."),
-    data_flag("--numeric", multiple=True, metavar="COLUMN,...", help="These columns hold numbers."),
+    _rare_data_flag("--numeric", multiple=True, metavar="COLUMN,...", help="These columns hold numbers."),
     _rare_data_flag(
         "--dates",
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
@@ -369,7 +377,7 @@ GROUP = data_flag(
     "--group",
     multiple=True,
     metavar="COLUMN,...",
-    help="Rows with equal values here belong together, and stay on one side of every split (bncli help validation).",
+    help="Rows with equal values stay together in splits.",
 )
 TIME = _rare_data_flag(
     "--time",
@@ -438,7 +446,9 @@ SCORES = output_flag(
 )
 JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 QUIET = output_flag("--quiet", "-q", is_flag=True, help="No bars, notes or summary on the standard error.")
-THREADS = other_flag("--threads", type=integer(1), default_text="all cores", help="Threads; never change a result.")
+THREADS = other_flag(
+    "--threads", everyday=False, type=integer(1), default_text="all cores", help="Threads; never change a result."
+)
 SEED = other_flag("--seed", type=integer(0), default="0", help="Seed of all that is random.")
 CONFIG = other_flag(
     "--config",

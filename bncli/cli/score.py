@@ -51,12 +51,13 @@ WRITING = (
         setting=False,
         help="Score this row alone, or those from A to B; the first below the header is 1.",
     ),
-    output_flag("--keep-all", is_flag=True, help="Carry all columns through."),
+    output_flag("--keep-all", everyday=False, is_flag=True, help="Carry all columns through."),
     output_flag("--labels-only", is_flag=True, help="No probabilities."),
-    output_flag("--log-proba", is_flag=True, help="Natural logs of the probabilities."),
+    output_flag("--log-proba", everyday=False, is_flag=True, help="Natural logs of the probabilities."),
     output_flag("--digits", type=integer(0, 14), default_text="all", help="Decimals of probabilities, 0 to 14."),
     output_flag(
         "--prior",
+        everyday=False,
         metavar="training|FILE",
         default_text="as learnt",
         help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
@@ -90,16 +91,25 @@ WHAT_IF = (
         "decision where the model or an option says what to decide.",
     ),
     _what_if_flag(
-        "--flip-columns", multiple=True, metavar="COLUMN,...", default_text="all", help="Columns that may change."
+        "--flip-columns",
+        everyday=False,
+        multiple=True,
+        metavar="COLUMN,...",
+        default_text="all",
+        help="Columns that may change.",
     ),
-    _what_if_flag("--flip-changes", type=integer(1, 6), default_text="2", help="At most so many values change."),
+    _what_if_flag(
+        "--flip-changes", everyday=False, type=integer(1, 6), default_text="2", help="At most so many values change."
+    ),
     _what_if_flag(
         "--next-best",
+        everyday=False,
         is_flag=True,
         help="The missing column whose value is expected to tell most of the class (next_best); of networks.",
     ),
     _what_if_flag(
         "--surprise",
+        everyday=False,
         is_flag=True,
         help="How improbable the row is, whatever its class: -ln P(x) in nats (surprise); of networks.",
     ),
@@ -111,6 +121,7 @@ WHAT_IF = (
     ),
     _what_if_flag(
         "--because-seconds",
+        everyday=False,
         type=real,
         metavar="SECONDS",
         default_text="1",
@@ -126,6 +137,7 @@ MONITORING = (
     ),
     flag(
         "--fail-on-drift",
+        everyday=False,
         group="Monitoring",
         is_flag=True,
         help="Exit with code 4, after all is written, where values have drifted from those of training.",

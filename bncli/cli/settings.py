@@ -199,11 +199,10 @@ def with_place_of_setting(error: BncliError) -> BncliError:
         setting.where
         for name, setting in settings_of_run().items()
         for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
-        if isinstance(text, str)
-        and (
-            any(repr(part) in error.what for part in (text, *text.split(",")))
-            or text == error.where
-            or error.what.startswith(f"{flag_of(name)} ")
+        if error.what.startswith(f"{flag_of(name)} ")
+        or (
+            isinstance(text, str)
+            and (any(repr(part) in error.what for part in (text, *text.split(","))) or text == error.where)
         )
     ]
     if not places or places[0] in error.where:

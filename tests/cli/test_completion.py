@@ -132,9 +132,7 @@ def test_an_unknown_shell(bncli: Bncli) -> None:
     assert "'bash', 'zsh', 'fish'" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("word", "hint"), [("fti", "did you mean fit?"), ("qqq", "the commands are describe, discretize,")]
-)
+@pytest.mark.parametrize(("word", "hint"), [("fti", "did you mean fit?"), ("qqq", "the commands are describe, fit,")])
 def test_a_mistyped_command(bncli: Bncli, word: str, hint: str) -> None:
     ran = bncli(word, "iris.csv")
     assert (ran.code, ran.out) == (2, "")
@@ -215,7 +213,7 @@ def test_zsh(folder: Path) -> None:
     (folder / "script").write_text("\n".join(shell_says(folder, "bncli", "completion", "zsh")))
     assert shell_says(folder, "zsh", "-n", "script") == []
     asked = {
-        "comple": ["completion:Print the script that completes commands..."],
+        "comple": ["completion:Print the completion script for bash, zsh..."],
         "fit iris.csv --structure hill": ["<file>", "hill-climb"],
         "fit iris.csv --class=petal_w": ["petal_width"],
         "fit 'odd\\ table.csv' --class ''": ["petal width", "a:b", "x=1", "$(touch owned)", "it's", "*", "class"],

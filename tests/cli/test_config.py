@@ -67,6 +67,10 @@ def test_the_file_as_it_is_changes_no_byte(bncli: Bncli, tmp_path: Path) -> None
     assert (tmp_path / "plain.bnc").read_bytes() == (tmp_path / "set.bnc").read_bytes()
 
 
+_OF_SPLITS = ("group", "time", "window", "gap")
+"""Columns that this table lacks, and what has no effect without them."""
+
+
 def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
     """It is taken, or refused with one line that names the key and the file where it is no value for this table."""
     for line in offers(bncli("config").out):
@@ -77,9 +81,9 @@ def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
         ran = bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc", "--config", "c.toml")
         if ran.code:
             key = line.partition(" = ")[0]
-            columns = ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding", "use")
+            columns = ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding", "use", *_OF_SPLITS)
             of_labels = ("costs", "threshold", "increasing", "decreasing", "positive")
-            assert key in (*columns, *of_labels, "cluster"), (line, ran.err)
+            assert key in (*columns, *of_labels, "cluster", "knowledge"), (line, ran.err)
             assert ran.err.count("\n") == 1
             assert f"{key} in c.toml" in ran.err or key == "schema", ran.err
 

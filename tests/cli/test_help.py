@@ -29,6 +29,8 @@ def test_the_group_lists_every_command(bncli: Bncli) -> None:
     ran = bncli("--help")
     assert ran.code == 0
     assert all(f"\n  {word} " in ran.out for word in WORDS)
+    headings = re.findall(r"^(\w[\w ]*):$", ran.out, flags=re.MULTILINE)
+    assert headings == ["Examples", *dict.fromkeys(command.task for command in COMMANDS), "Options"]
 
 
 def test_version(bncli: Bncli) -> None:
@@ -125,13 +127,20 @@ def test_the_help_of_fit_has_about_fifteen_options(bncli: Bncli) -> None:
     shown = options_shown(ran) - {"--help", "--help-all"}
     assert 13 <= len(shown) <= 18
     assert {"--class", "--ignore", "--structure", "--param", "--output", "--json"} <= shown
-    assert len(ran.out.splitlines()) <= 95
-    assert "naive Bayes: the class is the only parent" in ran.out
+    assert len(ran.out.splitlines()) <= 40
+    assert "nb, tan, kdb, skdb, hill-climb, gbn, kikuchi, interactions, auto" in unwrapped(ran.out)
+    assert "naive Bayes: the class is the only parent" in bncli("fit", "--help-all").out
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_help_of_a_command_is_about_a_screen(bncli: Bncli, word: str) -> None:
+    assert len(bncli(word, "--help").out.splitlines()) <= 60
+    assert len(f"  {'learn-structure':15}  {BY_WORD[word].summary}") <= 80, "a line of bncli --help"
 
 
 def test_help_of_a_learner_is_short_too(bncli: Bncli) -> None:
     assert "--tolerance" not in bncli("compare", "--help").out
-    assert "--structure METHOD" in bncli("compare", "--help").out
+    assert "--structure METHOD" in bncli("compare", "--help-all").out
 
 
 def test_help_all_needs_no_data_and_no_configuration(bncli: Bncli) -> None:
