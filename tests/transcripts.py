@@ -107,7 +107,7 @@ def without_times(transcript: str) -> str:
     """The transcript with every number of seconds replaced by a hyphen."""
     transcript = re.sub(r'("seconds": )\{[^}]*\}', r"\1{}", transcript)
     return re.sub(
-        r"^( ?seconds\b.*)$", lambda line: re.sub(r"\s+[0-9]+\.[0-9]+", " -", line[1]), transcript, flags=re.M
+        r"^( ?seconds\b.*|time   .*)$", lambda line: re.sub(r"\s+[0-9]+\.[0-9]+", " -", line[1]), transcript, flags=re.M
     )
 
 

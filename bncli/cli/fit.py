@@ -11,7 +11,6 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_text import (
-    ARC_CHOICES,
     CANDIDATE_HEADINGS,
     calibration_facts,
     candidate_cells,
@@ -29,13 +28,12 @@ from bncli.cli.settings import refuse_cluster, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.model import TriedCandidate
+    from bncli.engine.model import TriedArcs, TriedCandidate
     from bncli.files.reading.source import Source
     from bncli.steps.fit import FitReport
 
 EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted       writes data.bnc
-bncli fit train.csv.gz --structure kdb --k 2 --param map -o small.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 TRACE = output_flag(
@@ -66,7 +64,7 @@ DRY_RUN = output_flag(
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, DRY_RUN),
     (options.CLUSTER,),
-    options.RUNNING,
+    (*options.RUNNING, options.VERBOSE),
     more="Defaults in brackets.",
 )
 def command(**typed: Any) -> None:
@@ -106,7 +104,7 @@ def command(**typed: Any) -> None:
             from bncli.steps.report.report import fit_page, write_page
 
             write_page(typed["report"], fit_page(report))
-        console.finish(report, _summary(report, resolved.supplied.structure_path))
+        console.finish(report, _summary(report, resolved.supplied.structure_path, verbose=typed["verbose"]))
 
 
 def _cluster(
@@ -156,26 +154,27 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
     console.text("\n".join(lines) + "\n")
 
 
-def _summary(report: FitReport, structure_file: str | None) -> list[str]:
-    """Return the last lines of a fit; `structure_file` is the file that supplied the structure, if any."""
+def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) -> list[str]:
+    """Return the last lines of a fit: what held-out rows say, what was learned, and where the model is.
+
+    structure_file: the file that supplied the structure, if any. verbose: also how the parameters were found.
+    """
     from bncli.engine.learn import COMPARED_ROWS
-    from bncli.engine.model import StoppedBy
     from bncli.engine.parameters.penalty_choice import ALL_ROWS
 
     lines = []
     if (held_out := report.held_out) is not None:
-        base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
-        kept = "rows kept back" if held_out.rows is None else f"{held_out.rows:,} rows kept back"
-        if report.split is not None and "group" in report.split.kind:
-            kept = f"{held_out.rows:,} rows of {held_out.units:,} groups kept back"
-        lines.append(f"held out    log-loss {held_out.log_loss:.4g} on {kept}, {base} (lower is better)")
+        rows = "" if held_out.rows is None else f" on {held_out.rows:,} rows"
+        of_units = f" of {held_out.units:,} groups" if report.split is not None and "group" in report.split.kind else ""
+        base = f"class frequencies alone: {held_out.base_log_loss:.4g}; lower is better"
+        lines.append(f"held-out    log-loss {held_out.log_loss:.4g}{rows}{of_units} ({base})")
     lines.append(f"class       {report.class_name} ({first_names(report.labels)})")
-    lines.append(f"rows        {report.rows:,}, {report.classes:,} classes")
+    lines.append(f"rows        {report.rows:,}")
     if report.split is not None and report.split.kind != "rows":
         lines.append(f"split by    {split_text(report.split)}")
     if report.class_weights is not None:
         weights = first_names([f"{label} {weight:.4g}" for label, weight in report.class_weights.items()])
-        lines.append(f"weighing    {weights}; so are probabilities, see --prior")
+        lines.append(f"weights     {weights}; predicted probabilities follow them, see --prior")
     lines.append(_attributes_line(report, structure_file))
     if report.calibration is not None:
         facts = calibration_facts(report.calibration, report.labels)
@@ -185,17 +184,18 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
         used = " of the attributes used" if report.uninformative else ""
         plural = "" if report.holes == 1 else "s"
         lines.append(f"missing     {report.holes:,} value{plural} ({100 * share:.3g} %){used}, marginalized")
-    lines.append(f"cuts        {report.cuts:,}")
+    if verbose:
+        lines.append(f"cuts        {report.cuts:,}")
 
     # The structure; of an ensemble, that of its component with the largest weight.
     heaviest = max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
     lines.append(f"structure   {report.structure_learned}")
-    lines += move_lines(report.moves)
+    if verbose:
+        lines += move_lines(report.moves)
     if report.regions is not None:
-        of_component = f" in {heaviest}, the heaviest" if heaviest else ""
+        of_component = f" in {heaviest}, the component with the largest weight" if heaviest else ""
         lines.append(f"regions     {regions_text(report.regions)}{of_component}")
-    is_closed_form = report.stopped_by is StoppedBy.CLOSED_FORM
-    lines.append(f"parameters  {report.parameters:,} ({report.param}){', in closed form' if is_closed_form else ''}")
+    lines.append(f"parameters  {report.parameters:,} ({report.param})")
     lines += [f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)]
 
     # What held-out rows chose.
@@ -208,38 +208,66 @@ def _summary(report: FitReport, structure_file: str | None) -> list[str]:
             on_sample = " on a sample" if report.rows >= COMPARED_ROWS else ""
             lines.append(f"compared    held-out log-loss{on_sample}: {losses}")
         if penalty.arcs and penalty.arcs[-1].n_arcs:
-            losses = ", ".join(f"{ARC_CHOICES[choice.arcs]} {choice.log_loss:.4g}" for choice in penalty.arcs)
-            kept = f"{report.arcs:,} of {penalty.arcs[-1].n_arcs:,} kept"
             on_sample = " on a sample" if report.rows > ALL_ROWS else ""
-            lines.append(f"arcs        {kept}, chosen by held-out log-loss{on_sample}: {losses}")
+            lines.append(f"arcs        {_arcs_text(report.arcs, penalty.arcs, on_sample)}")
     lines += candidate_lines(report.trials)
+    lines += _optimization_lines(report, heaviest, verbose=verbose)
+    return [*lines, f"model       {report.model}"]
 
+
+def _arcs_text(n_kept: int, choices: Sequence[TriedArcs], on_sample: str) -> str:
+    """Return how many arcs are kept, and the held-out log-loss without arcs, with all, and with those kept."""
+    n_learned = choices[-1].n_arcs
+    shown = {"none": "without arcs", "all": f"with all {n_learned:,}"}
+    losses = [
+        f"{choice.log_loss:.4g} {shown.get(choice.arcs) or f'with {choice.n_arcs:,}'}"
+        for choice in choices
+        if choice.arcs in shown or (choice.n_arcs == n_kept and n_kept)
+    ]
+    kept = f"{n_kept:,} of {n_learned:,} kept" if n_kept else "none kept"
+    return f"{kept}: held-out log-loss{on_sample} {', '.join(losses)}"
+
+
+def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> list[str]:
+    """Return how the optimization went, if it did not converge or if `verbose`, and the time of the fit."""
+    from bncli.engine.model import StoppedBy
+
+    lines = []
+    converged = report.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT, StoppedBy.CROSS_TUNING)
+    iterations = f"after {report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
     # A sum that rounds to zero is printed without a sign, hence + 0.0.
-    log_loss = f"(log-loss {report.log_loss:.4g} a row)"
-    if not is_closed_form:
-        lines.append(f"CLL         {report.cll_start + 0.0:.6g} -> {report.cll + 0.0:.6g} {log_loss}")
-        iterations = f"{report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
-        reason = report.stopped_by.value
-        if report.stopped_by is StoppedBy.MAX_ITERATIONS and heaviest == "boosted":
-            reason = "the effort, or the time, allowed no more trees; rows held out might gain by more"
-        lines.append(f"stopped     after {iterations}: {reason}")
-    elif math.isnan(report.cll):
-        lines.append("CLL         not known: counts do not tell it")
+    log_loss = f"(log-loss {report.log_loss:.4g} per training row)"
+    if report.stopped_by is StoppedBy.CLOSED_FORM:
+        if verbose and math.isnan(report.cll):
+            lines.append("CLL         not known, since counts do not hold the rows")
+        elif verbose:
+            lines.append(f"CLL         {report.cll + 0.0:.6g} {log_loss}, parameters in closed form")
     else:
-        lines.append(f"CLL         {report.cll + 0.0:.6g} {log_loss}")
-    return [*lines, f"seconds     {seconds_text(report.seconds)}", f"model       {report.model}"]
+        if verbose:
+            lines.append(f"CLL         {report.cll_start + 0.0:.6g} -> {report.cll + 0.0:.6g} {log_loss}")
+        if converged and verbose:
+            lines.append(f"converged   {iterations}")
+        elif not converged:
+            reason = report.stopped_by.value
+            if report.stopped_by is StoppedBy.MAX_ITERATIONS and heaviest == "boosted":
+                reason = "the effort or the time limit allowed no more trees; more might predict better"
+            lines.append(f"stopped     {iterations}: {reason}")
+    if verbose:
+        return [*lines, f"seconds     {seconds_text(report.seconds)}"]
+    return [*lines, f"time        {report.seconds['total']:.1f} s"]
 
 
 def _attributes_line(report: FitReport, structure_file: str | None) -> str:
     """Return how many attributes the model uses, and why it does not use the others."""
-    line = f"attributes  {report.used:,} used of {report.attributes:,}"
+    reasons = []
     if report.uninformative:
-        line += f"; without a cut or left with one value, so not used: {first_names(report.uninformative)}"
+        reasons.append(f"not informative: {first_names(report.uninformative)}")
     if report.unnamed and structure_file is not None:
-        line += f"; not in {structure_file}, so left out: {first_names(report.unnamed)}"
+        reasons.append(f"not in {structure_file}: {first_names(report.unnamed)}")
     if unhelpful := [name for name in report.left_out if name not in report.unnamed]:
-        line += f"; left out by the structure: {first_names(unhelpful)}"
-    return line
+        reasons.append(f"left out by the structure: {first_names(unhelpful)}")
+    because = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"attributes  {report.used:,} of {report.attributes:,} used{because}"
 
 
 def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:
@@ -248,7 +276,7 @@ def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:
         return []
     rows = [CANDIDATE_HEADINGS, *map(candidate_cells, candidates)]
     name_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = [f"candidates  {len(candidates):,}, with the losses of held-out rows and the weight in the ensemble"]
+    lines = [f"candidates  {len(candidates):,}, with held-out losses and the weight in the ensemble"]
     for name, *cells in rows:
         numbers = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         lines.append(f"{'':12}{'  '.join([f'{name:<{name_width}}', *numbers])}")

@@ -32,12 +32,16 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
         note,
     )
     assert re.fullmatch(
-        r"held out    log-loss 0\.\d+ on 150 rows kept back, 1\.099 by the class frequencies alone \(lower is better\)",
+        r"held-out    log-loss 0\.\d+ on 150 rows \(class frequencies alone: 1\.099; lower is better\)",
         first,
     )
     assert second == "class       class (setosa, versicolor, virginica)"
-    for word in ("150", "tan", "weighted", "CLL", "seconds", "iris.bnc"):
+    for word in ("150", "tan", "weighted", "time  ", "iris.bnc"):
         assert word in ran.err
+    assert "CLL" not in ran.err
+    verbose = bncli("fit", "iris.csv", "--structure", "tan", "-v").err
+    for word in ("cuts  ", "CLL  ", "converged   after", "seconds     read"):
+        assert word in verbose
 
 
 def test_json_has_the_keys_that_scripts_rely_on(bncli: Bncli) -> None:
@@ -186,25 +190,24 @@ def test_the_class_of_a_structure_file_counts(bncli: Bncli, tmp_path: Path) -> N
 
 def test_a_closed_form_has_no_iterations(bncli: Bncli) -> None:
     ran = bncli("fit", "iris.csv", "--param", "map")
-    assert "(map), in closed form\n" in ran.err
     assert "stopped" not in ran.err
+    verbose = bncli("fit", "iris.csv", "--param", "map", "-v").err
+    assert "parameters in closed form\n" in verbose
+    assert "converged" not in verbose
 
 
 def test_what_a_structure_file_leaves_out_is_named(bncli: Bncli, tmp_path: Path) -> None:
     document = {"format": "bncli-structure", "version": 1, "class": "diagnosis", "parents": {"radius": ["diagnosis"]}}
     (tmp_path / "mine.json").write_text(json.dumps(document))
-    assert (
-        "1 used of 7; not in mine.json, so left out: texture"
-        in bncli("fit", "tumours.csv", "--structure", "mine.json").err
-    )
+    assert "1 of 7 used (not in mine.json: texture" in bncli("fit", "tumours.csv", "--structure", "mine.json").err
 
 
 def test_what_a_structure_file_names_without_use_is_told_apart(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "mine.dot").write_text("digraph { diagnosis -> radius -> outline; texture }")
     used = bncli("fit", "tumours.csv", "--param", "map", "--structure", "mine.dot").err.splitlines()[2]
     assert used == (
-        "attributes  1 used of 7; not in mine.dot, so left out: smoothness, size, symmetry, worst_area"
-        "; left out by the structure: texture, outline"
+        "attributes  1 of 7 used (not in mine.dot: smoothness, size, symmetry, worst_area"
+        "; left out by the structure: texture, outline)"
     )
 
 
@@ -212,7 +215,7 @@ def test_what_a_learnt_structure_leaves_out_is_named(bncli: Bncli, tmp_path: Pat
     rows = [f"{i % 2},{i // 4 % 2},{'ny'[i % 2]}" for i in range(80)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     ran = bncli("fit", "t.csv", "--param", "map", "--structure", "gbn")
-    assert "1 used of 2; left out by the structure: b\n" in ran.err
+    assert "1 of 2 used (left out by the structure: b)\n" in ran.err
 
 
 def test_few_names_are_listed() -> None:
@@ -224,7 +227,7 @@ def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> Non
     rows = [f"{i % 7},same,{'yes' if i % 7 > 3 else 'no'}" for i in range(70)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     ran = bncli("fit", "t.csv")
-    assert "1 used of 2; without a cut or left with one value, so not used: b" in ran.err
+    assert "1 of 2 used (not informative: b)" in ran.err
 
 
 def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
