@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, PARAMETERS, STRUCTURES
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, NONE_IF_DEFAULT, PARAMETERS, SCORES, STRUCTURES
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
-from bncli.catalogue.option_kinds import DomainKnowledge, Switch, Word
+from bncli.catalogue.option_kinds import ClassPairPrior, DomainKnowledge, Real, Switch, Word
 from bncli.errors import BncliError, UsageError
 from bncli.recipe.defaults import (
     ALTERNATIVE,
@@ -199,11 +199,31 @@ def check_structure_option(key: str, value: Any) -> Any:
         hint = f"it should be of the type {required.__name__}"
     elif isinstance(entry, Choice):
         try:
-            parse_rule(str(value), entry)
+            if entry is SCORES:
+                _check_score(str(value))
+            else:
+                parse_rule(str(value), entry)
         except UsageError as error:
             hint = error.what
+        except ValueError as error:
+            hint = str(error)
     elif isinstance(entry.kind, Word) and value not in entry.kind.words:
         hint = f"it should be one of {', '.join(entry.kind.words)}"
     if hint:
         raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)
     return value
+
+
+def _check_score(rule: str) -> None:
+    """Raise UsageError or ValueError unless this is a structure score as `score_rule` writes it.
+
+    `acll` and `acll-uniform` are followed by their pseudo-counts, and `acll` also by a slash and its class pair prior.
+    """
+    score, slash, prior = rule.partition("/")
+    word, colon, number = score.partition(":")
+    if colon and "--pseudo-counts" in SCORES.options_of(word):
+        Real(above=True).parse(number)
+        score = word
+    parse_rule(score, SCORES)
+    if slash:
+        ClassPairPrior().parse(prior)
