@@ -22,6 +22,14 @@ Notes = tuple[str, HelpRows, HelpRows]
 
 _BRIEF_GROUPS = {"Cut points": "Learning", "Structure": "Learning", "Parameters": "Learning", "Other": "Output"}
 """Groups of options that `--help` joins, so that it fits a screen."""
+_RESEARCH = frozenset(
+    (
+        *("--class-pair-prior", "--pseudo-counts", "--perfect", "--degrees-of-freedom", "--max-candidates", "--level"),
+        *("--lower-orders", "--init", "--penalty-center", "--early-stop", "--restarts", "--optimizer"),
+        *("--preconditioner", "--tolerance", "--max-iterations", "--trace"),
+    )
+)
+"""Options for studies of methods and optimizers, which `--help-all` shows at the end."""
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
@@ -80,10 +88,14 @@ class HelpfulCommand(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {}
         for flag in flags:
             if show_all or flag.everyday:
+                is_research = not _RESEARCH.isdisjoint(flag.opts)
                 group = flag.group if show_all else _BRIEF_GROUPS.get(flag.group, flag.group)
+                group = "Research" if show_all and is_research else group
                 groups.setdefault(group, []).extend(flag.help_rows(ctx, with_words=show_all))
         helps = [("-h, --help", "Show this help."), *([] if is_complete else [("--help-all", "Show every option.")])]
         groups.setdefault("Other" if show_all else _BRIEF_GROUPS["Other"], []).extend(helps)
+        if "Research" in groups:
+            groups["Research"] = groups.pop("Research")  # at the end
         if rows and show_all:
             groups[title] = list(all_rows)
         for name, lines in groups.items():

@@ -26,7 +26,7 @@ _MOST_IN_PAIRS = 4
 """Number of learners up to which the differences of all pairs are printed; with more, those with the baseline."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
-_MARKS_LEGEND = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
+_MARKS_LEGEND = f"{_BEST} best; {_NOT_WORSE} marks what is not significantly worse (corrected resampled t-test, 5 %)"
 _COLUMN_LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
     ("mean", "geometric mean of its figures, of costs"),
@@ -73,7 +73,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
     if len(trial.learners) > 1:
         shown.append(_MARKS_LEGEND if set(report.metrics) - set(COSTS) else f"{_BEST} best")
         if report.differences:
-            shown.append("± of a difference: its 95 % interval, corrected for overlapping training sets")
+            shown.append("±: 95 % interval of a difference, corrected for overlapping training sets")
     return [*shown, "", *_seconds_tables(report)]
 
 
@@ -86,6 +86,9 @@ def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterato
     if len(report.results.learners) > _MOST_IN_PAIRS:
         shown = [each for each in shown if report.baseline in (each.a, each.b)]
     if not shown:
+        return
+    if max(len(f"{each.a} - {each.b}") for each in shown) > page_width() // 3:
+        yield "Differences: in --json, or here with shorter names"
         return
     names = [metric_text(metric) for metric in metrics if any(each.metric == metric for each in shown)]
     cells = dict[tuple[str, str], str]()

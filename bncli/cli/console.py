@@ -127,8 +127,7 @@ class Console:
         """Print, once, how many notes were not printed."""
         hidden = self._n_notes - _MOST_NOTES
         if hidden > 0 and not self.quiet:
-            plural = "s" if hidden > 1 else ""
-            _write_error_line(f"... and {hidden} more note{plural}: bncli describe shows them by column")
+            _write_error_line(f"{hidden} more: bncli describe FILE")
         self._n_notes = min(self._n_notes, _MOST_NOTES)
 
     def json(self, report: Report) -> None:

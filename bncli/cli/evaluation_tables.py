@@ -73,7 +73,8 @@ def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
         undecided = report.decisions.undecided
         if undecided is not None and undecided.any():
             columns.append(TextColumn("no decision", [f"{count:,.10g}" for count in undecided.tolist()]))
-        title = f"Confusion (rows true, columns {'predicted' if undecided is None else 'decided by the rule'})"
+        columns_hold = "predicted label" if undecided is None else "decision of the rule"
+        title = f"Confusion matrix (a row per true label, a column per {columns_hold})"
         yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")
 
 

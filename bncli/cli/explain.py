@@ -53,7 +53,7 @@ _DEFAULT_TOP = 5
     ),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="Without DATA, the effects of the model are shown, as inspect --effects does. With DATA (- is the standard "
-    "input), each row is shown with its most probable label and what speaks for it, as score --explain writes it.",
+    "input), each row is shown with its most probable label and the largest contributions to it.",
 )
 def command(**typed: Any) -> None:
     """Show the effects of a model, or why the rows of a table got their predictions."""

@@ -212,7 +212,9 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     """Raise UsageError for options that exclude each other, or that have no effect beside the others."""
     to_stdout = typed["output"] in (None, "-")
     if typed["as_json"] and to_stdout:
-        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
+        raise UsageError(
+            "--json needs -o FILE", hint="for predictions as JSON lines, add --output-format jsonl instead"
+        )
     if typed["keep"] and typed["keep_all"]:
         raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
     if typed["labels_only"]:

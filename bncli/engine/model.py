@@ -338,7 +338,7 @@ class StoppedBy(Enum):
     """Why an optimizer stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
-    GRADIENT = "the gradient vanished"
+    GRADIENT = "the gradient is 0 within rounding"
     MAX_ITERATIONS = "the cap on iterations was reached before convergence; raise --max-iterations"
     LINE_SEARCH = "no better point could be found along the search direction"
     SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"

@@ -79,7 +79,8 @@ def read_document(path: str, name: str, version: int) -> Node:
             head = file.read(HEAD_BYTES)
             file_kind = recognise(head)
             if file_kind.kind not in (name, "json"):
-                raise BncliError(f"this is {file_kind.description}, not a bncli {name} file", where=path)
+                hint = "bncli score MODEL DATA --monitor FILE writes one" if name == "monitor" else ""
+                raise BncliError(f"this is {file_kind.description}, not a bncli {name} file", where=path, hint=hint)
             document = parse_json(head + file.read(), path)
     except OSError as error:
         raise cannot_read(path, error) from error

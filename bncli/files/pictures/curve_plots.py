@@ -178,7 +178,7 @@ def _draw_learning_curve(frame: Frame, across: Axis, ticks: Sequence[int], panel
     if len(places) > 1:
         drawing.line("curve", *places)
     for place, (rows, mean, std) in zip(places, points, strict=True):
-        spread = f" ± {std:.2g}" if std > 0 else ""
+        spread = f" (standard deviation {std:.2g})" if std > 0 else ""
         drawing.dot(*place, f"{rows:,} rows: {panel.name} {mean:.6g}{spread}")
 
 
