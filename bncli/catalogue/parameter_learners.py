@@ -115,6 +115,12 @@ PARAMETERS = Choice(
             module="kikuchi_bayes",
         ),
         Method(
+            "points",
+            "whole numbers, few of them different: those of --structure card",
+            ("--rows", "--points"),
+            networks=False,
+        ),
+        Method(
             "auto",
             "those of --structure auto",
             ("--metric", "--effort", "--time-limit", *DIRECTIONS),
@@ -195,6 +201,13 @@ OPTIONS: tuple[Option, ...] = (
         "4",
         PARAMETER,
         "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing.",
+    ),
+    Option(
+        "--points",
+        Integer(1, 1_000_000, ("off",)),
+        "100",
+        PARAMETER,
+        "The largest number of points of a card; off: numbers as they are fitted.",
     ),
     Option(
         "--coding",

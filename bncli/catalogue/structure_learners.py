@@ -61,6 +61,15 @@ STRUCTURES = Choice(
             without_effect=(("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed"),
         ),
         Method(
+            "card",
+            "few columns, each with a short table of whole points",
+            ("--columns", "--rows"),
+            defaults=(("--discretize", "equal-frequency"), ("--bins", "20")),
+            single_attribute_limit=("", 0),
+            params=("points",),
+            without_effect=(("--smoothing", "--theta"), "with --structure card, where nothing is smoothed"),
+        ),
+        Method(
             "auto",
             "an ensemble of several kinds, weighted by held-out rows; cuts and parameters included",
             has_module=False,
@@ -157,6 +166,8 @@ OPTIONS: tuple[Option, ...] = (
         STRUCTURE,
         "Most variables of a region of kikuchi and interactions, the class among them.",
     ),
+    Option("--columns", Integer(1, 1000), "8", STRUCTURE, "Most columns of a card."),
+    Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Most rows of a card, over all its tables."),
     Option(
         "--theta",
         Real(above=True),

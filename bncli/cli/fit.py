@@ -195,6 +195,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     if report.regions is not None:
         of_component = f" in {heaviest}, the component with the largest weight" if heaviest else ""
         lines.append(f"regions     {regions_text(report.regions)}{of_component}")
+    lines += report.card_lines()
     lines.append(f"parameters  {report.parameters:,} ({report.param})")
     lines += [f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)]
 

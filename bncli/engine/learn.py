@@ -82,6 +82,8 @@ MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
 """With more of them the alternative would take several times as long as the default structure."""
 ENOUGH_TO_MEASURE = 1e-4
 """The tolerance of fits whose held-out log-loss is measured."""
+MOST_COLUMNS_OF_CARD, MOST_ROWS_OF_CARD = 1000, 100_000
+"""The limits of a card without limits."""
 NEGLIGIBLE_GAIN = 1e-3
 """A held-out loss lower than that of the class frequencies by at most this share counts as no gain."""
 
@@ -202,7 +204,27 @@ def _learn(
         columns = table.pop()
         sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
         return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
-    return _fit_parameters(_choose(table, recipe, supplied, reading_rules, run), run.watch)
+    chosen = _choose(table, recipe, supplied, reading_rules, run)
+    fitted = _fit_parameters(chosen, run.watch)
+    if recipe.param == "points" and run.hold_out:
+        return _with_cost_of_limits(fitted, chosen, supplied, reading_rules, run)
+    return fitted
+
+
+def _with_cost_of_limits(
+    fitted: FittedModel, chosen: _ChosenSettings, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+) -> FittedModel:
+    """Return the card with the log-loss of held-out rows, with its limits and without; as it is without such rows."""
+    data, recipe = chosen.counts.data, chosen.recipe
+    if not splits_to_measure(data.labels, recipe.seed or 0, data.split_by, is_slow=True):
+        return fitted
+    free = recipe.replaced(columns=MOST_COLUMNS_OF_CARD, rows=MOST_ROWS_OF_CARD, points="off")
+    limited, unlimited = (
+        _HeldOutModels(each, supplied, reading_rules, chosen.structure, "all", None, run).loss(data, None)
+        for each in (recipe, free)
+    )
+    parameters = replace(fitted.parameters, held_out=limited, log_loss_unlimited=unlimited.log_loss)
+    return replace(fitted, model=replace(fitted.model, held_out=limited), parameters=parameters)
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
@@ -465,7 +487,7 @@ class _HeldOutModels:
     reading_rules: ReadingRules
     structure: Structure
     arcs: str
-    chosen: ChosenPenalty
+    chosen: ChosenPenalty | None
     run: Run
 
     def loss(self, data: Dataset, as_read: Columns | None) -> HeldOutLoss:

@@ -127,6 +127,7 @@ class Parameters:
     - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): what the optimization
       took. With `restarts` these are the numbers of the best start.
     - held_out: None if no row was held out.
+    - log_loss_unlimited: of a card, the log-loss of the same held-out rows without its limits.
     """
 
     predictor: Predictor
@@ -140,6 +141,7 @@ class Parameters:
     held_out: HeldOutLoss | None = None
     restarts: Restarts | None = None
     products: int = 0
+    log_loss_unlimited: float | None = None
 
     @property
     def passes(self) -> int:

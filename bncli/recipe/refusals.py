@@ -32,6 +32,7 @@ from bncli.recipe.defaults import (
 _KIND_NAMES = {
     "kikuchi": "regions, which are no Bayesian network",
     "interactions": "regions that look at attributes through fewer intervals",
+    "card": "a card, whose tables are points",
     "auto": "--structure auto, which learns them itself",
 }
 _LEAVE_OUT = "leave one of them out"

@@ -28,6 +28,7 @@ from bncli.files.paths import check_data, check_outputs, default_output_path
 from bncli.files.reading.column_roles import check_labels, warn_about_numeric_labels
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps.card_table import card_json, card_lines
 from bncli.steps.cluster.fitting import refuse_on_cluster, rows_on_cluster
 from bncli.steps.effects_and_regions import RegionsReport, regions_report
 from bncli.steps.run import NamedMove, Recorder, with_memory_limit
@@ -58,6 +59,7 @@ class FitReport:
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: how the model decides, or None if it has no decision rule.
     split: by what the rows were split, or None if counts were learnt from.
+    card: the points of `--structure card`, or None for other models.
     """
 
     model: str
@@ -98,6 +100,11 @@ class FitReport:
     decisions: dict[str, Any] | None = None
     calibration: Calibration | None = None
     split: SplitRecord | None = None
+    card: dict[str, Any] | None = None
+
+    def card_lines(self) -> list[str]:
+        """Return the card as it is printed; nothing for other models."""
+        return [] if self.card is None else card_lines(self.card, self.labels[-1])
 
     def as_json(self) -> dict[str, Any]:
         """Return every field by name, with `class_name` as `class`, and without optional keys that are None."""
@@ -106,7 +113,7 @@ class FitReport:
             fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
         fields["structures_cv"] = structures_json(self.penalty_cv) or None
-        for name in ("class_weights", "decisions", CALIBRATION, "split", "structures_cv"):
+        for name in ("class_weights", "decisions", CALIBRATION, "split", "structures_cv", "card"):
             if fields[name] is None:
                 del fields[name]
         return fields | {
@@ -279,4 +286,5 @@ def _fit_report(
         decisions=None if model.rule is None else rule_summary_json(model.rule),
         calibration=model.calibration,
         split=split,
+        card=card_json(fitted),
     )

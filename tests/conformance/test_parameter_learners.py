@@ -27,7 +27,7 @@ from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.strategies import datasets, graphs_for
 
-PATHS = ("kbma", "kmap")
+PATHS = ("kbma", "kmap", "points")
 """Learners of regions."""
 VALUES: dict[str, list[Any]] = {
     "--level": [1, 2, 3, 4],
@@ -40,6 +40,8 @@ VALUES: dict[str, list[Any]] = {
     "--degrees-of-freedom": ["conditional", "joint", "structural-zeros"],
     "--coding": ["cells", "thermometer"],
     "--lower-orders": [False, True],
+    "--rows": [40],
+    "--points": [100, "off"],
 }
 """What is tried for each option of a learner's own; those of the optimization are tried together."""
 

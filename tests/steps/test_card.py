@@ -1,0 +1,84 @@
+"""`--structure card`: limits, whole points, and probabilities that follow from the printed card alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "bncli", *arguments], capture_output=True, text=True)
+
+
+def _table(path: Path, n_labels: int) -> list[list[str]]:
+    """Write 400 rows whose label follows a number and a word; another number says nothing."""
+    rng = np.random.default_rng(3)
+    number, noise, word = rng.normal(size=400), rng.normal(size=400), rng.integers(0, 6, 400)
+    score = 2 * number + (word % 2) * 2 + rng.logistic(size=400)
+    labels = np.digitize(score, np.quantile(score, np.arange(1, n_labels) / n_labels))
+    rows = [[f"{a:.4f}", f"{b:.4f}", f"w{c}", f"L{y}"] for a, b, c, y in zip(number, noise, word, labels, strict=True)]
+    path.write_text("\n".join(",".join(row) for row in [["number", "noise", "word", "class"], *rows]) + "\n")
+    return rows
+
+
+def _points(entry: dict[str, Any], row: dict[str, str]) -> int | None:
+    """Return the points of a line of the card if the row has its value, read as a person reads it."""
+    text, value = entry["value"], row[entry["attribute"]]
+    if text.startswith("("):
+        low, high = (float(end) for end in text[1:-1].split(", "))
+        return entry["points"] if low < float(value) <= high else None
+    return entry["points"] if value in text.split(" | ") else None
+
+
+@pytest.mark.parametrize(("n_labels", "most"), [(2, 100), (2, 5), (3, 10)])
+def test_the_card_alone_gives_the_scores(tmp_path: Path, n_labels: int, most: int) -> None:
+    rows, model = _table(tmp_path / "t.csv", n_labels), str(tmp_path / "m.bnc")
+    limits = ("--columns", "2", "--rows", "7", "--points", str(most))
+    fitted = _run("fit", str(tmp_path / "t.csv"), "--structure", "card", *limits, "-o", model, "-q", "--json")
+    assert fitted.returncode == 0, fitted.stderr
+    card = json.loads(fitted.stdout)["card"]
+    assert card["columns"] <= 2
+    assert card["rows"] <= 7
+    assert {entry["attribute"] for entry in card["points"]} == {"number", "word"}
+    assert max(abs(entry["points"]) for entry in card["points"]) == most
+    assert all(isinstance(entry["points"], int) for entry in card["points"])
+    assert card["log_loss"] < math.log(n_labels)
+    assert card["log_loss_unlimited"] < math.log(n_labels)
+    assert all(("label" in entry) == (n_labels > 2) for entry in card["points"])
+    scored = _run("score", model, str(tmp_path / "t.csv"), "-o", str(tmp_path / "s.csv"), "-q")
+    assert scored.returncode == 0, scored.stderr
+    header, *lines = (line.split(",") for line in (tmp_path / "s.csv").read_text().splitlines())
+    p_of = [dict(zip(header, line, strict=True)) for line in lines]
+    if n_labels > 2:
+        assert not card["totals"]
+        return
+    # log-odds are one straight line in the total, which the listed totals lie on as well
+    totals, log_odds = [], []
+    for row, p in zip(rows, p_of, strict=True):
+        named = dict(zip(("number", "noise", "word"), row[:3], strict=True))
+        own = [_points(entry, named) for entry in card["points"]]
+        totals.append(sum(points for points in own if points is not None))
+        log_odds.append(math.log(float(p["p_L1"]) / float(p["p_L0"])))
+    slope, offset = np.polyfit(totals, log_odds, 1)
+    assert slope > 0
+    assert np.allclose(log_odds, offset + slope * np.array(totals), atol=1e-4)
+    for one in card["totals"]:
+        assert one["p"] == pytest.approx(1 / (1 + math.exp(-(offset + slope * one["total"]))), abs=1e-4)
+
+
+def test_fit_prints_the_card_and_options_without_effect_are_refused(tmp_path: Path) -> None:
+    _table(tmp_path / "t.csv", 2)
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
+    printed = _run("fit", table, "--structure", "card", "-o", model)
+    assert "without limits" in printed.stdout + printed.stderr
+    for typed in (("--structure", "tan", "--rows", "9"), ("--structure", "card", "--rows", "1")):
+        refused = _run("fit", table, *typed, "-o", model)
+        assert refused.returncode == 2
+        assert "Traceback" not in refused.stderr
