@@ -130,7 +130,7 @@ PARAMETERS = Choice(
     ),
     PARAMETER,
     "METHOD",
-    "How the parameters are learned.",
+    "The parameter learner.",
     folder="parameter_learners",
     everyday=True,
 )

@@ -128,7 +128,7 @@ def test_the_help_of_fit_has_about_fifteen_options(bncli: Bncli) -> None:
     assert 13 <= len(shown) <= 18
     assert {"--class", "--ignore", "--structure", "--param", "--output", "--json"} <= shown
     assert len(ran.out.splitlines()) <= 40
-    assert "nb, tan, kdb, skdb, hill-climb, gbn, kikuchi, interactions, auto" in unwrapped(ran.out)
+    assert "nb, tan, kdb, skdb, hill-climb, gbn, kikuchi, interactions, card, auto" in unwrapped(ran.out)
     assert "naive Bayes: the class is the only parent" in bncli("fit", "--help-all").out
 
 

@@ -21,7 +21,7 @@ from tests.datasets import random_dataset
 
 DATA = random_dataset(150, (2, 3, 2, 3, 2), 2, seed=4)
 NAMES = [attribute.name for attribute in DATA.schema.attributes]
-LEARNERS = [m.word for m in STRUCTURES.methods if STRUCTURES.module_of(m.word) and m.word != "nb"]
+LEARNERS = [m.word for m in STRUCTURES.methods if STRUCTURES.module_of(m.word) and m.word not in ("nb", "card")]
 PAIRS = st.lists(st.sampled_from([*itertools.permutations(NAMES, 2)]), max_size=3)
 
 
@@ -115,7 +115,7 @@ def test_a_name_that_does_not_exist_is_refused() -> None:
             learn_structure(Counts(DATA), Recipe(structure=word, knowledge={"forbid": [["nowhere", NAMES[0]]]}))
 
 
-@pytest.mark.parametrize("word", ["auto", "nb", "gbn"])
+@pytest.mark.parametrize("word", ["auto", "nb", "gbn", "card"])
 def test_what_cannot_obey_refuses(word: str) -> None:
     with pytest.raises(UsageError, match=f"--structure {word}"):
         Recipe(structure=word, knowledge={"max_parents": 1})
