@@ -212,7 +212,7 @@ def test_the_tables_of_evaluate_fit_a_terminal(n_labels: int, bncli: Bncli, monk
     lines = bncli(*command).out.splitlines()
     assert max(map(len, lines)) <= 80
     told = {word for line in lines if "seconds" not in line for word in line.split() if set(word) != {"─"}}
-    assert told - whole <= {"labels", "further", "predicted),"}
+    assert told - whole <= {"labels", "further", "label),"}
     assert (n_labels <= 12) == any(line.startswith("Confusion") for line in lines)
     assert (n_labels > 12) == any(line.startswith("... and 28 more labels") for line in lines)
 
