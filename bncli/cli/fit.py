@@ -234,7 +234,7 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
     from bncli.engine.model import StoppedBy
 
     lines = []
-    converged = report.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT, StoppedBy.CROSS_TUNING)
+    converged = report.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT)
     iterations = f"after {report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
     # A sum that rounds to zero is printed without a sign, hence + 0.0.
     log_loss = f"(log-loss {report.log_loss:.4g} per training row)"
@@ -248,7 +248,7 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
             lines.append(f"CLL         {report.cll_start + 0.0:.6g} -> {report.cll + 0.0:.6g} {log_loss}")
         if converged and verbose:
             lines.append(f"converged   {iterations}")
-        elif not converged:
+        elif not converged and (verbose or report.stopped_by is not StoppedBy.CROSS_TUNING):
             reason = report.stopped_by.value
             if report.stopped_by is StoppedBy.MAX_ITERATIONS and heaviest == "boosted":
                 reason = "the effort or the time limit allowed no more trees; more might predict better"

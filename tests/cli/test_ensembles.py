@@ -22,7 +22,7 @@ def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -
     assert isinstance(ensemble, Ensemble)
     components = ensemble.components
     heaviest = components[0].name
-    assert f" (attributes and the class) in {heaviest}, the heaviest\n" in fitted.err
+    assert f" (attributes and the class) in {heaviest}, the component with the largest weight\n" in fitted.err
     text = bncli("inspect", "m.bnc", "--tables").out
     assert f"Of the heaviest component of the ensemble, {heaviest}:\n" in text
     assert [line for line in text.splitlines() if line.startswith("Component ")] == [
@@ -54,8 +54,8 @@ def test_it_is_told_whether_more_boosted_trees_would_have_helped(
     labels = np.where((x > [23, 31, 17, 12]).all(axis=1), "all", "some")
     lines = [",".join([*map(str, row), label]) for row, label in zip(x.tolist(), labels, strict=True)]
     (tmp_path / "sharp.csv").write_text("\n".join(["a,b,c,d,class", *lines]) + "\n")
-    fitted = bncli("fit", "sharp.csv", "--structure", "auto", "-o", "m.bnc")
+    fitted = bncli("fit", "sharp.csv", "--structure", "auto", "-v", "-o", "m.bnc")
     assert fitted.code == 0, fitted.err
-    assert "in boosted, the heaviest" in fitted.err
+    assert "in boosted, the component with the largest weight" in fitted.err
     (stopped,) = (line for line in fitted.err.splitlines() if line.startswith("stopped"))
     assert expected in stopped

@@ -136,7 +136,7 @@ def test_wrong_usage_is_one_line_and_writes_nothing(bncli: Bncli, tmp_path: Path
 def test_without_a_command_the_help_is_shown(bncli: Bncli) -> None:
     ran = bncli()
     assert ran.code == 2
-    assert "Commands:" in ran.err
+    assert "Build by steps:" in ran.err
 
 
 def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ def test_dots_of_a_learning_curve_lie_where_the_numbers_say() -> None:
         [0.2, 0.1, 0.5], abs=2e-3
     )  # the last ends at 0
     tips = [e.text for e in root.iter(f"{SVG}title")][1:]
-    assert tips == ["10 rows: error 0.5 ± 0.1", "40 rows: error 0.3 ± 0.05", "160 rows: error 0.2 ± 0.3"]
+    spreads = {10: (0.5, 0.1), 40: (0.3, 0.05), 160: (0.2, 0.3)}
+    assert tips == [f"{n} rows: error {mean} (standard deviation {std})" for n, (mean, std) in spreads.items()]
 
 
 @given(
