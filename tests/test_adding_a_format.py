@@ -151,7 +151,7 @@ def test_the_copy_is_what_runs(copy: Copy) -> None:
 
 
 def test_the_help_shows_the_new_formats(copy: Copy) -> None:
-    text = copy.done("export", "--help")
+    text = copy.done("export", "--help-all")
     assert "json|python|javascript|sql|onnx|scorecard|bars|class-children" in "".join(text.split())
     assert "    bars  " in text
     assert "numbers between bars" in text

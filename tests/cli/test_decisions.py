@@ -231,7 +231,7 @@ def test_confusion_and_costs_are_those_of_the_decisions(bncli: Bncli) -> None:
     assert f"Error rate {percent(wrong)} on" in page
     assert "always predicting malignant costs" in page
     text = bncli(*words, "--costs", COSTS, "--abstain-below", "0.7").out
-    for shown in ("cost, always benign", "cost, best threshold", "columns decided by the rule", "no decision"):
+    for shown in ("cost, always benign", "cost, best threshold", "a column per decision of the rule", "no decision"):
         assert shown in text
 
 

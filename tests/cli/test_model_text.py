@@ -74,7 +74,7 @@ def test_nothing_where_nobody_searched() -> None:
 def test_both_commands_list_them_on_the_standard_error(bncli: Bncli) -> None:
     options = ("iris.csv", "--structure", "hill-climb", "--structure-score", "k2")
     learnt = bncli("learn-structure", *options)
-    fitted = bncli("fit", *options, "--param", "map")
+    fitted = bncli("fit", *options, "--param", "map", "-v")
     lines = [line for line in learnt.err.splitlines() if " -> " in line]
     assert lines
     assert [line for line in fitted.err.splitlines() if " -> " in line] == lines
@@ -92,7 +92,7 @@ def test_a_line_each() -> None:
         (TriedCandidate("all pairs", 0.03, 0.25, 0.125, 1.0), TriedCandidate("tree", 300.0, 1.5, 0.5, 0.0))
     )
     assert lines == [
-        "candidates  2, with the losses of held-out rows and the weight in the ensemble",
+        "candidates  2, with held-out losses and the weight in the ensemble",
         "            candidate  penalty  log-loss   error  weight",
         "            all pairs     0.03   0.25000  0.1250    1.00",
         "            tree           300   1.50000  0.5000       -",

@@ -130,6 +130,7 @@ def test_a_model_and_rows_are_counted_as_scoring_counts_them(bncli: Bncli) -> No
     found = json.loads(report.out)
     for one in (found, joined):
         one["mean_confidence"] = round(one["mean_confidence"], 12)
+        one["log_loss"] = round(one["log_loss"], 12)
     assert {**found, "monitors": None} == {**joined, "monitors": None}
     assert found["monitors"][0]["file"] == "wine_holes.csv"
     ran = bncli("monitor", "m.bnc", "wine_holes.csv")

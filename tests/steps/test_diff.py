@@ -17,6 +17,7 @@ from bncli.cli.diff import difference_lines
 from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.number_formats import NumberForm
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.data.splits import SplitRecord
 from bncli.engine.model import (
     ChosenPenalty,
     DecisionRule,
@@ -275,6 +276,7 @@ CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
         "ln P(x)     none -> mean -8.25 of 569 rows",
     ),
     "held_out": ("nb", lambda m: replace(m, held_out=HeldOutLoss(0.3, 0.6)), "other keys"),
+    "split": ("nb", lambda m: replace(m, split=SplitRecord("group", ("patient",), 90)), "other keys"),
     "path": ("kikuchi", with_other_shares, "other keys"),
     "blend": ("auto", with_other_shares, "tables"),
     "schema.missing_policy": ("nb", marginalizing, "options     missing-policy level -> marginalize"),
@@ -295,7 +297,8 @@ CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
 def test_no_key_of_the_model_file_is_forgotten() -> None:
     known = {*model_files.OPTIONAL_KEYS, *(f"schema.{key}" for key in model_files.OPTIONAL_SCHEMA_KEYS)}
     known |= {f"attributes.{key}" for keys in MODEL_ATTRIBUTE_KEYS.values() for key in keys}
-    assert set(CHANGES) == known
+    # The tests of edits compare models before and after one.
+    assert {*CHANGES, "edits"} == known
 
 
 @pytest.fixture(scope="module")

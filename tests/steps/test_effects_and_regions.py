@@ -88,6 +88,7 @@ def test_coarse_attributes_say_how(tmp_path: Path) -> None:
     assert sum(effect["share"] for effect in effects.values()) == pytest.approx(1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*alone explains:UserWarning")
 def test_as_csv_every_row_of_data_adds_up_to_its_log_odds(tmp_path: Path) -> None:
     """The lines of the values of a row, and the base, make the log-odds that `predict_proba` gives it."""
     path = tmp_path / "t.csv"
