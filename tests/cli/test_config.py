@@ -43,8 +43,9 @@ def test_what_may_be_set_is_what_is_not_of_one_run() -> None:
     """Every option of a command that takes --config is one or the other, and files of a run are never set."""
     keys = set(all_settings())
     assert {"structure", "param", "seed", "threads", "jobs", "folds", "class", "missing", "quiet", "unseen"} <= keys
-    assert not keys & {"output", "cuts", "trace", "model", "test", "json", "debug", "config", "keep", "rows", "network"}
+    assert not keys & {"output", "cuts", "trace", "model", "test", "json", "debug", "config", "keep", "network"}
     assert "missing" not in settings_of("simulate"), "it is a share there, not a token"
+    assert "rows" not in settings_of("simulate"), "it is not the limit of a card there"
     for key, flag in all_settings().items():
         assert variable_of(flag) == "BNCLI_" + key.upper().replace("-", "_")
 
