@@ -63,7 +63,7 @@ _OTHER_STRUCTURES = tuple(f"--structure {method.word}" for method in STRUCTURES.
 _OTHER_PARAMS = tuple(
     f"--structure tan --param {method.word}"
     for method in PARAMETERS.methods
-    if method.word not in _NAMED and f"--structure {method.word}" not in _OTHER_STRUCTURES
+    if method.networks and method.word not in _NAMED
 )
 ALL_METHODS = (*FAST, *_MODELS_OF_PAPERS, *_OTHER_STRUCTURES, *_OTHER_PARAMS)
 """Learners that together use every structure and all parameters."""
