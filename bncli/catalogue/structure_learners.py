@@ -47,7 +47,7 @@ STRUCTURES = Choice(
             defaults=(("--theta", "1"),),
             params=("kbma", "kmap", "discriminative", "lr-roos"),
             single_attribute_limit=("--max-order", 2),
-            requires=(("--max-order", "--max-candidates", 1),),
+            requires=(("--max-order", "--max-candidates", 1), ("--knowledge", "--max-candidates", 1)),
             without_effect=(("--smoothing",), "with regions, which are smoothed by --theta"),
         ),
         Method(
@@ -64,6 +64,7 @@ STRUCTURES = Choice(
             "card",
             "few columns, each with a short table of whole points",
             ("--columns", "--rows"),
+            requires=(("--columns", "--rows", 3),),  # a column takes at least two rows
             defaults=(("--discretize", "equal-frequency"), ("--bins", "20")),
             single_attribute_limit=("", 0),
             params=("points",),
