@@ -42,16 +42,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array
-from scipy.special import ndtr, ndtri
 
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 Interval = tuple[float, float]
-Z = float(ndtri(0.975))
+_NORMAL = NormalDist()
+Z = _NORMAL.inv_cdf(0.975)
+"""The normal quantile of a 95 % interval. The functions of scipy would load half of that library."""
 REPLICATES = 1000
 MOST_GROUPS = 5000
 _MOST_COPIES = 2_000_000
@@ -172,6 +173,8 @@ def _sums_of_groups(
     n_groups = min(n_units, MOST_GROUPS)
     if n_units > n_groups:
         codes = rng.permutation(np.arange(n_units) % n_groups)[codes]
+    from scipy.sparse import csc_array  # not at the top: commands that measure nothing do without it
+
     of_group = csc_array((unit_weights, (codes, unit_rows)), shape=(n_groups, len(labels)))
     n_labels, has_decisions = len(blocks[0].log_p), blocks[0].decisions is not None
     ranked = _ranking_deviations(blocks, labels, weights)
@@ -311,14 +314,14 @@ def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interv
         return None
     tolerance = 1e-12 * max(abs(estimate), 1e-3)
     share = float(np.mean(replicates < estimate - tolerance) + np.mean(replicates <= estimate + tolerance)) / 2
-    z0 = float(ndtri(np.clip(share, 1 / (2 * len(replicates)), 1 - 1 / (2 * len(replicates)))))
+    z0 = _NORMAL.inv_cdf(min(max(share, 1 / (2 * len(replicates))), 1 - 1 / (2 * len(replicates))))
     deviations = jackknife.mean() - jackknife
     spread = float(np.square(deviations).sum()) ** 1.5
     acceleration = float((deviations**3).sum()) / (6 * spread) if spread > 0 else 0.0
     levels = []
     for z in (z0 - Z, z0 + Z):
         rest = 1 - acceleration * z
-        levels.append(float(ndtr(z0 + z / rest)) if rest > 0 else float(z > 0))
+        levels.append(_NORMAL.cdf(z0 + z / rest) if rest > 0 else float(z > 0))
     low, high = np.quantile(replicates, levels)
     return float(low), float(high)
 

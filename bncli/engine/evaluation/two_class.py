@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from bncli.engine.kernels.arrays import Array, Integers
 
@@ -163,16 +162,16 @@ def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[f
     design = np.stack((np.ones(len(log_odds)), (log_odds - centre) / scale))
     signs = np.where(events > 0, 1.0, -1.0)
     point = np.array([0.0, 0.0])
-    loss = float(-(weights @ log_expit(signs * (point @ design))))
+    loss = float(-(weights @ -np.logaddexp(0.0, -signs * (point @ design))))
     for _ in range(_MOST_STEPS):
-        fitted = expit(point @ design)
+        fitted = np.exp(-np.logaddexp(0.0, -(point @ design)))
         gradient = design @ (weights * fitted - events)
         hessian = (design * (weights * fitted * (1 - fitted))) @ design.T
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         size = 1.0
         while size > _TOLERANCE:
             trial = point - size * step
-            trial_loss = float(-(weights @ log_expit(signs * (trial @ design))))
+            trial_loss = float(-(weights @ -np.logaddexp(0.0, -signs * (trial @ design))))
             if trial_loss <= loss:
                 break
             size /= 2
