@@ -42,11 +42,13 @@ def found(figures: list[Figure]) -> Evidence:
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_the_figures_are_those_of_this_program(name: str, figures: list[Figure]) -> None:
+    """To four digits; of interactions to three, as on the page: nearly equal steps change places with the rounding."""
     told = {figure[:3]: figure[3:7] for figure in figures}
     columns = real_columns(name)
     for word in LEARNERS:
         figure = measure(name, word, columns, 0)
-        assert figure[3:7] == pytest.approx(told[figure[:3]], rel=1e-4, abs=1e-6)
+        rounding = 1e-3 if word == "interactions" else 1e-4
+        assert figure[3:7] == pytest.approx(told[figure[:3]], rel=rounding, abs=1e-6)
 
 
 def test_the_page_shows_the_figures(found: Evidence) -> None:

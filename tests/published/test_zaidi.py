@@ -146,7 +146,11 @@ def test_the_files_are_small() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["iris", "car"])
 def test_the_figures_are_those_of_this_program(name: str) -> None:
-    """Iterations and NLLs; rounding grows on the way, so of the published optimiser the first iterations."""
+    """Iterations and NLLs.
+
+    Rounding grows on the way: where the published optimiser stands at the end differs between processors, by 5 % on
+    iris (the kernels of OpenBLAS for Haswell, Nehalem and Prescott). Of its runs the first iterations are compared.
+    """
     from tests.published.zaidi import climbed, studies
 
     real_path(name)
@@ -158,7 +162,8 @@ def test_the_figures_are_those_of_this_program(name: str) -> None:
         for moment, before in zip(run.moments[:6], told[key].moments[:6], strict=True):
             assert moment.iteration == before.iteration
             assert moment.cll == pytest.approx(before.cll, rel=1e-5)
-        assert run.best == pytest.approx(told[key].best, rel=1e-3, abs=1e-3)
+        rounding = 0.1 if key[2].optimizer == "lbfgs" else 1e-3
+        assert run.best == pytest.approx(told[key].best, rel=rounding, abs=1e-3)
 
 
 @pytest.mark.slow
