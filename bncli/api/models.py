@@ -299,15 +299,15 @@ class Model:
         """Return how well the model predicts a labelled table, as `bncli evaluate --model --json` prints it.
 
         `by` and `reliability` are as in `bncli.evaluate`. Options: about the table `class_`, `weights`, `missing`,
-        `drop_unlabelled`, `on_bad_row`, `positive`, and for a file how to read it, as in `fit`; about decisions those
-        of `decide`, which replace the model's.
+        `drop_unlabelled`, `on_bad_row`, `positive`, `group`, and for a file how to read it, as in `fit`; about
+        decisions those of `decide`, which replace the model's.
         """
         from bncli.api.calls import make_run, python_call
         from bncli.api.tables import LABELLED_OPTIONS, check_word, source_of, source_options
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted
         from bncli.steps.score import decision_options
 
-        words = (*LABELLED_OPTIONS, "positive")
+        words = (*LABELLED_OPTIONS, "positive", "group")
         reading = source_options({key: options.pop(key) for key in words if key in options}, words)
         outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
         decisions = decision_options(options)
@@ -332,15 +332,16 @@ class Model:
         """Return a model with the same tables and calibrated probabilities, fitted on rows it was not trained on.
 
         method: temperature, isotonic or per-class (see `bncli help calibration`). Options about the table: `class_`,
-        `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, and for a file how to read it, as in `fit`.
+        `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, `group`, `time`, `gap`, `window`, and for a file how to
+        read it, as in `fit`.
         """
         from bncli.api.calls import make_run, python_call
-        from bncli.api.tables import LABELLED_OPTIONS, source_of, source_options
+        from bncli.api.tables import LABELLED_OPTIONS, SPLIT_OPTIONS, source_of, source_options
         from bncli.steps.calibrate import calibrate_model
 
-        reading = source_options(options, LABELLED_OPTIONS)
+        reading = source_options(options, (*LABELLED_OPTIONS, *SPLIT_OPTIONS))
         with python_call(), source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source:
-            return Model(calibrate_model(self._model, source, method, run=make_run(threads))[0], self.report)
+            return Model(calibrate_model(self._model, source, method, run=make_run(threads)).model, self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file, with the bytes that `bncli fit` writes."""

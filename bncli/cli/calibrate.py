@@ -9,13 +9,14 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.model_text import calibration_facts
+from bncli.cli.model_text import calibration_facts, split_text
 from bncli.cli.options import Paths, flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
 bncli calibrate data.bnc held_out.csv -o calibrated.bnc
 bncli calibrate data.bnc held_out.csv -o calibrated.bnc --method isotonic --json
+bncli calibrate data.bnc visits.csv -o calibrated.bnc --group patient   held-out loss by patients
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -40,6 +41,7 @@ METHOD = flag(
     (METHOD,),
     (
         *options.LABELLED_TABLE,
+        *options.SPLIT,
         *options.MISSING,
         *options.MISSING_COLUMNS,
         *options.FORMAT,
@@ -62,5 +64,10 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
         report = calibrate(typed["model"], source, output, typed["method"], run=run)
-        facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
+        facts = calibration_facts(report.calibration, report.labels)
+        if report.split is not None:
+            others = "earlier rows" if "time" in report.split.kind else "other groups"
+            facts["held out"] = f"{report.held_out:.4f}, by maps fitted to {others}"
+            facts["split by"] = split_text(report.split)
+        facts["wrote"] = report.output
         console.finish(report, [f"{name:<12}{text}" for name, text in facts.items()])

@@ -142,7 +142,7 @@ def command(**typed: Any) -> None:
     resolved, strengths = learning.resolve_with_scores(learnt)
     if typed["model"]:
         # Of these options only settings can be left here, and they are for learning.
-        typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use", "group"), ())
+        typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use"), ())
         typed |= {"drop_incomplete": False, "time": None}
     # under cross-validation the protocol has the window
     window = {} if typed["test"] else {"window": None}
@@ -168,7 +168,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         hint = "leave one of them out; learn-structure --scores tells them of one table"
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
-    columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--group", "--time")
+    columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--time")
     is_typed = {name: bool(typed[key_of(name)]) and key_of(name) not in settings for name in (*protocol, *columns)}
     if typed["model"]:
         learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
@@ -209,7 +209,7 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
         raise UsageError("DATA and --test cannot both be the standard input")
     if typed["on_bad_row"] not in ("fail", "skip"):
         raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
-    of_training: dict[str, Any] = {"group": (), "time": None, "gap": None, "window": None}
+    of_training: dict[str, Any] = {"time": None, "gap": None, "window": None}
     return options.source({**typed, **of_training}, (typed["test"],))
 
 

@@ -33,11 +33,13 @@ sort per label.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bncli.engine.data.splits import RowSplit
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 from bncli.errors import BncliError, UsageError
 
@@ -135,6 +137,22 @@ def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array 
     return Calibration(fitted, len(labels), before, after)
 
 
+def held_out_loss(
+    method: str, log_p: Array, labels: Integers, weights: Array | None, splits: Sequence[RowSplit]
+) -> float:
+    """Return the log-loss of rows mapped by a map fitted to the other rows of their split, in nats per row.
+
+    log_p: ln P(c | x_t) of the model, (K, N); the mean over all rows that a split holds out, by their weights.
+    """
+    row_weights = np.ones(len(labels)) if weights is None else weights
+    loss = total = 0.0
+    for others, rows in splits:
+        mapped = fit_calibration(method, log_p[:, others], labels[others], row_weights[others]).map
+        loss -= float(row_weights[rows] @ mapped.apply(log_p[:, rows])[labels[rows], np.arange(len(rows))])
+        total += float(row_weights[rows].sum())
+    return loss / total
+
+
 def _fit_temperature(log_p: Array, labels: Integers, weights: Array) -> Temperature:
     from scipy.optimize import brentq  # takes longer to import than a small fit
 
@@ -191,14 +209,17 @@ def _fit_knots(probabilities: Array, has_label: Array, weights: Array) -> Knots:
     return Knots(tuple(at[is_corner].tolist()), tuple(values[is_corner].tolist()))
 
 
-def refuse_few(method: str, names: tuple[str, ...], labels: Integers) -> None:
-    """Raise BncliError if the method has a map per label and a label has fewer than FEWEST_ROWS rows."""
+def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Integers | None = None) -> None:
+    """Raise BncliError if the method has a map per label and a label has fewer than FEWEST_ROWS rows, or units."""
     if method == Temperature.method:
         return
-    for name, n in zip(names, np.bincount(labels, minlength=len(names)).tolist(), strict=True):
+    counted, noun = labels, "row"
+    if units is not None:
+        counted, noun = np.unique(np.stack((units, labels)), axis=1)[1], "group"
+    for name, n in zip(names, np.bincount(counted, minlength=len(names)).tolist(), strict=True):
         if n < FEWEST_ROWS:
-            what = f"{method} calibration has a map for each label, and only {n} row{'s' * (n != 1)} have {name!r}"
-            raise BncliError(what, hint=f"it takes {FEWEST_ROWS} rows of each, or --method temperature")
+            what = f"{method} calibration has a map for each label, and only {n} {noun}{'s' * (n != 1)} have {name!r}"
+            raise BncliError(what, hint=f"it takes {FEWEST_ROWS} {noun}s of each, or --method temperature")
 
 
 def refuse_directed(method: str, n_labels: int) -> None:

@@ -3,12 +3,15 @@
 The tables of the model do not change. The map is stored beside them and applied last wherever the model gives
 probabilities. A calibration that the model already has is replaced. If every attribute has exactly the frequencies of
 the training rows, the rows are taken to be the training rows, and a warning says so.
+
+With groups or times, the report also has the log-loss of rows held out: each fold of groups, or the last fifth in time,
+is mapped by a map fitted to the other rows. The map that is stored is fitted to all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +24,12 @@ from bncli.engine.calibration import (
     PerClass,
     Temperature,
     fit_calibration,
+    held_out_loss,
     refuse_directed,
     refuse_few,
 )
 from bncli.engine.data.encoding import encode_labels
+from bncli.engine.data.splits import SplitRecord, inner_splits, latest_rows, record_split
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -33,19 +38,22 @@ from bncli.engine.prediction.monitoring import are_training_rows, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.errors import BncliError, UsageError
-from bncli.files.artifacts.model import calibration_json, read_model, write_model
+from bncli.files.artifacts.model import calibration_json, read_model, split_json, write_model
 from bncli.files.paths import check_outputs
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.watch import Note, Run, Stage, Watch
 
+FOLDS = 5
+
 
 @dataclass(frozen=True)
 class CalibrateReport:
     """The calibration, the model that got it, and the file it was written to; `labels` in the order of the maps.
 
-    on_training_rows: whether the rows have the training frequencies in every column.
+    on_training_rows: whether the rows have the training frequencies in every column. split: by which columns rows were
+    held out, and held_out: their log-loss in nats per row; both None without such columns.
     """
 
     model: str
@@ -54,11 +62,16 @@ class CalibrateReport:
     calibration: Calibration
     on_training_rows: bool
     seconds: dict[str, float]
+    split: SplitRecord | None = None
+    held_out: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields, with the calibration's own keys as in the model file."""
         report: dict[str, Any] = {"model": self.model, "output": self.output, "labels": list(self.labels)}
         report |= calibration_json(self.calibration)
+        if self.split is not None:
+            report["log_loss"] |= {"held_out": self.held_out}
+            report["split"] = split_json(self.split)
         return report | {"on_training_rows": self.on_training_rows, "seconds": self.seconds}
 
 
@@ -68,17 +81,27 @@ def calibrate(
     """Write the model at `model_path`, calibrated on `source`, to `output`; raises what `calibrate_model` raises."""
     check_outputs((output, source.bad_rows_file), source.paths)
     watch = Stopwatch(run.watch)
-    model, on_training_rows = calibrate_model(read_model(model_path), source, method, run=run._replace(watch=watch))
+    found = calibrate_model(read_model(model_path), source, method, run=run._replace(watch=watch))
     watch(Stage("write"))
-    write_model(output, model)
-    assert model.calibration is not None
+    write_model(output, found.model)
+    calibration, labels = found.model.calibration, found.model.schema.labels
+    assert calibration is not None
     return CalibrateReport(
-        model_path, output, model.schema.labels, model.calibration, on_training_rows, watch.seconds()
+        *(model_path, output, labels, calibration, found.on_training_rows, watch.seconds(), found.split, found.held_out)
     )
 
 
-def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run()) -> tuple[Model, bool]:
-    """Return the model calibrated on `source`, with a self-test, and whether its rows look like those of training.
+class Calibrated(NamedTuple):
+    """A calibrated model, and of the rows that it was calibrated on what `CalibrateReport` says."""
+
+    model: Model
+    on_training_rows: bool
+    split: SplitRecord | None
+    held_out: float | None
+
+
+def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run()) -> Calibrated:
+    """Return the model calibrated on `source`, with a self-test.
 
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
     """
@@ -95,6 +118,12 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
     names = [schema.attributes[i].name for i in used]
     memory = with_memory_limit(run).memory
     rows = read_labelled(source, schema, names, threads=run.threads, watch=watch, memory=memory)
+    by = rows.split_by
+    if source.window is not None and by is not None:
+        latest = latest_rows(by, source.window)
+        watch(Note(f"--window {source.window}: calibrated on the latest {len(latest):,} of {rows.n_rows:,} rows"))
+        rows = rows.take(latest)
+        by = rows.split_by
     watch(Stage("calibrate"))
     labels = encode_labels(rows, schema)
     weights = rows.weights
@@ -107,11 +136,18 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
         what = "these look like the rows that the model was learnt from: what it says of them is bolder than of others"
         watch(Note(f"{what}; calibrate on rows that were held out", warning=True))
     try:
-        refuse_few(method, schema.labels, labels)
+        refuse_few(method, schema.labels, labels, None if by is None else by.units)
     except BncliError as error:
         raise type(error)(error.what, where=source.paths[0], hint=error.hint) from None
     log_p = predict(model, rows, allow_missing=source.allow_missing_columns)
     calibration = fit_calibration(method, log_p, labels, weights)
+    held_out = None
+    if by is not None:
+        splits = inner_splits(labels, FOLDS, 0, by)
+        if not splits:
+            what = "no row can be held out: the last rows have no group that is new in them, or the gap is too long"
+            raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
+        held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
         what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model tells nothing of these rows"
         watch(Note(what, warning=True))
@@ -131,7 +167,9 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
             "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
         )
         watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
-    return with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None)), on_training_rows
+    calibrated = with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
+    split = None if by is None else record_split(rows.n_rows, by)
+    return Calibrated(calibrated, on_training_rows, split, held_out)
 
 
 def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 import bncli
 from bncli.cli.main import run
 from bncli.engine.calibration import METHODS, Isotonic, Temperature
+from bncli.engine.data.splits import SplitBy, stratified_folds
 from bncli.engine.kernels.arrays import Array
-from bncli.errors import ModelError, UsageError
+from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.model import dump_model, format_version, read_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -305,3 +309,89 @@ def test_the_summary_and_inspect_tell_of_the_map(folder: Path, capsys: pytest.Ca
     assert found["method"] == "temperature"
     assert found["rows"] == 89
     assert found["log_loss"]["after"] <= found["log_loss"]["before"]
+
+
+def grouped(folder: Path, name: str, copies: int) -> Path:
+    """Each row of the second half of a table several times, with a column that names it, in its own file."""
+    header, *rows = (folder / f"{name}_1.csv").read_text().splitlines()
+    table = folder / f"{name}_{copies}_copies.csv"
+    lines = [f"g{i:04d},{row}" for i, row in enumerate(rows) for _ in range(copies)]
+    table.write_text("\n".join([f"unit,{header}", *lines, ""]))
+    return table
+
+
+def test_the_held_out_loss_is_that_of_maps_of_the_other_groups(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Against a search for the temperature of each fold."""
+    table, model = grouped(folder, "wine_holes", 3), str(folder / "wine_holes.bnc")
+    assert run(["calibrate", model, str(table), "-o", str(folder / "g.bnc"), "--group", "unit", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    n_rows = len(table.read_text().splitlines()) - 1
+    assert report["split"] == {"kind": "group", "columns": ["unit"], "units": n_rows // 3}
+    p = probabilities(model, table)
+    log_p = np.log(p)
+    labels = [line.rsplit(",", 1)[1] for line in table.read_text().splitlines()[1:]]
+    codes = np.array([report["labels"].index(label) for label in labels])
+    units = np.repeat(np.arange(n_rows // 3), 3)
+    folds = stratified_folds(codes, 5, 0, SplitBy(units))
+    assert all(len(set(folds[units == unit])) == 1 for unit in units)
+
+    def loss(temperature: float, rows: Array) -> float:
+        scaled = log_p[rows] / temperature
+        return float(np.sum(logsumexp(scaled, axis=1) - scaled[np.arange(len(rows)), codes[rows]]))
+
+    total = 0.0
+    for fold in range(5):
+        others = np.flatnonzero(folds != fold)
+        best = minimize_scalar(lambda x, rows=others: loss(np.exp(x), rows), bounds=(-4, 4), method="bounded")
+        total += loss(np.exp(best.x), np.flatnonzero(folds == fold))
+    assert report["log_loss"]["held_out"] == pytest.approx(total / n_rows, rel=1e-5)
+    assert report["log_loss"]["held_out"] > report["log_loss"]["after"]
+
+
+def test_groups_and_times_leave_the_map_as_it_is(folder: Path) -> None:
+    source = Source((str(grouped(folder, "tic_tac_toe", 2)),))
+    model, paths = str(folder / "tic_tac_toe.bnc"), [str(folder / name) for name in ("rows.bnc", "groups.bnc")]
+    calibrate(model, source, paths[0], "per-class")
+    calibrate(model, replace(source, group=("unit",)), paths[1], "per-class")
+    assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"group": ("nobody",)}, "no column 'nobody'"),
+        ({"gap": "3d"}, "--gap has no effect without --time"),
+        ({"window": 2}, "--window has no effect without --time"),
+        ({"group": ("always",)}, "all rows belong to one group"),
+        ({"time": "always"}, "same time in every row"),
+        ({"time": "unit"}, "neither numbers nor dates"),
+        ({"group": ("few",), "method": "isotonic"}, "only 2 groups have 'negative'"),
+    ],
+)
+def test_groups_that_calibrate_cannot_use(folder: Path, said: dict[str, Any], message: str) -> None:
+    header, *rows = grouped(folder, "tic_tac_toe", 1).read_text().splitlines()
+    table = folder / "unusable.csv"
+    lines = [f"7,{'even' if i % 2 else 'odd'},{row}" for i, row in enumerate(rows)]
+    table.write_text("\n".join([f"always,few,{header}", *lines, ""]))
+    method = said.pop("method", "temperature")
+    with pytest.raises(BncliError) as raised:
+        calibrate(str(folder / "tic_tac_toe.bnc"), Source((str(table),), **said), str(folder / "no.bnc"), method)
+    assert message in str(raised.value)
+    assert not (folder / "no.bnc").exists()
+
+
+def test_a_model_tested_on_copies_is_as_sure_as_on_the_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With groups, three copies of each row give the intervals of one; without, narrower ones."""
+    found = []
+    for copies, group in ((1, []), (3, ["--group", "unit"]), (3, [])):
+        table = str(grouped(folder, "tic_tac_toe", copies))
+        assert run(["evaluate", "--model", str(folder / "tic_tac_toe.bnc"), table, *group, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    one, three, blind = found
+    for figure in ("accuracy", "log_loss", "auc"):
+        assert three["ci"][figure] == pytest.approx(one["ci"][figure], abs=1e-9)
+        low, high = blind["ci"][figure]
+        assert high - low < 0.7 * (one["ci"][figure][1] - one["ci"][figure][0])
+    assert three["split"] == {"kind": "group", "columns": ["unit"], "units": one["rows"]}

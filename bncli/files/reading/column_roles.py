@@ -108,7 +108,7 @@ def assign_roles(
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     nested = {name: word for name, word in nested.items() if name not in stated}
     used, unused_parts = _used_columns(source, declared, names, where)
-    group, time = _split_columns(source, names, where)
+    group, time = choose_split_columns(source, names, where)
     split = {*group, *([] if time is None else [time])}
     class_name = _choose_class(
         declared, tuple(name for name in names if name not in nested and name not in split) or names, cuts
@@ -153,7 +153,7 @@ def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]
     )
 
 
-def _split_columns(source: Source, names: tuple[str, ...], where: str) -> tuple[tuple[str, ...], str | None]:
+def choose_split_columns(source: Source, names: tuple[str, ...], where: str) -> tuple[tuple[str, ...], str | None]:
     """Return the columns of groups and of time; raise UsageError for one that does not exist or has both roles."""
     group, time = split_names(source.group, names), source.time
     for option in ("gap", "window"):

@@ -21,7 +21,8 @@ from bncli.engine.data.number_formats import Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes
-from bncli.files.reading.column_roles import missing_column, split_names, usable_rows
+from bncli.files.reading.column_builder import ColumnBuilder, encode_texts
+from bncli.files.reading.column_roles import choose_split_columns, missing_column, split_names, usable_rows
 from bncli.files.reading.csv_text import TextBlock
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import (
@@ -34,6 +35,7 @@ from bncli.files.reading.source import (
     Values,
     list_names,
 )
+from bncli.files.reading.split_columns import check_split, read_split_columns
 from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
 from bncli.files.reading.values import (
     SignedCodes,
@@ -281,7 +283,8 @@ def read_labelled(
 
     The class is in the column of the model's class name unless the source names another column. Rows of weight 0 are
     dropped. Rows without a class are an error, unless the source drops them, and so are missing columns, unless the
-    source allows them. Columns that the source carries are returned as they are in the table.
+    source allows them. Columns that the source carries are returned as they are in the table, and those of groups and
+    of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
         what = "these are rows in codes, and a model is tested on the values of a table"
@@ -297,6 +300,11 @@ def read_labelled(
             what = f"the data has no column '{class_column}', the class of the model"
             raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
         names = set(table.names)
+        group, time = choose_split_columns(source, table.names, table.name)
+        builders = {
+            name: ColumnBuilder(ColumnRequest(name, ValueKind.TEXT), is_free=False, tokens=tokens)
+            for name in (*group, *([] if time is None else [time]))
+        }
         absent = set(_absent_columns(attributes, table, allow=source.allow_missing_columns))
         present = [a for a in attributes if column_of_attribute(a, names) not in absent]
         # The label comes first and the weights last; their columns may have the names of attributes.
@@ -306,7 +314,7 @@ def read_labelled(
         encoded_names = {name for encoder in encoders for name in encoder.names}
         carried = [name for name in source.carried if name in names and name not in encoded_names]
         requests = [encoder.request for encoder in encoders]
-        requests += [ColumnRequest(name, ValueKind.TEXT) for name in carried]
+        requests += [ColumnRequest(name, ValueKind.TEXT) for name in (*carried, *builders)]
         blocks: list[list[tuple[str, Column]]] = []
         carried_blocks: list[Sequence[Values]] = []
         with BadRows(source.on_bad_row, watch) as bad_rows:
@@ -321,9 +329,14 @@ def read_labelled(
                     what = f"the class '{class_column}' has the value '{value}', which is no label of the model"
                     raise ModelError(what, where=block.locate(row))
                 blocks.append([item for columns in parts for item in columns.items()])
-                carried_blocks.append(block.values[len(encoders) :])
+                carried_blocks.append(block.values[len(encoders) : len(encoders) + len(carried)])
+                for builder, values in zip(
+                    builders.values(), block.values[len(encoders) + len(carried) :], strict=True
+                ):
+                    builder.add(encode_texts(values, builder.shared), block.locate)
             if not sum(len(_values(columns[0][1])) for columns in blocks):
                 raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
+        split_by = read_split_columns(builders, group, time, table, source)
     joined = [_join(items) for items in zip(*blocks, strict=True)]
     label = joined.pop(0)[1]
     weights = None if source.weights is None else np.asarray(_values(joined.pop()[1]), np.float64)
@@ -331,8 +344,10 @@ def read_labelled(
     texts = [_carried_column(columns, tokens) for columns in zip(*carried_blocks, strict=True)]
     columns = {**dict(joined), **dict(zip(carried, texts, strict=True))}
     keep = usable_rows(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
-    rows = Columns(len(label.codes), columns, schema.class_name, label, weights)
-    return rows if keep.all() else rows.take(np.flatnonzero(keep))
+    rows = Columns(len(label.codes), columns, schema.class_name, label, weights, split_by=split_by)
+    rows = rows if keep.all() else rows.take(np.flatnonzero(keep))
+    check_split(rows, source, table.name, watch)
+    return rows
 
 
 def _values(column: Column) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,6 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_builder import ColumnBuilder
 from bncli.files.reading.column_meaning import fitting_orders, recognize_format
-from bncli.files.reading.column_roles import ColumnRoles
 from bncli.files.reading.dates import to_seconds
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import MissingTokens, Source, ValueKind, shorten
@@ -43,30 +42,30 @@ def parse_gap(text: str) -> tuple[float, bool]:
 
 
 def read_split_columns(
-    columns: Mapping[str, ColumnBuilder], roles: ColumnRoles, table: Table, source: Source
+    columns: Mapping[str, ColumnBuilder], group: Sequence[str], time: str | None, table: Table, source: Source
 ) -> SplitBy | None:
     """Return what splits of the rows respect, None without `--group` and `--time`; the columns keep their blocks."""
-    if not roles.group and roles.time is None:
+    if not group and time is None:
         return None
     units = times = None
     is_date = False
-    if roles.group:
-        units = _units([_group_codes(copy.copy(columns[name])) for name in roles.group])
+    if group:
+        units = _units([_group_codes(copy.copy(columns[name])) for name in group])
     gap = 0.0
-    if roles.time is not None:
-        times, is_date = _times(copy.copy(columns[roles.time]), roles.time, table, source)
+    if time is not None:
+        times, is_date = _times(copy.copy(columns[time]), time, table, source)
         if source.gap is not None:
             gap, has_unit = parse_gap(source.gap)
             if has_unit != is_date:
                 holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
                 raise UsageError(
-                    f"--gap {source.gap}: column '{roles.time}' holds {holds}", hint=f"say for example {example}"
+                    f"--gap {source.gap}: column '{time}' holds {holds}", hint=f"say for example {example}"
                 )
-    names = (*roles.group, *([] if roles.time is None else [roles.time]))
+    names = (*group, *([] if time is None else [time]))
     return SplitBy(units, times, gap, names, is_date)
 
 
-def check_split(rows: Columns, roles: ColumnRoles, source: Source, where: str, watch: Watch) -> None:
+def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None:
     """Raise BncliError if the rows to learn from cannot be split; report rows without a group, and labels of one group.
 
     The rows are those that are left after unusable ones were dropped.
@@ -75,7 +74,7 @@ def check_split(rows: Columns, roles: ColumnRoles, source: Source, where: str, w
     if by is None:
         return
     if by.units is not None:
-        names = ", ".join(map(repr, roles.group))
+        names = ", ".join(map(repr, by.columns if by.times is None else by.columns[:-1]))
         distinct = np.unique(by.units)
         if len(distinct) == 1:
             what = f"all rows belong to one group: they have the same value in {names}"
@@ -92,9 +91,13 @@ def check_split(rows: Columns, roles: ColumnRoles, source: Source, where: str, w
     if by.times is not None:
         span = float(by.times.max() - by.times.min())
         if not span:
-            raise BncliError(f"column '{roles.time}' has the same time in every row", where=where, hint="name another")
+            raise BncliError(
+                f"column '{by.columns[-1]}' has the same time in every row", where=where, hint="name another"
+            )
         if by.gap >= span:
-            what = f"--gap {source.gap} is longer than the table, in which '{roles.time}' spans {_span_text(span, by)}"
+            what = (
+                f"--gap {source.gap} is longer than the table, in which '{by.columns[-1]}' spans {_span_text(span, by)}"
+            )
             raise BncliError(what, where=where, hint="make it shorter")
 
 

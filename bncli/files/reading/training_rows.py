@@ -539,7 +539,7 @@ def _assemble(
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = usable_rows(label, weights, where, drop_unlabelled=source.drop_unlabelled)
-    split_by = read_split_columns(columns, roles, table, source)
+    split_by = read_split_columns(columns, roles.group, roles.time, table, source)
     if cuts is None:
         attributes = find_attributes(columns, keep, roles, table, source, watch)
     else:
@@ -551,7 +551,7 @@ def _assemble(
         rows = _without_unused_levels(_drop_incomplete(rows, where, watch), attributes_too=cuts is None)
     labels = () if rows.label is None else rows.label.levels
     check_labels(rows.class_name, labels, rows.n_rows, where)
-    check_split(rows, roles, source, where, watch)
+    check_split(rows, source, where, watch)
     if roles.class_name not in roles.categorical:
         warn_about_numeric_labels(rows.class_name, labels, rows.n_rows, watch)
     return _latest_rows(put_positive_second(rows, source.positive), source, watch)

@@ -517,6 +517,7 @@ def report_on_rows(
         per_label=measure_labels(confusion),
         predictions=predictions,
         decisions=summarize_decisions([measured.decisions], predictions),
+        split=None if rows.split_by is None else record_split(rows.n_rows, rows.split_by),
     )
 
 
