@@ -113,6 +113,7 @@ inspect per-class.bnc
 calibrate tan.bnc iris.csv -o c.bnc
 calibrate tan.bnc iris.csv -o c.bnc --method isotonic
 calibrate tan.bnc iris.csv -o c.bnc --method per-class
+calibrate tan.bnc iris.csv --group petal_width -o c.bnc
 inspect few.bnc
 inspect ordered.bnc
 inspect towards.bnc

@@ -39,8 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.splits import RowSplit
-from bncli.engine.kernels.arrays import Array, Integers, log_softmax
+from bncli.engine.kernels.arrays import Array, Index, Integers, log_softmax
 from bncli.errors import BncliError, UsageError
 
 MOST_TEMPERATURE = 100.0
@@ -138,11 +137,12 @@ def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array 
 
 
 def held_out_loss(
-    method: str, log_p: Array, labels: Integers, weights: Array | None, splits: Sequence[RowSplit]
+    method: str, log_p: Array, labels: Integers, weights: Array | None, splits: Sequence[tuple[Index, Index]]
 ) -> float:
     """Return the log-loss of rows mapped by a map fitted to the other rows of their split, in nats per row.
 
-    log_p: ln P(c | x_t) of the model, (K, N); the mean over all rows that a split holds out, by their weights.
+    log_p: ln P(c | x_t) of the model, (K, N). splits: the rows to fit to and the rows held out, of each split. The mean
+    is over all rows held out, by their weights.
     """
     row_weights = np.ones(len(labels)) if weights is None else weights
     loss = total = 0.0
