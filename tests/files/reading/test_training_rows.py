@@ -187,9 +187,11 @@ def expected(texts: list[str]) -> list[Any]:
     stripped = [text.strip(" \t") for text in texts]
     numbers = [None if text in ("", "?", "NA", "NaN", "null") else text for text in stripped]
     decimal = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-    if all(text is None or decimal.fullmatch(text) for text in numbers) and not are_codes(numbers):
+    words = [text for text in numbers if text is not None and not decimal.fullmatch(text)]
+    if len(set(words)) <= 3 and 10 * len(words) <= sum(text is not None for text in numbers):
+        numbers = [None if text in words else text for text in numbers]
         found = [None if text is None else float(text) for text in numbers]
-        if len({number for number in found if number is not None}) > 2:
+        if not are_codes(numbers) and len({number for number in found if number is not None}) > 2:
             return found
     return [None if text in ("", "?") else text for text in stripped]
 
