@@ -129,7 +129,7 @@ FIGURES = (
         options.SCORES,
     ),
     (options.CLUSTER,),
-    options.RUNNING,
+    (*options.RUNNING, options.VERBOSE),
     more="Cuts and structure are learnt anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
     "matrix, which is summed over the folds.",
@@ -157,7 +157,7 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         else:
-            console.tables(*evaluation_tables(report))
+            console.tables(*evaluation_tables(report, verbose=typed["verbose"]))
 
 
 def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:

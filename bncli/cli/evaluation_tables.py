@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bncli.engine.evaluation.curves import Calibration
     from bncli.engine.evaluation.groups import Fairness, Group
     from bncli.engine.evaluation.intervals import Interval
-    from bncli.steps.evaluate.report import BlockReport, EvaluateReport
+    from bncli.steps.evaluate.report import BlockReport, EvaluateReport, FoldReport
 
 _MOST_LABELS = 12
 """Number of labels with figures of their own; with more there is no confusion matrix."""
@@ -32,15 +32,20 @@ _RATE_TITLES = {
 }
 
 
-def evaluation_tables(report: EvaluateReport) -> Iterator[str | Table]:
-    """Yield everything about an evaluation in the order in which it is printed."""
+def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Iterator[str | Table]:
+    """Yield everything about an evaluation in the order in which it is printed.
+
+    verbose: also the seconds, and the figures and penalty of each fold.
+    """
     split = report.split
     of_units = f" of {split.units:,} groups" if split is not None and "group" in split.kind else ""
     yield f"{report.rows:,} rows{of_units}; {report.protocol}"
-    yield _figure_table(report)
+    yield _figure_table(report, verbose=verbose)
     whose = "this model" if report.folds is None else "these models"
     yield f"95 %: for {whose} on new rows ({report.intervals.method})"
     yield ""
+    if verbose and report.folds is not None:
+        yield _fold_table(report.folds)
     yield from _decision_tables(report)
     if report.blocks:
         yield _block_table(report.blocks)
@@ -93,8 +98,23 @@ def _block_table(blocks: Sequence[BlockReport]) -> Table:
     return filled_table("Blocks in the order of time", headings, rows, numbers=range(2, 9))
 
 
-def _figure_table(report: EvaluateReport) -> Table:
-    """Return each figure beside that of the class frequencies, if they have one."""
+def _fold_table(folds: Sequence[FoldReport]) -> Table:
+    """Return the figures, the penalty and the seconds of each fold."""
+    rows = (
+        (
+            *(str(fold.repeat + 1), str(fold.fold + 1), f"{fold.rows:,}"),
+            *(_figure(fold.metrics[name]) for name in ("error", "log_loss", "auc")),
+            "-" if fold.penalty is None else f"{fold.penalty:g}",
+            *(f"{fold.seconds[stage]:.3f}" for stage in ("fit", "score")),
+        )
+        for fold in folds
+    )
+    headings = ("repeat", "fold", "rows", "error", "log-loss", "auc", "penalty", "s, fit", "s, score")
+    return filled_table("Folds", headings, rows, numbers=range(9))
+
+
+def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
+    """Return each figure beside that of the class frequencies, if they have one; with `verbose` also the seconds."""
     base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
     headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
@@ -107,7 +127,7 @@ def _figure_table(report: EvaluateReport) -> Table:
         add_row(table, name.replace("_", "-"), *cells, _figure(base[name]) if name in base else "")
     add_row(table, "skill-score", _figure(report.skill_score))
     for stage, seconds in report.seconds.items():
-        if seconds is not None:
+        if verbose and seconds is not None:
             add_row(table, f"seconds, {stage}", f"{seconds:.3f}")
     return table
 

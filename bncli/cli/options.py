@@ -447,7 +447,11 @@ SCORES = output_flag(
 JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 QUIET = output_flag("--quiet", "-q", is_flag=True, help="No bars, notes or summary on the standard error.")
 VERBOSE = output_flag(
-    "--verbose", "-v", is_flag=True, setting=False, help="More in the summary: optimizer, time of stages."
+    "--verbose",
+    "-v",
+    is_flag=True,
+    setting=False,
+    help="Print more: time of the stages; of fit the optimizer, of evaluate the folds.",
 )
 THREADS = other_flag(
     "--threads", everyday=False, type=integer(1), default_text="all cores", help="Threads; never change a result."

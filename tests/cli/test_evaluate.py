@@ -282,3 +282,19 @@ def test_tables_of_two_classes_are_refused_for_others(bncli: Bncli, option: str)
     ran = bncli("evaluate", "iris.csv", "--structure", "nb", option)
     assert ran.code == 2
     assert ran.err == f"Error: {option} needs a class of two labels: this one has 3; leave it out\n"
+
+
+def test_verbose_shows_the_folds_and_the_seconds(bncli: Bncli) -> None:
+    """The figures of the folds are those of the JSON; a model on a test table has seconds alone."""
+    folds = json.loads(bncli("evaluate", "tumours.csv", *NB, "--json").out)["folds"]
+    brief, full = (bncli("evaluate", "tumours.csv", *NB, "-q", *words).out for words in ((), ("-v",)))
+    assert "seconds" not in brief
+    assert "seconds, fit" in full
+    table = full[full.index("Folds") :].splitlines()[4 : 4 + len(folds)]
+    for line, fold in zip(table, folds, strict=True):
+        figures = (f"{fold[name]:.4f}" for name in ("error", "log_loss", "auc"))
+        assert line.split()[:6] == ["1", str(fold["fold"] + 1), str(fold["rows"]), *figures]
+    fit(bncli)
+    tested = bncli("evaluate", "--model", "m.bnc", "tumours.csv", "-q", "-v").out
+    assert "seconds, score" in tested
+    assert "Folds" not in tested
