@@ -83,7 +83,7 @@ PICTURES = output_flag(
     metavar="DIR",
     help="Draw ROC, precision-recall and reliability curves into this folder. The files are roc.svg, "
     "precision_recall.svg and reliability.svg, each label against all others, from all rows tested together; with "
-    "--train-rows also learning_curve.svg.",
+    "--train-rows also learning_curve.svg, with --time blocks.svg.",
 )
 CURVE = output_flag(
     "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold."

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -137,6 +138,23 @@ def test_every_method_takes_groups_and_times(bncli: Bncli, words: tuple[str, ...
     )
     if report["held_out"] is not None and "--time" in split and "auto" not in words:
         assert report["held_out"]["rows"] < report["rows"]
+
+
+def test_blocks_are_drawn_and_stand_on_the_page(bncli: Bncli) -> None:
+    """One dot per block, which says its dates and its loss; error bars that end where the intervals do."""
+    words = (write("visits.csv", visits(60, 5)), *FAST, "--time", "visit", "--ignore", "patient")
+    blocks = evaluated(bncli, *words, "--svg", "drawn", "--report", "page.html")["blocks"]
+    root = ElementTree.parse("drawn/blocks.svg").getroot()
+    dots = list(root.iter("{http://www.w3.org/2000/svg}circle"))
+    tips = [title.text for dot in dots for title in dot.iter("{http://www.w3.org/2000/svg}title")]
+    assert tips == [
+        f"{block['from']} to {block['to']}, {block['rows']} rows: {block['log_loss']:.4g}" for block in blocks
+    ]
+    page = Path("page.html").read_text()
+    assert "Stability over time" in page
+    for block in blocks:
+        low, high = block["ci"]["log_loss"]
+        assert f"{low:.4f} - {high:.4f}" in page
 
 
 def test_blocks_follow_in_time(bncli: Bncli) -> None:

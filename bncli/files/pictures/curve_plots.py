@@ -7,8 +7,9 @@
   shows one at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
   standard deviation end at 0, since the metrics are not negative. All panels share the axis of rows.
-- `series_plot`: dots and a line from file to file, and a dashed line for comparison. Files have equal space and are
-  numbered from 1; the vertical axis starts at 0 unless a number is negative. Unknown numbers interrupt the line.
+- `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. They have
+  equal space and are numbered from 1; the vertical axis starts at 0 unless a number is negative. Unknown numbers
+  interrupt the line.
 
 Text stands outside the frames.
 """
@@ -182,16 +183,29 @@ def _draw_learning_curve(frame: Frame, across: Axis, ticks: Sequence[int], panel
         drawing.dot(*place, f"{rows:,} rows: {panel.name} {mean:.6g}{spread}")
 
 
-def series_plot(title: str, upwards: str, values: Series, dashed: Series, names: Sequence[str]) -> Drawing:
-    """Return a plot of values and dashed values per file, (files,); the dots show the names of the files as tips."""
+def series_plot(
+    title: str,
+    upwards: str,
+    values: Series,
+    dashed: Series,
+    names: Sequence[str],
+    *,
+    across: str = "file",
+    intervals: Sequence[tuple[float, float] | None] = (),
+) -> Drawing:
+    """Return a plot of values and dashed values per file, (files,); the dots show the names of the files as tips.
+
+    across: what there is a value of. intervals: error bars from the first to the second number.
+    """
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _SERIES_WIDTH, _SERIES_HEIGHT)
-    known = [value for value in (*values, *dashed) if value is not None]
+    bars = [(i, *ends) for i, ends in enumerate(intervals) if ends is not None]
+    known = [value for value in (*values, *dashed, *(end for bar in bars for end in bar[1:])) if value is not None]
     axis = axis_of(known if min(known, default=0.0) < 0 else [0.0, *known], logarithmic=False)
     xs = [_PAGE_LEFT + _SERIES_WIDTH * (number + 0.5) / len(values) for number in range(len(values))]
     frame.outline()
     drawing.text(_PAGE_LEFT, _PAGE_TOP - 9, f"↑ {upwards}", size=11)
-    drawing.text(_PAGE_LEFT + _SERIES_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 34, "file →", anchor="end", size=11)
+    drawing.text(_PAGE_LEFT + _SERIES_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 34, f"{across} →", anchor="end", size=11)
     for tick in axis.ticks:
         frame.tick_left(frame.place(0.0, axis.share(tick))[1], f"{tick + 0.0:.4g}")
     for number in range(0, len(values), math.ceil(len(values) / 12)):
@@ -201,6 +215,11 @@ def series_plot(title: str, upwards: str, values: Series, dashed: Series, names:
         half = _SERIES_WIDTH / len(values) / 2
         # half a step farther at both ends, so that a run of one file is visible too
         drawing.line("dashed", (places[0][0] - half, places[0][1]), *places, (places[-1][0] + half, places[-1][1]))
+    for i, low, high in bars:
+        ends = [frame.place(0.0, axis.share(end))[1] for end in (low, high)]
+        drawing.line("ink", *((xs[i], y) for y in ends))
+        for y in ends:
+            drawing.line("ink", (xs[i] - _CAP, y), (xs[i] + _CAP, y))
     for run in _runs_of_known_values(values):
         places = [(xs[i], frame.place(0.0, axis.share(value))[1]) for i, value in run]
         drawing.line("curve", *places)

@@ -66,7 +66,14 @@ from bncli.steps.evaluate.group_columns import (
     with_groups,
     without_group_columns,
 )
-from bncli.steps.evaluate.plots import CURVE_FILES, LEARNING_CURVE_FILE, check_folder, draw_curves, write_drawings
+from bncli.steps.evaluate.plots import (
+    BLOCKS_FILE,
+    CURVE_FILES,
+    LEARNING_CURVE_FILE,
+    check_folder,
+    draw_curves,
+    write_drawings,
+)
 from bncli.steps.evaluate.report import (
     BlockReport,
     EvaluateReport,
@@ -238,6 +245,7 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
     """Raise an error for outputs that cannot be written, or that would overwrite an input."""
     refuse_ending(outputs.predictions, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
     names = (*CURVE_FILES, *([LEARNING_CURVE_FILE] if outputs.samples.sizes else []))
+    names += () if source.time is None else (BLOCKS_FILE,)
     pictures = () if outputs.svg is None else check_folder(outputs.svg, names)
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
 

@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_target
-from bncli.files.pictures.curve_plots import CurvePanel, MetricPanel, curve_plots, learning_curve_plot
+from bncli.files.pictures.curve_plots import CurvePanel, MetricPanel, curve_plots, learning_curve_plot, series_plot
 from bncli.files.pictures.drawing import Drawing
-from bncli.steps.evaluate.report import CurvePoint, EvaluateReport
+from bncli.steps.evaluate.report import BlockReport, CurvePoint, EvaluateReport
 
 MOST_PANELS = 24
 """With more labels, those with the most rows are drawn."""
 CURVE_FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
 LEARNING_CURVE_FILE = "learning_curve.svg"
+BLOCKS_FILE = "blocks.svg"
 
 
 def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
@@ -81,7 +82,19 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
     }
     if report.learning_curve:
         drawings[LEARNING_CURVE_FILE] = draw_learning_curve(report.learning_curve)
+    if report.blocks:
+        drawings[BLOCKS_FILE] = draw_blocks(report.blocks)
     return drawings
+
+
+def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
+    """Return the log-loss of each block in the order of time, with its interval and that of the class frequencies."""
+    losses = [block.metrics["log_loss"] for block in blocks]
+    names = [f"{block.start} to {block.end}, {block.rows:,} rows" for block in blocks]
+    intervals = [block.intervals["log_loss"] for block in blocks]
+    title = "Log-loss of each block in the order of time; dashed: the class frequencies"
+    base = [block.baseline.log_loss for block in blocks]
+    return series_plot(title, "log-loss, 95 %", losses, base, names, across="block", intervals=intervals)
 
 
 def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:

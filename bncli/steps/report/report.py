@@ -23,8 +23,8 @@ from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
-from bncli.steps.evaluate.plots import draw_learning_curve
-from bncli.steps.evaluate.report import EvaluateReport
+from bncli.steps.evaluate.plots import draw_blocks, draw_learning_curve
+from bncli.steps.evaluate.report import BlockReport, EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.report.effects_section import effects_section
 from bncli.steps.report.page_text import count, figure
@@ -205,8 +205,10 @@ def evaluation_page(
     `recipe` is that of the fitted models, or None if a model file was evaluated.
     """
     sections = [held_out_section(report, beside=beside)]
-    if report.folds is not None or report.learning_curve:
+    if (report.folds is not None and not report.blocks) or report.learning_curve:
         sections.append(Section("sure", "Variation between folds", tuple(_spread_blocks(report))))
+    if report.blocks:
+        sections.append(Section("blocks", "Stability over time", tuple(_time_blocks(report.blocks))))
     if report.groups is not None:
         sections.append(Section("groups", "Groups", tuple(group_blocks(report))))
     sections.append(evaluation_provenance(data, recipe))
@@ -237,6 +239,25 @@ def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
         sentence = f"The log-loss is {ends} with {last.rows:,}."
         drawing = draw_learning_curve(report.learning_curve)
         yield Picture("learning-curve", "Learning curve", sentence, drawing, wide=True)
+
+
+def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
+    """Yield the log-loss over the blocks in the order of time, and the figures of each."""
+    losses = [loss for block in blocks if (loss := block.metrics["log_loss"]) is not None]
+    first, last = (figure(block.metrics["log_loss"]) for block in (blocks[0], blocks[-1]))
+    sentence = "Each block is predicted by a model of the blocks before it. "
+    sentence += f"The log-loss of the first is {first}, of the last {last}; the highest is {max(losses):.4f}."
+    yield Picture("blocks", "Log-loss over time", sentence, draw_blocks(blocks))
+    rows = []
+    for number, block in enumerate(blocks):
+        ends = block.intervals["log_loss"]
+        interval = "-" if ends is None else f"{ends[0]:.4f} - {ends[1]:.4f}"
+        span = [end if isinstance(end, str) else f"{end:,.10g}" for end in (block.start, block.end)]
+        figures = [figure(block.metrics[name]) for name in ("error", "log_loss", "auc")]
+        sizes = [f"{block.rows:,}", f"{block.train_rows:,}"]
+        rows.append((str(number + 1), *span, *sizes, *figures[:2], interval, *figures[2:]))
+    headings = ("block", "from", "to", "rows", "learned from", "error", "log-loss", "95 %", "AUC")
+    yield Grid("Blocks", headings, rows, range(3, 9))
 
 
 def _check_folder(folder: str) -> None:
