@@ -82,30 +82,43 @@ class HelpfulCommand(click.Command):
         formatter.write_text((self.help or "") if show_all else (self.help or "").partition("\n")[0])
         write_examples(formatter, self.examples)
         self.format_usage(ctx, formatter)
-        flags = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Flag)]
+        for name, lines in self.option_groups(ctx, show_all=show_all).items():
+            with formatter.section(name):
+                formatter.write_dl(lines, col_max=32)
+        others = "" if show_all or self._is_short(ctx) else f"bncli {self.name} --help-all for the other options; "
+        command = BY_WORD.get(self.name or "")
+        topics = ", ".join(() if command is None else command.topics)
+        formatter.write_paragraph()
+        formatter.write_text(f"More: {others}bncli help TOPIC, with TOPIC one of {topics}.")
+
+    def option_groups(self, ctx: click.Context, *, show_all: bool) -> dict[str, list[tuple[str, str]]]:
+        """Return the rows of the help by the heading above them: an option or a word that it accepts, and its text."""
         title, rows, all_rows = self.notes
-        is_complete = rows == all_rows and all(flag.everyday for flag in flags)
         groups: dict[str, list[tuple[str, str]]] = {}
-        for flag in flags:
+        for flag in self._flags(ctx):
             if show_all or flag.everyday:
                 is_research = not _RESEARCH.isdisjoint(flag.opts)
                 group = flag.group if show_all else _BRIEF_GROUPS.get(flag.group, flag.group)
                 group = "Research" if show_all and is_research else group
                 groups.setdefault(group, []).extend(flag.help_rows(ctx, with_words=show_all))
-        helps = [("-h, --help", "Show this help."), *([] if is_complete else [("--help-all", "Show every option.")])]
+        helps = [
+            ("-h, --help", "Show this help."),
+            *([] if self._is_short(ctx) else [("--help-all", "Show every option.")]),
+        ]
         groups.setdefault("Other" if show_all else _BRIEF_GROUPS["Other"], []).extend(helps)
         if "Research" in groups:
             groups["Research"] = groups.pop("Research")  # at the end
         if rows and show_all:
             groups[title] = list(all_rows)
-        for name, lines in groups.items():
-            with formatter.section(name):
-                formatter.write_dl(lines, col_max=32)
-        others = "" if is_complete or show_all else f"bncli {self.name} --help-all for the other options; "
-        command = BY_WORD.get(self.name or "")
-        topics = ", ".join(() if command is None else command.topics)
-        formatter.write_paragraph()
-        formatter.write_text(f"More: {others}bncli help TOPIC, with TOPIC one of {topics}.")
+        return groups
+
+    def _flags(self, ctx: click.Context) -> list[Flag]:
+        return [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Flag)]
+
+    def _is_short(self, ctx: click.Context) -> bool:
+        """Return whether `--help` shows everything that `--help-all` does."""
+        _, rows, all_rows = self.notes
+        return rows == all_rows and all(flag.everyday for flag in self._flags(ctx))
 
 
 def _show_all_help(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -19,7 +19,9 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.commands import BY_WORD
 from bncli.cli.console import Console
-from bncli.errors import UsageError
+from bncli.cli.options import output_flag
+from bncli.cli.topics import TOPIC_GROUPS, TOPICS, read_topic, subject_of
+from bncli.errors import BncliError, UsageError
 
 EXAMPLES = """\
 bncli help                   the topics
@@ -27,25 +29,13 @@ bncli help quick-start       one of them
 bncli help kdb               what a word means, and the topics that tell more
 bncli help imbalanced        where the manual speaks of it
 bncli help files | less      Markdown, as it stands
+bncli help --html manual     a small web site; begin with manual/index.html
+bncli help --man manual      man pages; man -l manual/bncli.1
 """
-TOPIC_GROUPS = (
-    ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
-    ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
-    ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto", "knowledge")),
-    ("Parameters", ("parameters", "penalties", "monotone", "optimizers", "edit")),
-    (
-        "Using a model",
-        ("score", "explain", "decisions", "what-if", "monitor", "export", "verify", "properties", "simulate"),
-    ),
-    ("Judging a model", ("evaluate", "validation", "groups", "calibration", "compare")),
-    ("Out of the shell", ("report", "python", "web-service", "install")),
-    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
+HTML = output_flag(
+    "--html", metavar="DIR", setting=False, help="Write the whole manual, and every command's options, as a web site."
 )
-"""The table of contents; the topics of a command are listed in `bncli.cli.commands`."""
-
-TOPICS = tuple(topic for _, topics in TOPIC_GROUPS for topic in topics)
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "manual")
-
+MAN = output_flag("--man", metavar="DIR", setting=False, help="Write the same as man pages, sections 1 and 7.")
 _MOST_COLUMNS = 120
 """Width of a rendered page in characters; longer lines are hard to read."""
 _MOST_POINTERS = 5
@@ -64,16 +54,62 @@ def _complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: st
     "help",
     EXAMPLES,
     (click.argument("topic", metavar="[TOPIC|WORD...]", nargs=-1, shell_complete=_complete_topic),),
-    (options.DEBUG,),
+    (HTML, MAN, options.DEBUG),
     more="TOPIC may also be a command or a method; without it the topics are listed. Other words are searched for in "
     "the manual.",
 )
 def command(**typed: Any) -> None:
-    """Show a topic, or the table of contents."""
-    if typed["topic"]:
+    """Show a topic, or the table of contents; with --html or --man, write all of it."""
+    if typed["html"] or typed["man"]:
+        if typed["topic"]:
+            flag = "--html" if typed["html"] else "--man"
+            raise UsageError(
+                f"{flag} writes the whole manual, so it takes no topic", hint=f"leave out {typed['topic'][0]}"
+            )
+        _write_manual(typed["html"], typed["man"])
+    elif typed["topic"]:
         _show(_page(" ".join(typed["topic"])))
     else:
         Console().text(_contents())
+
+
+def _write_manual(site: str | None, man: str | None) -> None:
+    """Write the web site and the man pages into their folders."""
+    if site is not None:
+        from bncli.cli.manual_site import MARK, make_site
+
+        _write_files(site, make_site(), MARK)
+        Console().summary([f"written     {os.path.join(site, 'index.html')}, the first page of the manual"])
+    if man is not None:
+        from bncli.cli.man_pages import MARK, make_man_pages
+
+        _write_files(man, make_man_pages(), MARK)
+        Console().summary([f"written     {os.path.join(man, 'bncli.1')}, the first of the man pages"])
+
+
+def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
+    """Write files into a folder, which is made if need be; a file that is not of an earlier run is never replaced."""
+    from bncli.files.atomic import write_bytes
+
+    if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
+        raise UsageError(f"the manual is many files, and {folder!r} is no folder", hint="name a folder")
+    for name in files:
+        path = os.path.join(folder, name)
+        try:
+            with open(path, "rb") as file:
+                is_ours = mark.encode() in file.read(200)
+        except OSError:
+            continue
+        if not is_ours:
+            raise UsageError(
+                "this file is not of the manual, and stays", where=path, hint="name another folder, or move the file"
+            )
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
+    for name, text in files.items():
+        write_bytes(os.path.join(folder, name), text.encode())
 
 
 def _contents() -> str:
@@ -83,19 +119,8 @@ def _contents() -> str:
         "that are used every day, 'bncli COMMAND --help-all' every one of them.\n"
     ]
     for title, topics in TOPIC_GROUPS:
-        parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {_subject(topic)}\n" for topic in topics)]
+        parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {subject_of(topic)}\n" for topic in topics)]
     return "".join(parts)
-
-
-def _subject(topic: str) -> str:
-    """Return the part of a topic's title after the colon."""
-    return _read_topic(topic).partition("\n")[0].partition(": ")[2]
-
-
-def _read_topic(topic: str) -> str:
-    """Return the Markdown of a topic, without the comments for its authors."""
-    with open(os.path.join(FOLDER, f"{topic}.md"), encoding="utf-8") as file:
-        return re.sub(r"^<!--.*-->\n", "", file.read(), flags=re.MULTILINE)
 
 
 def _page(word: str) -> str:
@@ -104,7 +129,7 @@ def _page(word: str) -> str:
     Raises UsageError if the manual does not.
     """
     if word.lower() in TOPICS:
-        return _read_topic(word.lower())
+        return read_topic(word.lower())
     if word in BY_WORD:
         shows = f"`bncli {word} --help` shows how to use it, `--help-all` every option. Topics:"
         return _pointers(f"bncli {word}", [BY_WORD[word].summary, "", shows], BY_WORD[word].topics)
@@ -128,7 +153,7 @@ def _page(word: str) -> str:
 
 def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
     """Return a page with a title, some lines, and a list of topics."""
-    listed = [f"- `bncli help {topic}`: {_subject(topic)}" for topic in topics]
+    listed = [f"- `bncli help {topic}`: {subject_of(topic)}" for topic in topics]
     return "\n".join([f"# {title}", "", *lines, "", *listed, ""])
 
 
@@ -139,7 +164,7 @@ def _topics_mentioning(word: str) -> list[str]:
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     about = rf"^(?:#.*{mention}|\| (?:\*\*)?`{re.escape(word)}`(?:\*\*)? \|)"
-    pages = {topic: _read_topic(topic) for topic in TOPICS}
+    pages = {topic: read_topic(topic) for topic in TOPICS}
     counts = {
         topic: len(re.findall(mention, page)) + 9 * len(re.findall(about, page, flags=re.MULTILINE))
         for topic, page in pages.items()
@@ -160,7 +185,7 @@ def _search(text: str) -> str:
     headed = set[str]()
     for topic in TOPICS:
         heading, lines = "", list[str]()
-        for line in _read_topic(topic).splitlines():
+        for line in read_topic(topic).splitlines():
             heading = line.lstrip("# ") if line.startswith("#") else heading
             if pattern in line.lower():
                 lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
@@ -173,7 +198,7 @@ def _search(text: str) -> str:
     parts = [f"# {text} in the manual", ""]
     order = sorted(matches, key=lambda topic: (topic not in headed, -len(matches[topic])))
     for topic in order[:_MOST_TOPICS]:
-        parts += [f"`bncli help {topic}`: {_subject(topic)}", ""]
+        parts += [f"`bncli help {topic}`: {subject_of(topic)}", ""]
         parts += [f"- {line}" for line in matches[topic][:_MOST_LINES]]
         more = len(matches[topic]) - _MOST_LINES
         parts += [*([f"- and {more} more line{'s' * (more > 1)}"] if more > 0 else []), ""]
