@@ -1,4 +1,4 @@
-"""Kinds of values: what was written is read again, bounds hold, and what is no value is refused with its reason."""
+"""Kinds of values: what was written is read again, bounds hold, and what is not a value is refused with its reason."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def table_of(data: Any) -> pa.Table:
         elif hasattr(data, "__arrow_c_stream__"):
             table = _arrow_table(data)
         else:
-            what = f"this is no table, but a {type(data).__name__}"
+            what = f"expected a table, found a {type(data).__name__}"
             hint = (
                 "give a path, a dictionary of columns, or what has the Arrow C interface, as data frames of pandas have"
             )
@@ -167,7 +167,7 @@ def table_of(data: Any) -> pa.Table:
         fields = [pa.field(field.name, _plain_type(field.type)) for field in table.schema]
         return table.cast(pa.schema(fields))
     except (pa.ArrowException, ValueError) as error:
-        raise UsageError(f"this is no table: {str(error).splitlines()[0]}", hint="a table has columns") from error
+        raise UsageError(f"this is not a table: {str(error).splitlines()[0]}", hint="a table has columns") from error
 
 
 def _arrow_table(data: Any) -> pa.Table:

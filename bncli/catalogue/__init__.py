@@ -225,7 +225,7 @@ def refuse_options_without_effect(
     """Raise UsageError if a typed option has no effect with the chosen methods.
 
     typed: flags. chosen: the word of each choice, by flag; a choice without an entry plays no part in the run, and a
-    word that is no method (a file) takes no options. choices: those that the command has.
+    word that is not a method (a file) takes no options. choices: those that the command has.
     """
     for flag in typed:
         takers = [choice for choice in choices if flag in choice.method_options]

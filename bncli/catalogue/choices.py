@@ -122,7 +122,7 @@ class Choice(NamedTuple):
         return next((method for method in self.methods if method.word == word), None)
 
     def options_of(self, word: str) -> tuple[str, ...]:
-        """Return the options that the method `word` takes; a word that is no method (a file) takes none."""
+        """Return the options that the method `word` takes; a word that is not a method (a file) takes none."""
         method = self.method(word)
         return () if method is None else method.options
 

@@ -45,13 +45,13 @@ class Knowledge:
             try:
                 content = json.loads(value)
             except json.JSONDecodeError:
-                raise ValueError(f"{value!r} is no file") from None
+                raise ValueError(f"{value!r} is not a file") from None
         if not isinstance(content, Mapping):
             raise ValueError("knowledge is a table with the keys " + ", ".join(KEYS))
         for key in content:
             if key not in KEYS:
                 near = get_close_matches(str(key), KEYS, n=1)
-                raise ValueError(f"{key!r} is no key; " + (f"did you mean {near[0]}?" if near else ", ".join(KEYS)))
+                raise ValueError(f"{key!r} is not a key; " + (f"did you mean {near[0]}?" if near else ", ".join(KEYS)))
         root, most = content.get("root"), content.get("max_parents")
         if root is not None and (not isinstance(root, str) or not root):
             raise ValueError('root is the name of one column, as in root = "age"')

@@ -169,7 +169,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
         raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure has no numbers of rows")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
-        raise UsageError(f"--to {form} needs -o FILE", hint="what is written is no text")
+        raise UsageError(f"--to {form} needs -o FILE", hint="what is written is not a text")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
     for word in ("pdo", "odds"):
         if values.get(word) == 0:

@@ -224,4 +224,4 @@ def _show(page: str) -> None:
     try:
         click.echo_via_pager("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
     except ValueError as error:
-        raise UsageError(f"PAGER is no command: {error}", hint="PAGER=cat prints without a pager") from error
+        raise UsageError(f"PAGER is not a command: {error}", hint="PAGER=cat prints without a pager") from error

@@ -209,9 +209,9 @@ def parse_learner(text: str, seed: int) -> Learner:
         name, equals, options = text.partition("=")
         if not equals:
             hint = "options begin with hyphens, as in 'NAME=--structure tan'; 'NAME=' alone takes every default"
-            raise UsageError(f"{text!r} is no learner", where="in --learner", hint=hint)
+            raise UsageError(f"{text!r} is not a learner", where="in --learner", hint=hint)
         if not name.strip() or not name.isprintable():
-            raise UsageError(f"{name!r} is no name", where=place)
+            raise UsageError(f"{name!r} is not a name", where=place)
     name, options = name.strip(), options.strip()
     try:
         typed = typed_options(options)

@@ -290,7 +290,7 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
                 is_counts = recognise(file.read(HEAD_BYTES)).kind == "counts"
             if is_counts:
                 hint = f"counts stand in place of a table: --from-counts {data[0]}"
-                raise UsageError(f"{data[0]} is no table", hint=hint)
+                raise UsageError(f"{data[0]} is not a table", hint=hint)
         return None
     if data:
         what = f"--from-counts {counts} stands in place of DATA, and {data[0]!r} is given too"

@@ -11,7 +11,7 @@ from bncli.files.paths import cannot_read
 
 
 def resolve_knowledge(value: Any) -> Any:
-    """Return the content of the TOML file `value`, or `value` itself if it is no path (a mapping, or JSON text).
+    """Return the content of the TOML file `value`, or `value` itself if it is not a path (a mapping, or JSON text).
 
     Raises BncliError if the file cannot be read, or is not TOML.
     """

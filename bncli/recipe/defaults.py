@@ -192,7 +192,7 @@ def score_rule(chosen: ChosenMethods) -> str | None:
 
 
 def kind_of(structure: str) -> str:
-    """Return the word of a structure that is no network (kikuchi, interactions, auto), or "" for networks."""
+    """Return the word of a structure that is not a network (kikuchi, interactions, auto), or "" for networks."""
     method = STRUCTURES.method(structure)
     return structure if method is not None and method.params else ""
 
@@ -217,7 +217,7 @@ def has_single_attributes(structure: Method, value: Callable[[str], Any]) -> boo
 def parse_options(words: Mapping[str, Any]) -> dict[str, Any]:
     """Return typed options as values, by flag; None, and False for a switch, mean that an option was not typed.
 
-    Raises UsageError for a name that is no learning option, and for a value that the option cannot have.
+    Raises UsageError for a name that is not a learning option, and for a value that the option cannot have.
     """
     typed: dict[str, Any] = {}
     for key, value in words.items():

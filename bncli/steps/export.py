@@ -158,7 +158,7 @@ def _export_network(
     lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
     if lost and not model.schema.marginalizes:
         listed = ", ".join(lost[:_LISTED]) + (f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else "")
-        watch(Note(f"the class is no parent of {listed}: written without parents, for which a model has no table"))
+        watch(Note(f"the class is not a parent of {listed}: written without parents, for which a model has no table"))
     text = form.write(network)
     max_dp = None
     if form.read is not None:

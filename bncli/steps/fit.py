@@ -158,7 +158,7 @@ def fit(
             what += "only a network with probabilities has P(x)"
             raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
         if recipe.calibrate is not None:
-            what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no network any more"
+            what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is not a network any more"
             raise UsageError(what, hint="leave one of them out")
     if run.cluster is not None:
         refuse_on_cluster(source, recipe, supplied)

@@ -154,7 +154,7 @@ def _label(text: str, schema: Schema) -> int:
 def _probability(text: str) -> float:
     number = parse_decimal(text)
     if number is None or not 0 <= number <= 1:
-        raise UsageError(f"{text!r} is no probability", hint="say a number from 0 to 1")
+        raise UsageError(f"{text!r} is not a probability", hint="say a number from 0 to 1")
     return number
 
 

@@ -357,7 +357,7 @@ def codes_of_values(
             comma = isinstance(attribute.form, NumberForm) and attribute.form.decimal == ","
             number = parse_decimal(value.replace(",", ".") if comma else value)
             if number is None:
-                raise UsageError(f"{value!r} is no number, and {attribute.name!r} is numeric")
+                raise UsageError(f"{value!r} is not a number, and {attribute.name!r} is numeric")
             codes[position] = int(np.searchsorted(attribute.cuts, number, side="left"))
         else:
             code = attribute.code_of.get(value)

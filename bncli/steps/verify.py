@@ -227,7 +227,7 @@ def _compare_network(
     try:
         own = name_network(equivalent_network(model))
     except ModelError as error:
-        raise ModelError(f"this model is no network: {error.what}", where=where, hint=error.hint) from error
+        raise ModelError(f"this model is not a network: {error.what}", where=where, hint=error.hint) from error
     if not same_nodes(own, network):
         raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT_AGAIN)
     return LargestDifference(EXPORT_ROWS, largest_difference(model, network, EXPORT_ROWS, rng))

@@ -138,9 +138,9 @@ def test_measuring_and_drawing(tmp_path: Path, table: pa.Table) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (3, "this is no table, but a int"),
+        (3, "expected a table, found a int"),
         ({"a": [1, "x", {}]}, "column 'a' cannot be read"),
-        ({"a": [1], "b": [1, 2]}, "this is no table"),
+        ({"a": [1], "b": [1, 2]}, "this is not a table"),
         ({"a": 1, "class": ["x"]}, "column 'a' is a int, and should be a list"),
         ({"a": "abc", "class": ["x", "y", "z"]}, "column 'a' is a str, and should be a list"),
         ({"a": [], "class": []}, "no rows"),

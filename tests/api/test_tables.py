@@ -37,7 +37,7 @@ def rows() -> dict[str, list[Any]]:
 
 
 def pandas(columns: dict[str, list[Any]]) -> Any:
-    """Nullable types, and an index that is no column."""
+    """Nullable types, and an index that is not a column."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({name: pd.Series(values) for name, values in columns.items()}).convert_dtypes()
     return frame.set_index(pd.Index(range(7, 7 + len(frame))))

@@ -112,7 +112,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
     [
         (("iris.csv", "--metric", "logloss"), 2, "there is no metric 'logloss'; did you mean log-loss?"),
         (("iris.csv", "--baseline", "nbmap"), 2, "there is no learner 'nbmap'; did you mean nb map?"),
-        (("iris.csv", "--learner", "", "--learner", ""), 2, "'' is no learner"),
+        (("iris.csv", "--learner", "", "--learner", ""), 2, "'' is not a learner"),
         (("iris.csv", "--learner", "a=", "--learner", "a="), 2, "two learners are called 'a'"),
         (("iris.csv", "--learner", "a=--structur nb"), 2, "in --learner 'a=--structur nb'"),
         (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'all-methods', 'zaidi'"),
@@ -127,7 +127,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--resume", "."), 1, "folder"),
         (("iris.csv", "--resume", "-"), 2, "--resume needs a file"),
         (("iris.csv", "--resume", "iris.csv"), 2, "it is read from 'iris.csv'"),
-        (("iris.csv", "--resume", "single.csv"), 1, "this is no file of outcomes, single.csv"),
+        (("iris.csv", "--resume", "single.csv"), 1, "this is not a file of outcomes, single.csv"),
         (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),
         (("iris.csv", "--on-bad-row", "bad.csv"), 2, "say fail or skip"),
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),

@@ -73,7 +73,7 @@ _OF_SPLITS = ("group", "time", "window", "gap")
 
 
 def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
-    """It is taken, or refused with one line that names the key and the file where it is no value for this table."""
+    """It is taken, or refused with one line that names the key and the file where it is not a value for this table."""
     for line in offers(bncli("config").out):
         (tmp_path / "c.toml").write_text(line)
         shown = bncli("config", "--config", "c.toml")

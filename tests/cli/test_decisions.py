@@ -299,7 +299,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
         ("true,benign,malignant\nbenign,0,1\nmalignant,3\n", "1 costs for 2 decisions, costs.csv, line 3"),
         ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "stands there twice"),
         ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
-        ("", "this is no table of costs"),
+        ("", "this is not a table of costs"),
         (
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
             "no table of costs, costs.csv; commas between fields",

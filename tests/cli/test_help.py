@@ -285,7 +285,7 @@ def test_a_pager_that_cannot_be_read_is_one_line() -> None:
     code, seen = on_a_terminal("help", "exit-codes", PAGER="less '")
     assert (code, seen) == (
         2,
-        "Error: PAGER is no command: No closing quotation; PAGER=cat prints without a pager\n",
+        "Error: PAGER is not a command: No closing quotation; PAGER=cat prints without a pager\n",
     )
 
 

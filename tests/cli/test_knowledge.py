@@ -62,7 +62,7 @@ def _arcs(model: python_interface.Model) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("content", "options", "code", "what"),
     [
-        ('forbid = [["age", "size"]]', (), 2, "--knowledge names 'age', which is no attribute of the table"),
+        ('forbid = [["age", "size"]]', (), 2, "--knowledge names 'age', which is not an attribute of the table"),
         ('root = "diagnosis"', (), 2, "which is the class"),
         ("root = ", (), 1, "k.toml"),
         ('roots = "size"', (), 2, "did you mean root?"),

@@ -67,9 +67,9 @@ def test_the_recipe_is_that_of_fit() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "'' is no learner, in --learner; options begin with hyphens"),
-        ("tan", "'tan' is no learner, in --learner; options begin with hyphens"),
-        ("=--structure nb", "'' is no name, in --learner '=--structure nb'"),
+        ("", "'' is not a learner, in --learner; options begin with hyphens"),
+        ("tan", "'tan' is not a learner, in --learner; options begin with hyphens"),
+        ("=--structure nb", "'' is not a name, in --learner '=--structure nb'"),
         ("a=--strukture nb", "No such option.*--strukture.*, in --learner 'a=--strukture nb'"),
         (
             "a=--structure hillclimb",

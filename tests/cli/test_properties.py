@@ -105,7 +105,7 @@ def test_when_the_time_runs_out_nothing_is_claimed(bncli: Bncli, model: str) -> 
     [
         ("it is good", "the forms are: the probability of LABEL is never above|below P"),
         ("the probability of malign is never above 0.5", "malign"),
-        (f"{ABOVE} 1.5", "'1.5' is no probability"),
+        (f"{ABOVE} 1.5", "'1.5' is not a probability"),
         (f"{ABOVE} 0.5 where outlin = smooth", "did you mean 'outline'?"),
         (f"{ABOVE} 0.5 where outline = round", "'outline' has no value 'round'"),
         (f"{ABOVE} 0.5 where outline = smooth and outline = jagged", "has two values in one property"),
@@ -113,7 +113,7 @@ def test_when_the_time_runs_out_nothing_is_claimed(bncli: Bncli, model: str) -> 
         (f"{ABOVE} 0.5 where outline", "is no condition"),
         ("diagnosis never decides alone", "is the class"),
         ("the probability of malignant never falls as outline rises", "categorical"),
-        ("no single change flips a prediction above all", "'all' is no probability"),
+        ("no single change flips a prediction above all", "'all' is not a probability"),
     ],
 )
 def test_bad_input_is_one_line(bncli: Bncli, model: str, text: str, said: str) -> None:

@@ -151,7 +151,7 @@ def test_tables_are_finite_and_the_likelihood_told_is_theirs(
     assert learnt.tables.bias.shape == (data.n_labels,)
     assert [w.shape for w in learnt.tables.weights] == [(f.n_cells, data.n_labels) for f in families]
     assert np.isfinite(cells_of(learnt)).all()
-    if isinstance(learnt.predictor, Tables):  # an average over a path is no sum of tables
+    if isinstance(learnt.predictor, Tables):  # an average over a path is not a sum of tables
         cll, _ = oracles.conditional_log_likelihood(families, data, cells_of(learnt))
         assert learnt.cll == pytest.approx(cll, rel=1e-9, abs=1e-9)
     assert learnt.n_parameters > 0

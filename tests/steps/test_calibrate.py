@@ -279,7 +279,7 @@ def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     header, *rows = Path(table).read_text().splitlines()
     hostile = {
         "noclass.csv": ["\n".join(row.rpartition(",")[0] for row in (header, *rows)), "no column 'class'"],
-        "unseen.csv": [f"{header}\n{rows[0].rpartition(',')[0]},draw\n", "'draw', which is no label of the model"],
+        "unseen.csv": [f"{header}\n{rows[0].rpartition(',')[0]},draw\n", "'draw', which is not a label of the model"],
         "unlabelled.csv": [f"{header}\n{rows[1]}\n{rows[0].rpartition(',')[0]},\n", "--drop-unlabelled"],
         "empty.csv": [f"{header}\n", "the table has no rows"],
         "few.csv": ["\n".join([header, *rows[:6], ""]), "isotonic calibration has a map for each label, and only"],

@@ -176,7 +176,7 @@ def test_arcs_into_nodes_without_the_class_are_named(tmp_path: Path) -> None:
     write_model(str(tmp_path / "m.bnc"), model)
     notes: list[Event] = []
     report = export(str(tmp_path / "m.bnc"), "bif", watch=notes.append)
-    assert notes == [Note("the class is no parent of a1: written without parents, for which a model has no table")]
+    assert notes == [Note("the class is not a parent of a1: written without parents, for which a model has no table")]
     assert (report.nodes, report.arcs) == (3, 2)
     assert export(str(tmp_path / "m.bnc"), "json").arcs == 3
 

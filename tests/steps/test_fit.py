@@ -100,7 +100,7 @@ def test_a_structure_of_another_program_gives_the_same_model(tmp_path: Path) -> 
     ("text", "class_name", "message"),
     [
         (DRAWING.replace("petal_width", "petals"), None, r"unknown attribute 'petals', .*x\.gv"),
-        (DRAWING, "sepal_length", r"the class 'sepal_length' is no node of the structure, .*x\.gv; .*--class"),
+        (DRAWING, "sepal_length", r"the class 'sepal_length' is not a node of the structure, .*x\.gv; .*--class"),
         (DRAWING + "}", None, r"after the graph comes '}', .*x\.gv, line 1, column"),
     ],
 )

@@ -144,7 +144,7 @@ def test_a_network_of_other_nodes_and_a_model_that_is_none(model: str, tmp_path:
     with pytest.raises(ModelError, match="not one of the model: its nodes differ"):
         verify(model, path)
     fit(Source((str(SAMPLE_DATA / "iris.csv"),)), Recipe.of(structure="kikuchi"), output=other)
-    with pytest.raises(ModelError, match="this model is no network"):
+    with pytest.raises(ModelError, match="this model is not a network"):
         verify(other, path)
     (tmp_path / "bad.bif").write_text("network {")
     with pytest.raises(BncliError, match=r"bad\.bif"):

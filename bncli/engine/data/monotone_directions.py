@@ -20,7 +20,7 @@ from bncli.errors import UsageError
 def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
     """Return the rows with the directions of these attributes, and their label, in the schema.
 
-    Raises UsageError for a name that is no numeric attribute, for a label that the class does not have, and if the
+    Raises UsageError for a name that is not a numeric attribute, for a label that the class does not have, and if the
     label is ambiguous or there is only one.
     """
     if not increasing and not decreasing:

@@ -123,7 +123,7 @@ class Fit(NamedTuple):
 class Capacity:
     """How large tables may be: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
 
-    None is no limit; the last entry holds for larger sets. The others are numbers of sets per attribute.
+    None is not a limit; the last entry holds for larger sets. The others are numbers of sets per attribute.
     """
 
     bins: tuple[int | None, ...] = (None, LEAST_INTERVALS[2], LEAST_INTERVALS[3])

@@ -148,7 +148,7 @@ class EditableEffect:
 def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
     """Return the effect of these attributes.
 
-    Raises UsageError for an unknown attribute and a set that no table has, ModelError for a model that is no sum of
+    Raises UsageError for an unknown attribute and a set that no table has, ModelError for a model that is not a sum of
     tables.
     """
     schema = model.schema
@@ -283,7 +283,7 @@ def change_by_set(
 ) -> tuple[Array, dict[str, float]]:
     """Return D for `VALUE=LOG_ODDS` texts, and the number typed for each cell.
 
-    UsageError for a value that is none of the effect, one typed twice, and text that is no number.
+    UsageError for a value that is none of the effect, one typed twice, and text that is not a number.
     """
     cells = effect.cells
     by_comma = {name.replace(" & ", ","): name for name in cells}

@@ -225,7 +225,7 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
         predictor = predictor.combined
     if isinstance(predictor, Tables):
         if network_to_marginalize(predictor, schema) is not None:
-            what = "missing values are marginalized over the network, which is no sum of tables"
+            what = "missing values are marginalized over the network, which is not a sum of tables"
             raise ModelError(what, hint="learn with --missing-policy level, or with --structure nb")
         weighted = [(1.0, predictor)]
     else:

@@ -85,7 +85,7 @@ class NamedDag:
         elif name not in self.nodes:
             listed = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
             hint = f"name the right column with --class; the nodes are {listed}"
-            raise BncliError(f"the class '{name}' is no node of the structure", where=self.where, hint=hint)
+            raise BncliError(f"the class '{name}' is not a node of the structure", where=self.where, hint=hint)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
         _check_attributes((node for node in self.nodes if node != name), index, self.where)
         informative = set(schema.informative)
@@ -156,7 +156,7 @@ class NamedRegions:
         for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
             for name, cuts in zip(region, listed, strict=True):
                 if cuts is not None and not all(map(math.isfinite, cuts)):
-                    yield f"cuts[{position}] of '{name}' has a cut that is no number", "give numbers"
+                    yield f"cuts[{position}] of '{name}' has a cut that is not a number", "give numbers"
                 if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
                     yield f"the cuts[{position}] of '{name}' do not ascend", "give each once, in order"
 
@@ -187,7 +187,7 @@ class NamedRegions:
             yield f"map_step is {self.trace.map_step}", hint
         for position in inside_earlier(binned_members(self.regions, self.bins, self.cuts)):
             hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
-            yield f"regions[{position}] is inside an earlier region, so it is no step", hint
+            yield f"regions[{position}] is inside an earlier region, so it is not a step", hint
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
@@ -243,7 +243,7 @@ class NamedRegions:
             return None
         attribute = schema.attributes[i]
         if not isinstance(attribute, NumericAttribute):
-            what = f"cuts[{position}] cuts '{attribute.name}', which is no numeric column"
+            what = f"cuts[{position}] cuts '{attribute.name}', which is not a numeric column"
             raise BncliError(what, where=self.where, hint="leave it out of the cuts")
         unknown = sorted(set(cuts) - set(attribute.cuts))
         if unknown:
@@ -323,7 +323,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise BncliError for the first name that is no attribute, and suggest the most similar one."""
+    """Raise BncliError for the first name that is not an attribute, and suggest the most similar one."""
     for name in names:
         if name not in known:
             import difflib

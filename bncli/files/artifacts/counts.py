@@ -158,7 +158,7 @@ def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
         names = item.texts()
         for name in names:
             if name not in index:
-                item.fail(f"'{name}' is no attribute of the cuts")
+                item.fail(f"'{name}' is not an attribute of the cuts")
         attribute_sets.append(tuple(index[name] for name in names))
     if attribute_sets != sorted(set(attribute_sets)) or any(list(s) != sorted(s) for s in attribute_sets):
         node.fail("the tables are not in the order of the attributes, each once")

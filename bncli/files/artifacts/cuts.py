@@ -209,7 +209,7 @@ def read_form(node: Node) -> Form:
             is_number = isinstance(day.value, int)
             origin = day.integer() if is_number else datetime.date.fromisoformat(day.text()).toordinal() - _EPOCH
         except ValueError:
-            day.fail("the origin is no date", hint="write it as 2024-03-01")
+            day.fail("the origin is not a date", hint="write it as 2024-03-01")
     return DateForm(fields["date"].text(), part, order, origin)  # type: ignore[arg-type]
 
 

@@ -85,7 +85,7 @@ class _Row(NamedTuple):
         try:
             value = float(text)
         except ValueError:
-            self.fail(f"{name} is no number: {text!r}")
+            self.fail(f"{name} is not a number: {text!r}")
         if not math.isfinite(value):
             self.fail(f"{name} is not finite: {text!r}")
         if abs(value) > _LARGEST_NUMBER:
@@ -96,7 +96,7 @@ class _Row(NamedTuple):
         """Return a whole number of at least 0."""
         value = self.number(name)
         if value < 0 or value != int(value):
-            self.fail(f"{name} is no whole number of at least 0: {self.fields[name]!r}")
+            self.fail(f"{name} is not a whole number of at least 0: {self.fields[name]!r}")
         if value > _LARGEST_COUNT:
             self.fail(f"{name} is more than {_LARGEST_COUNT:,}: {self.fields[name]!r}")
         return int(value)

@@ -148,7 +148,7 @@ def read_bif(data: bytes, where: str) -> NamedNetwork:
     for child, block in blocks.items():
         if child not in variables:
             hint = "declare it: variable NAME { type discrete ... }"
-            tokens.fail(f"'{child}' is no variable", at=block.at, hint=hint)
+            tokens.fail(f"'{child}' is not a variable", at=block.at, hint=hint)
     nodes = tuple(_read_node(tokens, variable, variables, blocks) for variable in variables.values())
     return restore_network(EscapedNetwork(name, nodes, properties), where)
 
@@ -260,7 +260,7 @@ def _read_node(
         tokens.fail(what, at=variable.at, hint=f"add it: probability ( {variable.name} ) {{ table ...; }}")
     for parent in block.parents:
         if parent not in variables:
-            tokens.fail(f"the parent '{parent}' of '{variable.name}' is no variable", at=block.at)
+            tokens.fail(f"the parent '{parent}' of '{variable.name}' is not a variable", at=block.at)
     states = [variables[parent].states for parent in block.parents]
     if block.table is None:
         table = _table_of_rows(tokens, variable, block, states)
@@ -291,7 +291,7 @@ def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: l
         place = 0
         for state, parent, digit in zip(row.states, block.parents, digits, strict=True):
             if state not in digit:
-                tokens.fail(f"'{state}' is no state of '{parent}'", at=row.at)
+                tokens.fail(f"'{state}' is not a state of '{parent}'", at=row.at)
             place = place * len(digit) + digit[state]
         if place in rows:
             tokens.fail(f"the row ({', '.join(row.states)}) of '{variable.name}' is given twice", at=row.at)

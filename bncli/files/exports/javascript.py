@@ -70,7 +70,7 @@ function codeOf(one, row) {{
     value = NUMERAL.test(text) ? Number(text) : NaN;
   }}
   if (typeof value !== "number" || !Number.isFinite(value)) {{
-    throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
+    throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is not a number`);
   }}
   return countBelow(one.cuts, value);
 }}

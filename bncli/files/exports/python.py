@@ -69,10 +69,10 @@ def predict(row):
         if text in MODEL["missing_numbers"]:
             return one["missing"]
         if not _NUMERAL.fullmatch(text):
-            raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no number")
+            raise ValueError(f"column {{one['name']!r}}: {{text!r}} is not a number")
         value = float(text)
     if isinstance(value, bool) or value in (float("inf"), float("-inf")):
-        raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no finite number")
+        raise ValueError(f"column {{one['name']!r}}: {{text!r}} is not a finite number")
     return bisect_left(one["cuts"], value)
 
 

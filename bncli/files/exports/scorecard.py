@@ -243,7 +243,7 @@ def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
         *lines, last = csv.DictReader(text.splitlines(keepends=True))
         formula = re.search(r"exp\(-\(score - (\S+)\) / (\S+)\)\)$", last["value"])
         if formula is None:
-            raise ValueError("the last row is no formula")
+            raise ValueError("the last row is not a formula")
         offset, factor = float(formula[1]), float(formula[2])
         for line in lines:
             attributes = tuple(unquote(name) for (name,) in split_values(line["attribute"]))

@@ -118,7 +118,7 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
     for element in network.all("DEFINITION"):
         name = element.only("FOR").text
         if name not in states:
-            element.fail(f"'{name}' is no variable", hint="declare it as a VARIABLE")
+            element.fail(f"'{name}' is not a variable", hint="declare it as a VARIABLE")
         if name in definitions:
             element.fail(f"'{name}' has two definitions", hint="give every variable one")
         definitions[name] = element
@@ -144,7 +144,7 @@ def _read_table(element: Element, name: str, parents: tuple[str, ...], states: M
 
     for parent in parents:
         if parent not in states:
-            element.fail(f"the parent '{parent}' of '{name}' is no variable", hint="declare it as a VARIABLE")
+            element.fail(f"the parent '{parent}' of '{name}' is not a variable", hint="declare it as a VARIABLE")
     words = element.only("TABLE").text.split()
     wrong = next((word for word in words if not NUMBER.fullmatch(word)), None)
     if wrong is not None:

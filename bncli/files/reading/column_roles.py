@@ -279,7 +279,7 @@ def _roles_by_cuts(
     for name in column_of.values():
         if name not in names:
             hint = missing_column(name, attributes, where).hint
-            raise BncliError(f"the cuts name '{name}', which is no attribute here", where=where, hint=hint)
+            raise BncliError(f"the cuts name '{name}', which is not an attribute here", where=where, hint=hint)
     used = tuple(name for name in attributes if name in numeric | categorical)
     left_out = tuple(name for name in attributes if name not in numeric | categorical)
     in_form: dict[str, tuple[NumericAttribute, ...]] = {}

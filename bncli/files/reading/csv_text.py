@@ -158,7 +158,7 @@ def read_header(
     row = text[:end]
     where = f"{path} line {line}"
     if b"\0" in row:
-        raise BncliError("the header holds NUL bytes, so this is no text file", where=where)
+        raise BncliError("the header holds NUL bytes, so this is not a text file", where=where)
     try:
         row.decode()
     except UnicodeDecodeError as error:

@@ -167,7 +167,9 @@ class CodedBatches:
             broken = rows[~_are_whole(weights[rows])]
             if len(broken):
                 row = int(broken[0])
-                what = f"the weight {float(weights[row])!r} is no whole number, and counts are exact only of whole ones"
+                what = (
+                    f"the weight {float(weights[row])!r} is not a whole number, and counts are exact only of whole ones"
+                )
                 raise BncliError(what, where=block.locate(row), hint=_WHOLE_WEIGHTS)
         # Labels are numbered in the order of the rows.
         in_use, first = np.unique(text_of_row[rows], return_index=True)

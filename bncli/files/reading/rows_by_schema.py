@@ -326,7 +326,7 @@ def read_labelled(
                 if len(unseen):
                     row = int(unseen[0])
                     value = block.values[0][row].as_py()
-                    what = f"the class '{class_column}' has the value '{value}', which is no label of the model"
+                    what = f"the class '{class_column}' has the value '{value}', which is not a label of the model"
                     raise ModelError(what, where=block.locate(row))
                 blocks.append([item for columns in parts for item in columns.items()])
                 carried_blocks.append(block.values[len(encoders) : len(encoders) + len(carried)])

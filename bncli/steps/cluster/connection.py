@@ -305,7 +305,7 @@ def _parse_address(address: str) -> tuple[str, str]:
         raise BncliError(what, where=place, hint="is the scheduler running?") from error
     except (ValueError, KeyError, TypeError) as error:
         hint = "dask scheduler --scheduler-file FILE writes one"
-        raise BncliError("this is no scheduler file", where=place, hint=hint) from error
+        raise BncliError("this is not a scheduler file", where=place, hint=hint) from error
 
 
 @contextmanager

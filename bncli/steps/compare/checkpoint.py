@@ -132,7 +132,7 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
 
 
 def _not_outcomes(path: str) -> BncliError:
-    return BncliError("this is no file of outcomes", where=path, hint="choose another name for --resume")
+    return BncliError("this is not a file of outcomes", where=path, hint="choose another name for --resume")
 
 
 def _write_error(path: str, error: OSError) -> BncliError:

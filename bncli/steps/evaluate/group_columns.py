@@ -112,7 +112,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
         weights = None if columns.weights is None else columns.weights[is_known]
         cuts = cut_points(column.values[is_known], labels, 1, weights, bins=QUARTERS)
         attribute = NumericAttribute(name, False, (), cuts=cuts)
-        why = "it is no attribute that is cut"
+        why = "it is not an attribute that is cut"
         if isinstance(known, NumericAttribute):
             why = (
                 f"the model has {len(known.cuts) + 1:,} intervals of it" if known.cuts else "the model does not cut it"

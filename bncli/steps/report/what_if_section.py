@@ -1,7 +1,7 @@
 """The section on a single row: a panel in which the reader chooses values and sees the probability and its explanation.
 
 The page scores the row with the JavaScript of `export`. Its tables are the effects of the model, so that one sum gives
-both the probability and the contributions. If the model is no sum of effects (an average of models), the program has
+both the probability and the contributions. If the model is not a sum of effects (an average of models), the program has
 the model's own tables, and the page shows the probability only.
 """
 
@@ -84,7 +84,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
 
 
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
-    """Return the scorer whose tables are the effects; raise ModelError if the model is no sum of effects.
+    """Return the scorer whose tables are the effects; raise ModelError if the model is not a sum of effects.
 
     The log-odds V of K classes become scores (K - 1) / K V, and those of two classes the score of the second.
     """

@@ -172,7 +172,7 @@ def test_cuts_of_what_drops_out() -> None:
     ("regions", "cuts", "message"),
     [
         ((("a",),), (((2.5,),),), r"cuts\[0\] cuts 'a' at 2.5, where it is not cut into intervals, .*the cuts file"),
-        ((("b",), ("c",)), ((None,), ((1.0,),)), r"cuts\[1\] cuts 'c', which is no numeric column"),
+        ((("b",), ("c",)), ((None,), ((1.0,),)), r"cuts\[1\] cuts 'c', which is not a numeric column"),
     ],
 )
 def test_cuts_that_the_data_do_not_have(regions: Any, cuts: Any, message: str) -> None:
@@ -185,7 +185,7 @@ def test_cuts_that_the_data_do_not_have(regions: Any, cuts: Any, message: str) -
     [
         (((None,),), "cuts has 1 entries for 2 regions"),
         (((None,), ((2.0, 1.0),)), r"the cuts\[1\] of 'b' do not ascend"),
-        (((None,), ((math.nan,),)), r"cuts\[1\] of 'b' has a cut that is no number"),
+        (((None,), ((math.nan,),)), r"cuts\[1\] of 'b' has a cut that is not a number"),
     ],
 )
 def test_cuts_that_are_none(cuts: Any, message: str) -> None:

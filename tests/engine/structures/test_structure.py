@@ -60,7 +60,9 @@ def test_a_graph_that_does_not_say_which_node_is_the_class_takes_that_of_the_sch
     parents = {"y": ("a",), "b": ("y", "a"), "c": ()}
     assert NamedDag(None, parents).resolve(schema_of(2, 2, 2)) == NamedDag("y", parents).resolve(schema_of(2, 2, 2))
     assert NamedDag(None, {"a": ("y",)}).resolve(schema_of(2)) == Dag(((),), (0,))
-    with pytest.raises(BncliError, match=r"the class 'y' is no node of the structure; .*--class; the nodes are a, b$"):
+    with pytest.raises(
+        BncliError, match=r"the class 'y' is not a node of the structure; .*--class; the nodes are a, b$"
+    ):
         NamedDag(None, {"a": ("b",)}).resolve(schema_of(2, 2))
 
 

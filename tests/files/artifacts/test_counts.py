@@ -132,7 +132,7 @@ def with_cell(value: int) -> Callable[[bytes], bytes]:
         (changed(missing=[0]), "1 numbers for 2 attributes"),
         (changed(missing=[1, 0]), "'a' has missing values and no code for them"),
         (changed(tables="triples"), "expected a list"),
-        (changed(tables=[["a", "z"]]), "'z' is no attribute"),
+        (changed(tables=[["a", "z"]]), "'z' is not an attribute"),
         (changed(tables=[["b", "a"]]), "not in the order of the attributes"),
         (changed(tables=[["a", "b"], ["a", "b"]]), "not in the order of the attributes"),
         (changed(tables=[]), "has not the size"),

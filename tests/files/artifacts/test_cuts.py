@@ -237,7 +237,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
         ({"date": "d", "part": "month", "order": "time"}, "a time of the day has an hour and no other part"),
         ({"date": "d", "part": "days", "order": "dmy"}, "'days' is counted from an origin"),
         ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' is counted from an origin"),
-        ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is no date"),
+        ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is not a date"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": 1.5}, "expected a text"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": True}, "expected a"),
         ([], "expected an object"),

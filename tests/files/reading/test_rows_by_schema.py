@@ -220,7 +220,7 @@ def test_a_test_set_is_coded_by_the_schema(tmp_path: Path, block_size: int) -> N
 
 def test_labels_of_a_test_set(tmp_path: Path) -> None:
     path = write(tmp_path, "class,x,c\nyes,1,a\nno,1,b\nmaybe,2,b\n")
-    with pytest.raises(ModelError, match=r"class 'class' has the value 'maybe', which is no label .* line 4"):
+    with pytest.raises(ModelError, match=r"class 'class' has the value 'maybe', which is not a label .* line 4"):
         labelled(path)
     incomplete = write(tmp_path, "class,x,c\nyes,1,a\n,2,b\n")
     with pytest.raises(BncliError, match="missing in 1 row"):

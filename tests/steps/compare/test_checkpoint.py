@@ -185,7 +185,7 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
     if content == b"{":  # may be the beginning of a first line
         Checkpoint(str(path), *plan).close()
         return
-    with pytest.raises(BncliError, match=r"this is no file of outcomes, .*mine\.csv"):
+    with pytest.raises(BncliError, match=r"this is not a file of outcomes, .*mine\.csv"):
         Checkpoint(str(path), *plan)
     assert path.read_bytes() == content
 
