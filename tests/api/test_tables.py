@@ -139,7 +139,7 @@ def test_what_a_frame_cannot_be() -> None:
             bncli.fit(data)
     with pytest.raises(UsageError, match="column 'z' cannot be read: it holds a complex"):
         bncli.fit(pd.DataFrame({"z": [1j, 2j], "class": ["u", "v"]}))
-    with pytest.raises(UsageError, match=r"no table.*; a table has columns"):
+    with pytest.raises(UsageError, match=r"not a table.*; a table has columns"):
         bncli.fit(pytest.importorskip("polars").Series([1, 2]))
     lists = pd.DataFrame({"a": [1, 2] * 9, "l": [[1], [2]] * 9, "class": ["u", "v"] * 9})
     with pytest.raises(BncliError, match=r"'l' holds .* which have no text, the table; ignore='l'"):
