@@ -302,7 +302,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
         ("", "this is not a table of costs"),
         (
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
-            "no table of costs, costs.csv; commas between fields",
+            "not a table of costs, costs.csv; commas between fields",
         ),
         (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "deciding 'malignant' where 'benign' is true has no cost"),
     ],
