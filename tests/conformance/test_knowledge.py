@@ -111,7 +111,7 @@ def test_knowledge_that_says_nothing_new_changes_nothing(word: str) -> None:
 
 def test_a_name_that_does_not_exist_is_refused() -> None:
     for word in LEARNERS:
-        with pytest.raises(UsageError, match="no attribute of the table"):
+        with pytest.raises(UsageError, match="not an attribute of the table"):
             learn_structure(Counts(DATA), Recipe(structure=word, knowledge={"forbid": [["nowhere", NAMES[0]]]}))
 
 
