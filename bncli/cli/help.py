@@ -20,7 +20,7 @@ from bncli.cli.command import declare
 from bncli.cli.commands import BY_WORD
 from bncli.cli.console import Console
 from bncli.cli.options import output_flag
-from bncli.cli.topics import TOPIC_GROUPS, TOPICS, read_topic, subject_of
+from bncli.cli.topics import TOPIC_GROUPS, TOPICS, read_topic, search, subject_of
 from bncli.errors import BncliError, UsageError
 
 EXAMPLES = """\
@@ -40,10 +40,6 @@ _MOST_COLUMNS = 120
 """Width of a rendered page in characters; longer lines are hard to read."""
 _MOST_POINTERS = 5
 """Number of topics to which the page of a method points."""
-_FEWEST_LETTERS = 2
-"""Letters that a text must have to be searched for."""
-_MOST_TOPICS, _MOST_LINES = 8, 3
-"""Number of topics that a search shows, and of lines per topic."""
 
 
 def _complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -141,8 +137,9 @@ def _page(word: str) -> str:
             lines.append(f"- `{choice.flag} {word}`: {method.summary}{f'; takes {takes}' if takes else ''}")
     if lines:
         return _pointers(word, [*lines, "", "Topics:"], _topics_mentioning(word))
-    if page := _search(word):
-        return page
+    if hits := search(word):
+        places = (f"- `bncli help {hit.topic}`{hit.heading and f', {hit.heading}'}: {hit.line}" for hit in hits)
+        return "\n".join([f"# {word} in the manual", "", *places, ""])
     from difflib import get_close_matches
 
     known = [*TOPICS, *BY_WORD, *(w for choice in CHOICES for w in choice.words)]
@@ -170,41 +167,6 @@ def _topics_mentioning(word: str) -> list[str]:
         for topic, page in pages.items()
     }
     return sorted((topic for topic in TOPICS if counts[topic]), key=lambda topic: -counts[topic])[:_MOST_POINTERS]
-
-
-def _search(text: str) -> str:
-    """Return a page with the lines of the manual that contain the text, ignoring case; "" if there are none.
-
-    Each line is shown with the heading above it. Topics with the text in a heading come first, then those
-    with most lines.
-    """
-    pattern = text.strip().lower()
-    if len(re.findall(r"\w", pattern)) < _FEWEST_LETTERS:
-        return ""
-    matches: dict[str, list[str]] = {}
-    headed = set[str]()
-    for topic in TOPICS:
-        heading, lines = "", list[str]()
-        for line in read_topic(topic).splitlines():
-            heading = line.lstrip("# ") if line.startswith("#") else heading
-            if pattern in line.lower():
-                lines.append(line.lstrip("# ") if line.startswith("#") else f"{heading}: {line.strip()}")
-                if line.startswith("#"):
-                    headed.add(topic)
-        if lines:
-            matches[topic] = lines
-    if not matches:
-        return ""
-    parts = [f"# {text} in the manual", ""]
-    order = sorted(matches, key=lambda topic: (topic not in headed, -len(matches[topic])))
-    for topic in order[:_MOST_TOPICS]:
-        parts += [f"`bncli help {topic}`: {subject_of(topic)}", ""]
-        parts += [f"- {line}" for line in matches[topic][:_MOST_LINES]]
-        more = len(matches[topic]) - _MOST_LINES
-        parts += [*([f"- and {more} more line{'s' * (more > 1)}"] if more > 0 else []), ""]
-    if len(order) > _MOST_TOPICS:
-        parts += [f"Also in: {', '.join(order[_MOST_TOPICS:])}", ""]
-    return "\n".join(parts)
 
 
 def _show(page: str) -> None:

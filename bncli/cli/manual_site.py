@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from bncli import __version__
 from bncli.cli.command import HelpfulCommand
 from bncli.cli.commands import BY_WORD, COMMANDS, EXAMPLES, group
-from bncli.cli.topics import FOLDER, TOPIC_GROUPS, TOPICS, read_topic, subject_of
+from bncli.cli.topics import FOLDER, TOPIC_GROUPS, TOPICS, read_topic, subject_of, topics_by_synonym
 
 MARK = "written by bncli help --html"
 """Text in the first line of every file, by which the files of an earlier run are recognized."""
@@ -45,8 +45,9 @@ def make_site() -> dict[str, str]:
     entries = [entry for page in pages for entry in _search_entries(page)]
     entries += _option_entries()
     index = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in dict.fromkeys(entries))
+    synonyms = json.dumps({word: f"{topic}.html" for word, topic in topics_by_synonym().items()})
     files["manual.css"] = f"/* {MARK} */\n{_read('site.css')}"
-    files["manual.js"] = f"// {MARK}\nconst ENTRIES = [\n{index}\n];\n{_read('site.js')}"
+    files["manual.js"] = f"// {MARK}\nconst ENTRIES = [\n{index}\n];\nconst SYNONYMS = {synonyms};\n{_read('site.js')}"
     return files
 
 

@@ -1,5 +1,6 @@
 "use strict";
-// Search: every word must occur in an entry. Titles that are the text, or begin with it, come before others; a page
+// Search: every word must occur in an entry. The topic that a word stands for comes first, then titles that
+// are the text or begin with it; a page
 // comes before a heading, and an option last, unless hyphens were typed.
 (() => {
   const MOST = 12;
@@ -11,6 +12,7 @@
 
   const rank = ([title, place, about], text, words) => {
     const name = title.toLowerCase();
+    if (place === SYNONYMS[text] && name !== text) return 4.5;
     if (!words.every((word) => `${name} ${about.toLowerCase()}`.includes(word))) return 0;
     const isOption = name.startsWith("--") && !text.startsWith("-");
     const less = isOption ? 0.5 : place.includes("#") ? 0.2 : 0;

@@ -17,7 +17,7 @@ import pytest
 from bncli.catalogue import CHOICES, MARGINALIZED, OPTIONS
 from bncli.cli.commands import BY_WORD, COMMANDS, group
 from bncli.cli.options import Flag, kind_metavar
-from bncli.cli.topics import TOPIC_GROUPS, TOPICS
+from bncli.cli.topics import TOPIC_GROUPS, TOPICS, search, topics_by_synonym
 from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
 from tests.transcripts import ROOT
@@ -295,17 +295,79 @@ def test_a_pager_that_does_not_exist_is_left_out() -> None:
     assert "terminal closed" in seen
 
 
+def hits(bncli: Bncli, *words: str) -> list[tuple[str, str]]:
+    """The topics and headings that a search shows."""
+    ran = bncli("help", *words)
+    assert (ran.code, ran.err) == (0, "")
+    title, *lines = ran.out.splitlines()
+    assert title == f"# {' '.join(words)} in the manual"
+    found = [re.fullmatch(r"- `bncli help (\S+?)`(?:, (.*?))?: (.+)", line) for line in lines if line]
+    assert all(found)
+    assert len(found) <= 10
+    assert max(map(len, lines)) <= 240
+    return [(match[1], match[2] or "") for match in found if match]
+
+
 def test_other_words_are_searched_for(bncli: Bncli) -> None:
-    """Topics with a heading first, then most lines; a slow search of the files finds the same."""
+    """A slow search of the files finds the same topics, and those with the words in a heading come first."""
     assert bncli("help", "Speed").out == bncli("help", "speed").out
-    ran = bncli("help", "missing", "values")
-    assert ran.code == 0
-    assert ran.out.startswith("# missing values in the manual\n")
-    pages = {topic: (MANUAL / f"{topic}.md").read_text().lower().splitlines() for topic in TOPICS}
-    found = {topic: [line for line in lines if "missing values" in line] for topic, lines in pages.items()}
-    ranks = {topic: (any(line.startswith("#") for line in lines), len(lines)) for topic, lines in found.items()}
-    shown = re.findall(r"^`bncli help (\S+)`: ", ran.out, flags=re.MULTILINE)
-    (others,) = re.findall(r"^Also in: (.*)$", ran.out, flags=re.MULTILINE)
-    assert {*shown, *others.split(", ")} == {topic for topic in TOPICS if found[topic]}
-    assert [ranks[topic] for topic in shown] == sorted((ranks[topic] for topic in shown), reverse=True)
-    assert "`bncli help parameters`: " in bncli("help", "smoothing").out.splitlines()[2]
+    shown = [topic for topic, _ in hits(bncli, "approximate", "conditional")]
+    pages = {topic: re.sub(r"\s+", " ", (MANUAL / f"{topic}.md").read_text().lower()) for topic in TOPICS}
+    assert set(shown) == {topic for topic in TOPICS if "approximate conditional" in pages[topic]}
+    assert shown[0] == "structure-scores"
+    assert hits(bncli, "Conditional", "approximate") == hits(bncli, "conditional approximate"), (
+        "all words, in any order"
+    )
+    assert ("missing-values", "") in hits(bncli, "missing values")[:1]
+    assert bncli("help", "MISSING  values").out.splitlines()[2:] == bncli("help", "missing values").out.splitlines()[2:]
+
+
+@pytest.mark.parametrize(
+    ("word", "topic"),
+    [
+        ("fairness", "groups"),
+        ("auc", "evaluate"),
+        ("importance", "explain"),
+        ("threshold", "decisions"),
+        ("cost", "decisions"),
+        ("leakage", "pitfalls"),
+        ("drift", "monitor"),
+        ("scorecard", "export"),
+        ("sklearn", "python"),
+        ("customer", "validation"),
+        ("patient", "validation"),
+        ("overfitting", "penalties"),
+        ("calibrated", "calibration"),
+        ("missing", "missing-values"),
+        ("onnx", "export"),
+        ("explainability", "explain"),
+        ("SHAP", "explain"),
+        ("refused", "groups"),
+        ("postgresql", "export"),
+        ("confidence interval", "evaluate"),
+        ("forbid arc", "knowledge"),
+        ("imbalanced", "decisions"),
+        ("counterfactual", "what-if"),
+        ("xgboost", "which-one"),
+        ("predict", "score"),
+        ("header", "data"),
+        ("docker", "install"),
+        ("fastapi", "web-service"),
+    ],
+)
+def test_a_word_leads_to_the_topic_that_its_user_needs(bncli: Bncli, word: str, topic: str) -> None:
+    assert hits(bncli, word)[0] == (topic, "")
+
+
+def test_every_synonym_leads_to_its_topic(bncli: Bncli) -> None:
+    """Unless it is the name of a topic, a command or a method, each of which has a page of its own."""
+    for word, topic in topics_by_synonym().items():
+        found = search(word)
+        assert (found[0].topic, found[0].heading) == (topic, ""), word
+        assert word not in TOPICS, word
+        assert not any(choice.method(word) for choice in CHOICES), word
+
+
+def test_prose_comes_before_examples(bncli: Bncli) -> None:
+    for hit in search("threshold"):
+        assert "$" not in hit.line, "the topics have lines of prose about it"

@@ -221,7 +221,9 @@ def test_search_finds_topics_headings_options_and_methods(site: Path) -> None:
         page = browser.open(site / "index.html")
         for text, place in (
             ("Calibration", "calibration.html"),
-            ("thresholds", "decisions.html#thresholds"),
+            ("fairness", "groups.html"),
+            ("cost", "decisions.html"),
+            ("class weights", "decisions.html#class-weights"),
             ("--penalty", "bncli-fit.html#--penalty"),
             ("kdb", "structures.html#kdb-and-skdb"),
             ("--structure kdb", "bncli-fit.html#--structure"),
