@@ -43,6 +43,7 @@ fit monks1.csv -q -o default.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
 fit iris.csv --structure tan --knowledge known.toml --param map -q -o known.bnc
+fit iris.csv --structure nb --param map --prior-network known.bnc --prior-rows 5 -q -o prior.bnc
 fit iris.csv --structure nb --param map --class-weights balanced --max-attributes 2 -q -o weighted.bnc
 fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
@@ -107,6 +108,7 @@ evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 
 evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
 evaluate tumours.csv --model costs.bnc --abstain-below 0.6 --by size
 inspect kept.bnc
+inspect prior.bnc
 inspect temperature.bnc
 inspect isotonic.bnc
 inspect per-class.bnc

@@ -169,7 +169,11 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
             near = get_close_matches(word, [*known, "seed", "unseen", *COLUMN_OPTIONS, *FILE_OPTIONS], 1)
             hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
             raise TypeError(f"there is no option {word!r}; {hint}")
-    texts = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
+    texts = {
+        key: os.fspath(words[key])
+        for key in ("structure", "cuts", "prior_network")
+        if isinstance(words.get(key), os.PathLike)
+    }
     if words.get("class_weights") is not None:
         texts["class_weights"] = resolve_label_numbers(words["class_weights"])
     if words.get("costs") is not None:

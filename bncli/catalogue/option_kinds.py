@@ -228,6 +228,16 @@ class DomainKnowledge(NamedTuple):
         return None if text == "{}" else text
 
 
+class NetworkFile(NamedTuple):
+    """A model file of a network; a model records its name and checksum instead."""
+
+    def parse(self, value: object) -> str:
+        """Return the text, which must not be empty."""
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{value!r} is not the path of a model")
+        return value
+
+
 Kind = (
     Integer
     | Real
@@ -241,6 +251,7 @@ Kind = (
     | Costs
     | ThresholdRule
     | DomainKnowledge
+    | NetworkFile
 )
 
 

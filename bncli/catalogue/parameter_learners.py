@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from bncli.catalogue.choices import DIRECTIONS, OPTIMIZATION, PARAMETER, Choice, Method, Option
-from bncli.catalogue.option_kinds import ClassWeights, ColumnNames, Integer, Label, NumberChoice, Real, Switch, Word
+from bncli.catalogue.option_kinds import (
+    ClassWeights,
+    ColumnNames,
+    Integer,
+    Label,
+    NetworkFile,
+    NumberChoice,
+    Real,
+    Switch,
+    Word,
+)
 from bncli.catalogue.structure_learners import ACLL
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
@@ -193,6 +203,26 @@ OPTIONS: tuple[Option, ...] = (
         "Correct the probabilities by those of rows held out, five folds of the rows learnt anew: bncli help "
         "calibration.",
         default_words="as learnt",
+        none_if_default=True,
+    ),
+    Option(
+        "--prior-network",
+        NetworkFile(),
+        "",
+        PARAMETER,
+        "Begin from the probabilities of this network, a model of bncli import or fit, as if --prior-rows rows had "
+        "been seen (bncli help knowledge).",
+        "MODEL",
+        default_words="none",
+        none_if_default=True,
+    ),
+    Option(
+        "--prior-rows",
+        Real(below=1e15),
+        "",
+        PARAMETER,
+        "How many rows --prior-network is worth; 0: none.",
+        "N",
         none_if_default=True,
     ),
     Option(

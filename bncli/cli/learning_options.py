@@ -185,7 +185,12 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     make_recipe = partial(Recipe.of, files=files, choices=choices, alternatives=True, **words)
     values = {key: setting.value for key, setting in settings.items()}
     kept, refusals = _select_settings(make_recipe, values)
-    recipe = make_recipe(**{key: values[key] for key in kept})
+    chosen = {key: values[key] for key in kept}
+    recipe = make_recipe(**chosen)
+    if recipe.prior_network is not None:
+        supplied = supplied.with_prior(recipe.prior_network, recipe.prior_rows)
+        if supplied.prior is None:  # worth no row: as if it had not been named
+            recipe = make_recipe(**{**chosen, "prior_network": None, "prior_rows": None})
     return LearningOptions(
         recipe, supplied, tuple(_note_left_aside(settings[key], refusal) for key, refusal in refusals.items())
     )

@@ -27,6 +27,7 @@ from bncli.catalogue.option_kinds import (
     Integer,
     Kind,
     Label,
+    NetworkFile,
     NumberChoice,
     Real,
     Switch,
@@ -238,6 +239,8 @@ def kind_metavar(kind: Kind) -> str:
         return "P|CRITERION"
     if isinstance(kind, DomainKnowledge):
         return "FILE"
+    if isinstance(kind, NetworkFile):
+        return "MODEL"
     if isinstance(kind, ColumnNames):
         return "COLUMN"
     if isinstance(kind, Label):

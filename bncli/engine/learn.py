@@ -8,6 +8,7 @@ that the user types: `--structure tan` is `structure_learners/tan.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,10 +27,12 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters, TriedStructure
+from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
+from bncli.engine.parameters.generative import closed_form
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.nested_samples import Growth
-from bncli.engine.parameters.optimization import OptimizerSettings, Starts
+from bncli.engine.parameters.optimization import OptimizerSettings, Space, Starts
 from bncli.engine.parameters.penalty_choice import (
     ALL_ROWS,
     EVIDENCE,
@@ -90,10 +93,24 @@ NEGLIGIBLE_GAIN = 1e-3
 
 @dataclass(frozen=True)
 class SuppliedParts:
-    """Parts of a model that a file supplies; None means that they are learned from the rows."""
+    """Parts of a model that a file supplies; None means that they are learned from the rows.
+
+    A prior network supplies the cuts too, unless there are others.
+    """
 
     cuts: Cuts | None = None
     structure: NamedStructure | None = None
+    prior: PriorNetwork | None = None
+
+    def with_cuts_of_prior(self, columns: Columns) -> SuppliedParts:
+        """Return these parts with the prior network's cuts; BncliError if the table does not fit the network."""
+        if self.prior is None or self.cuts is not None:
+            return self
+        return replace(self, cuts=self.prior.cuts_of(columns))
+
+    def align_prior(self, schema: Schema, recipe: Recipe) -> AlignedPrior | None:
+        """Return the prior network in the codes of a schema, if there is one; BncliError if it does not fit."""
+        return None if self.prior is None else self.prior.aligned(schema, recipe.seed or 0)
 
 
 @dataclass(frozen=True)
@@ -127,6 +144,7 @@ def learn(
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
         recipe = recipe.without_limit()
+    supplied = supplied.with_cuts_of_prior(columns)
     # The list holds the only reference to the table, so that the table can be freed once its rows are coded.
     table = [columns]
     # with one row per unit the model is the same as without units
@@ -303,6 +321,7 @@ class _ChosenSettings(NamedTuple):
     penalty: ChosenPenalty | None
     sampled_rows: int | None
     held_out: HeldOutLoss | None = None
+    prior: AlignedPrior | None = None
 
 
 def _choose(
@@ -316,12 +335,12 @@ def _choose(
         sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
     data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
     data = data if run.distribute is None else run.distribute(data)
-    seed = recipe.seed or 0
+    prior, seed = supplied.align_prior(data.schema, recipe), recipe.seed or 0
     # Held-out rows choose the penalty, the arcs, or both. Of raw rows a sample is kept for that, so that every fold is
     # cut by its own cut points; all of them are kept if the figure of held-out rows takes more than the sample.
     holds_out = "cv" in (recipe.penalty, recipe.arcs)
     sample = as_read = None
-    if holds_out and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
+    if holds_out and prior is None and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
         sample = columns if columns.origin is None else columns.origin.drawn(seed)
         if sample is not None and (columns.origin is None or columns.origin.seed is None):
             # The choice of few attributes among very many is repeated in every fold, however many cells there are.
@@ -350,14 +369,14 @@ def _choose(
     del sample
     penalty = held_out = None
     if folds or recipe.penalty == "cv":
-        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, run)
+        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, prior, run)
         if run.hold_out and folds and not is_measured:
             measure = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
             held_out = measure.loss(data, as_read)
         if isinstance(structure, Dag):
             structure = subset_of_arcs(word, counts, structure)
     del as_read
-    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out)
+    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior)
 
 
 def learn_from_counts(
@@ -370,7 +389,8 @@ def learn_from_counts(
     counts = Counts(tables)
     structure = _structure(counts, recipe, supplied, run)
     sampled_rows = None if supplied.cuts is None else supplied.cuts.sampled_rows
-    fitted = _fit_parameters(_ChosenSettings(counts, structure, recipe, None, sampled_rows), run.watch)
+    prior = supplied.align_prior(tables.schema, recipe)
+    fitted = _fit_parameters(_ChosenSettings(counts, structure, recipe, None, sampled_rows, prior=prior), run.watch)
     rule = make_rule(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
     return replace(fitted, model=replace(fitted.model, rule=rule))
 
@@ -418,7 +438,12 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
 
 
 def _choose_penalty_and_arcs(
-    counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
+    counts: Counts,
+    structure: Structure,
+    folds: list[HeldOutFold],
+    recipe: Recipe,
+    prior: AlignedPrior | None,
+    run: Run,
 ) -> tuple[str, ChosenPenalty]:
     """Return which arcs held-out rows prefer (`all` if they do not choose), and the penalty chosen or fixed.
 
@@ -426,11 +451,16 @@ def _choose_penalty_and_arcs(
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None
-    parameter_space = partial(PARAMETERS.load(recipe.param, "build_space"), **recipe.options(method))
+    build_space = partial(PARAMETERS.load(recipe.param, "build_space"), **recipe.options(method))
+
+    def parameter_space(counts: Counts, structure: Structure) -> Space:
+        space: Space = build_space(counts.with_prior(prior), structure)
+        return space
+
     search = partial(_structure_in_fold, structure=structure, recipe=recipe, run=run)
     path = partial(penalty_path, center=float(recipe.penalty_center), watch=run.watch)
     if recipe.penalty == "cv":
-        path = partial(path, shrink=not method.probabilities)
+        path = partial(path, shrink=not method.probabilities and prior is None)
         if _has_few_folds(structure, counts):
             folds = folds[:FEW_FOLDS]
             path = partial(path, grid=REGIONS_GRID, worse=REGIONS_WORSE)
@@ -528,14 +558,15 @@ class _HeldOutModels:
         typed = self.recipe.tolerance
         enough = max(typed, ENOUGH_TO_MEASURE) if isinstance(typed, float) else ENOUGH_TO_MEASURE
         recipe = self.recipe.replaced(tolerance=enough)
-        predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen).predictor
+        prior = self.supplied.align_prior(training.schema, self.recipe)
+        predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen, prior=prior).predictor
         return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
 
 
 def _fit_parameters(chosen: _ChosenSettings, watch: Watch) -> FittedModel:
     """Learn the parameters of what was chosen."""
-    counts, structure, recipe, penalty, sampled_rows, held_out = chosen
-    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
+    counts, structure, recipe, penalty, sampled_rows, held_out, prior = chosen
+    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty, prior=prior)
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
@@ -573,18 +604,26 @@ def learn_parameters(
     watch: Watch = silent,
     *,
     chosen: ChosenPenalty | None = None,
+    prior: AlignedPrior | None = None,
 ) -> Parameters:
-    """Learn the parameters by the recipe's method; `chosen` is the penalty if held-out rows chose it."""
+    """Learn the parameters by the recipe's method; `chosen` is the penalty if held-out rows chose it.
+
+    With a prior and an optimizer, the likelihood at the start is not known.
+    """
     watch(Stage("parameters"))
     settings: dict[str, Any] = {}
     if recipe.optimizer is not None:
-        settings["settings"] = _optimizer_settings(recipe, chosen)
+        settings["settings"] = _optimizer_settings(recipe, chosen, has_prior=prior is not None)
     elif recipe.restarts:
         settings["starts"] = Starts(recipe.restarts, recipe.seed)
     options = recipe.options(PARAMETERS.method(recipe.param))
     parameters: Parameters = PARAMETERS.load(recipe.param, "learn")(
-        counts, structure, watch=watch, **options, **settings
+        counts.with_prior(prior), structure, watch=watch, **options, **settings
     )
+    if prior is not None and recipe.optimizer is not None:
+        # The optimizer's likelihood is that of the rows of the prior too.
+        cll = closed_form(counts, parameters.tables).cll
+        parameters = replace(parameters, cll_start=math.nan, cll=cll)
     if chosen is None:
         return parameters
     if chosen.shrinkage is not None:
@@ -592,13 +631,13 @@ def learn_parameters(
     return replace(parameters, penalty_cv=chosen)
 
 
-def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
+def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None, *, has_prior: bool) -> OptimizerSettings:
     options = recipe.options(OPTIMIZERS.method(recipe.optimizer))
     early_stop, restarts = recipe.early_stop or "none", recipe.restarts or 0
     # Growing samples of the rows lead to the optimum faster, but along another path. They are used only if nothing
     # depends on the path.
     is_default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
-    wants_path = restarts or early_stop != "none" or (recipe.max_iterations or 0) < FEWEST_ITERATIONS
+    wants_path = has_prior or restarts or early_stop != "none" or (recipe.max_iterations or 0) < FEWEST_ITERATIONS
     return OptimizerSettings(
         init=str(recipe.init),
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,

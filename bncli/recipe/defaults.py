@@ -34,6 +34,8 @@ GO_WITH_ALTERNATIVE = frozenset(
 )
 """The options that mean the same with both structures, so that they leave the choice between them open."""
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
+_OF_ALL_METHODS = ("class_weights", "calibrate", "max_attributes", "knowledge", "prior_network", "prior_rows")
+"""Keys of options that no single method takes."""
 _MOST_ROWS = 1e15
 """Largest number of a smoothing or score rule; if more rows were added, rounding would drown the counts."""
 
@@ -124,10 +126,7 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
     values = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     values |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     values["structure_score"] = score_rule(chosen)
-    values |= {
-        key: chosen.typed.get(flag_of(key))
-        for key in ("class_weights", "calibrate", "max_attributes", "knowledge", *DECISION_KEYS)
-    }
+    values |= {key: chosen.typed.get(flag_of(key)) for key in (*_OF_ALL_METHODS, *DECISION_KEYS)}
     values["smoothing"] = None if chosen.kind else values["smoothing"]
     if chosen.kind == "auto":
         cut_options = DISCRETIZERS.method_options - {*LEVEL_GROUPING}
@@ -147,7 +146,9 @@ def is_random(values: Mapping[str, Any]) -> bool:
     """Return whether anything in learning by these values of a recipe is drawn, so that it needs a seed."""
     holds_rows_out = values["sets"] is not None or parse_decimal(values["threshold"] or "0") is None
     by_folds = values["param"] == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
-    others = (values["restarts"], values["calibrate"], values["max_attributes"])
+    # An optimizer fits rows that are drawn from a prior network.
+    draws_rows = values["prior_network"] is not None and values["optimizer"] is not None
+    others = (values["restarts"], values["calibrate"], values["max_attributes"], draws_rows)
     return by_folds or holds_rows_out or any(others)
 
 

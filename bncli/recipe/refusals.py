@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from bncli.catalogue import (
@@ -58,6 +58,7 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
 
     _refuse_limit(chosen, files)
     _refuse_knowledge(chosen, files)
+    _refuse_prior(chosen, files)
     _refuse_below_limits(chosen)
     refuse_decisions({flag: typed.get(flag) for flag in map(flag_of, DECISION_KEYS)})
     if PARAMETERS in choices:
@@ -101,7 +102,7 @@ def _refuse_beside_files(
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
-def _refuse_flags(flags: Collection[str], idle: tuple[str, ...], why: str, hint: str = _LEAVE_OUT) -> None:
+def _refuse_flags(flags: Iterable[str], idle: tuple[str, ...], why: str, hint: str = _LEAVE_OUT) -> None:
     for flag in flags:
         if flag in idle:
             raise UsageError(f"{flag} has no effect {why}", hint=hint)
@@ -150,6 +151,26 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         raise UsageError(what, hint="use --structure tan, kdb or hill-climb")
     if known.require and chosen.typed.get("--arcs") == "cv":
         raise UsageError("--arcs cv may leave out arcs that --knowledge requires", hint="leave --arcs out")
+
+
+def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
+    """Raise UsageError for a prior network that is not worth a number of rows, or that has no effect."""
+    typed, flags = chosen.typed, ("--prior-network", "--prior-rows")
+    given = [flag for flag in flags if flag in typed]
+    if not given:
+        return
+    if len(given) == 1:
+        other = next(flag for flag in flags if flag not in typed)
+        raise UsageError(f"{given[0]} has no effect without {other}", hint=f"add {other}, or leave {given[0]} out")
+    if chosen.kind:
+        what = f"--prior-network has no effect with --structure {chosen.kind}, which is no Bayesian network"
+        raise UsageError(what, hint="choose another structure, such as tan")
+    if chosen.param.word in ("acll", "acll-uniform"):
+        what = f"--prior-network has no effect with --param {chosen.param.word}, whose probabilities have no prior"
+        raise UsageError(what, hint="use --param map, or weighted")
+    if files.cuts is None:
+        idle = (DISCRETIZERS.flag, *DISCRETIZERS.method_options, "--max-attributes")
+        _refuse_flags(typed, idle, "with --prior-network, whose states are the cuts and levels")
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:

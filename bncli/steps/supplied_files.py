@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 
 from bncli.catalogue import STRUCTURES
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.learn import SuppliedParts
+from bncli.engine.networks.network import network_of
+from bncli.engine.networks.prior_network import PriorNetwork
 from bncli.engine.parameters.penalty_choice import sample_of
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.engine.training_data import learn_cuts
-from bncli.errors import BncliError, UsageError
+from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
+from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.structure import read_structure
 from bncli.files.reading.rows_by_cuts import SampledTable, read_table
 from bncli.files.reading.source import Source
@@ -38,11 +43,29 @@ class SuppliedFiles(SuppliedParts):
 
     cuts_path: str | None = None
     structure_path: str | None = None
+    prior_path: str | None = None
+    prior_record: str | None = None
+    """The name of the prior network's file, and its checksum: what the recipe records."""
 
     @property
-    def paths(self) -> tuple[str | None, str | None]:
+    def paths(self) -> tuple[str | None, ...]:
         """The files, which no output may overwrite."""
-        return self.cuts_path, self.structure_path
+        return self.cuts_path, self.structure_path, self.prior_path
+
+    def with_prior(self, path: str, n_rows: float) -> SuppliedFiles:
+        """Return these files with the network in a model file as a prior that is worth `n_rows` rows.
+
+        With 0 rows there is no prior. Raises BncliError if the file holds no network with all its probabilities.
+        """
+        model = read_model(path)
+        try:
+            network = network_of(model)
+        except ModelError as error:
+            raise ModelError(error.what, where=path, hint="bncli import makes a model from a network") from None
+        if n_rows == 0:
+            return self
+        record = f"{Path(path).name} sha256:{sha256(Path(path).read_bytes()).hexdigest()[:16]}"
+        return replace(self, prior=PriorNetwork(network, n_rows, path), prior_path=path, prior_record=record)
 
     @property
     def region_method(self) -> str:
@@ -58,6 +81,10 @@ class SuppliedFiles(SuppliedParts):
         """
         if self.cuts is not None:
             recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)
+        elif self.prior is not None:
+            recipe = recipe.with_cuts("file", {})
+        if self.prior is not None:
+            recipe = recipe.replaced(prior_network=self.prior_record)
         structure = self.structure
         if structure is None:
             return recipe
@@ -84,7 +111,8 @@ class SuppliedFiles(SuppliedParts):
         if isinstance(table, Columns):
             return table
         seed = recipe.seed or 0
-        cuts = self.cuts or replace(learn_cuts(table.rows, recipe, run), sampled_rows=table.rows.n_rows)
+        cuts = self.with_cuts_of_prior(table.rows).cuts
+        cuts = cuts or replace(learn_cuts(table.rows, recipe, run), sampled_rows=table.rows.n_rows)
         rows = sample_of(table.rows, seed)
         used = {attribute.name: rows.attributes[attribute.name] for attribute in cuts.attributes}
         sample = replace(rows, attributes=used)
@@ -132,4 +160,4 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
         cuts = read_codes(cuts_path).header.cuts if is_codes(cuts_path) else read_cuts(cuts_path)
     if structure_path is not None:
         structure = read_structure(structure_path)
-    return SuppliedFiles(cuts, structure, cuts_path, structure_path)
+    return SuppliedFiles(cuts, structure, cuts_path=cuts_path, structure_path=structure_path)

@@ -84,7 +84,7 @@ def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
             key = line.partition(" = ")[0]
             columns = ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding", "use", *_OF_SPLITS)
             of_labels = ("costs", "threshold", "increasing", "decreasing", "positive")
-            assert key in (*columns, *of_labels, "cluster", "knowledge"), (line, ran.err)
+            assert key in (*columns, *of_labels, "cluster", "knowledge", "prior-network", "prior-rows"), (line, ran.err)
             assert ran.err.count("\n") == 1
             assert f"{key} in c.toml" in ran.err or key == "schema", ran.err
 

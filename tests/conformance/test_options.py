@@ -319,10 +319,10 @@ def same(one: Any, other: Any) -> bool:
     return all(np.allclose(a, b, rtol=1e-12, atol=1e-12) for a, b in zip(arrays, other_arrays, strict=True))
 
 
-PROVED_ELSEWHERE = {"--restarts", "--calibrate"}
+PROVED_ELSEWHERE = {"--restarts", "--calibrate", "--prior-network"}
 """The first changes the model only where the usual start misses the best optimum
 (tests/engine/parameters/test_optimization), the second takes every model and changes no table
-(tests/engine/prediction/test_out_of_fold)."""
+(tests/engine/prediction/test_out_of_fold), the third takes a file (tests/cli/test_prior_network)."""
 
 
 TELLING = {"--forest": 3, "--knowledge": 1, "--increasing": 4}

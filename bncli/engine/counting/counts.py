@@ -20,6 +20,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,25 @@ PAIR_ENTRIES_KEPT = 1 << 24
 """Most entries of the pair tables that are kept (128 MiB)."""
 
 
+class Prior(Protocol):
+    """What is known of the parameters besides the rows (`bncli.engine.networks.prior_network`)."""
+
+    def expected(self, members: Sequence[int]) -> Array:
+        """Return what is added to the table of a set of attributes, shape (cardinalities..., K)."""
+
+    def added_to(self, data: Dataset) -> Dataset:
+        """Return the rows with weighted rows that are worth the same."""
+
+
 @dataclass(frozen=True)
 class Counts:
-    """The tables of one data set; `tables` counts what is not known yet in a single pass."""
+    """The tables of one data set; `tables` counts what is not known yet in a single pass.
+
+    A `prior` is added to all tables, and to `fitted_rows`.
+    """
 
     source: Dataset | StoredTables
+    prior: Prior | None = None
     _known: dict[Set, Array] = field(default_factory=dict)  # the sets ascending
     _with: dict[int, list[tuple[int, Set]]] = field(default_factory=dict)  # known sets that contain an attribute
     _pairs: list[_KeptPairs] = field(default_factory=list)
@@ -57,6 +72,15 @@ class Counts:
         if isinstance(self.source, StoredTables):
             raise BncliError("this takes the rows, and counts do not hold them", hint="learn from the table itself")
         return self.source
+
+    @cached_property
+    def fitted_rows(self) -> Dataset:
+        """The rows that an optimizer fits: those of the data, and those of the prior if there is one."""
+        return self.data if self.prior is None else self.prior.added_to(self.data)
+
+    def with_prior(self, prior: Prior | None) -> Counts:
+        """Return these counts with another prior; what is counted is shared."""
+        return self if prior is self.prior else replace(self, prior=prior)
 
     @property
     def has_rows(self) -> bool:
@@ -111,8 +135,14 @@ class Counts:
                 # without the cells of rows in which a member is unobserved
                 observed = tuple(slice(self.source.schema.cardinalities[i]) for i in s)
                 table = np.ascontiguousarray(table[observed])  # type: ignore[index]
-            tables.append(table)
+            tables.append(table if self.prior is None else table + self.prior.expected(s))
         return tables
+
+    def of_prior(self, sets: Iterable[Set]) -> Counts:
+        """Return what the prior adds to the tables of some sets, as counts."""
+        assert self.prior is not None
+        tables = {s: self.prior.expected(s) for s in (tuple(sorted(s)) for s in sets)}
+        return Counts(StoredTables(self.schema, 0, (0,) * len(self.schema.attributes), tables))
 
     def class_counts(self) -> Array:
         """Return the weight of each class, shape (K,)."""

@@ -241,11 +241,16 @@ class Sampler:
         self._order = list(TopologicalSorter(parents_of).static_order())
         self._within_intervals = rng.spawn(n)
 
-    def draw(self, rows: int) -> Columns:
-        """Return the next `rows` rows."""
+    def draw_codes(self, rows: int) -> dict[int | None, Index]:
+        """Return the codes of the next `rows` rows, by attribute; those of the class under CLASS."""
         codes: dict[int | None, Index] = {}
         for node in self._order:
             codes[node] = _draw_values(self._nodes[node], rows, codes)
+        return codes
+
+    def draw(self, rows: int) -> Columns:
+        """Return the next `rows` rows."""
+        codes = self.draw_codes(rows)
         schema, attributes = self._schema, {}
         for i, (attribute, stream) in enumerate(zip(schema.attributes, self._within_intervals, strict=True)):
             column: Column

@@ -87,7 +87,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import inner_splits
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
@@ -138,7 +137,7 @@ def learn_weighted(
 def build_space_weighted(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:
     """Return the space of weights on the generative tables; `level` decides which entries share a weight."""
     tables = generative_tables(counts, structure, smoothing)
-    likelihood = conditional_likelihood(counts.data, tables.families)
+    likelihood = conditional_likelihood(counts.fitted_rows, tables.families)
     log_theta = tables.cells
     if level == 4:
         return ParameterSpace.directed(likelihood, EntryCoordinates(np.ones(log_theta.shape), log_theta))
@@ -192,7 +191,7 @@ def build_space_discriminative(
 
     For the generative start a network needs `smoothing`; regions may have a `theta`.
     """
-    data = counts.data
+    data = counts.fitted_rows
     if coding == "cells" and not lower_orders and not is_regrouped(structure):
         tables = generative_start(counts, structure, smoothing, theta)
         likelihood = conditional_likelihood(data, tables.families)
@@ -218,7 +217,7 @@ def learn_lr(
 
 def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
     """Return the space of contrasts with the references; BncliError if the graph is not perfect."""
-    data = counts.data
+    data = counts.fitted_rows
     if isinstance(structure, Regions):
         raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
     unmarried = structure.unmarried
@@ -262,7 +261,7 @@ def build_space_lr_roos(
 
     For the generative start a network needs `smoothing`; regions may have a `theta`.
     """
-    tables, data = generative_start(counts, structure, smoothing, theta), counts.data
+    tables, data = generative_start(counts, structure, smoothing, theta), counts.fitted_rows
     likelihood = conditional_likelihood(data, tables.families)
     of_class = None
     if not isinstance(structure, Regions) and structure.class_parents:
@@ -304,8 +303,9 @@ def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str
 
         return incomplete_space(counts, structure, smoothing)
     tables = generative_tables(counts, structure, smoothing)
-    likelihood = conditional_likelihood(counts.data, tables.families)
-    flops = network_flops(tables.families, counts.data.n_rows, counts.data.n_labels)
+    data = counts.fitted_rows
+    likelihood = conditional_likelihood(data, tables.families)
+    flops = network_flops(tables.families, data.n_rows, data.n_labels)
     return ParameterSpace(likelihood, Softmax(tables.cells, tables.families), flops)
 
 
@@ -341,7 +341,7 @@ def optimize_with_early_stopping(
 
     All iterations are made if no row can be held out.
     """
-    folds, space = tuning_folds(counts.data, space_of, settings.seed), space_of(counts)
+    folds, space = tuning_folds(counts, space_of, settings.seed), space_of(counts)
     if not folds:
         return optimize(space, settings, watch)
 
@@ -358,11 +358,11 @@ def optimize_with_early_stopping(
     return best_start(attempt, settings.restarts, watch, held_out=True)
 
 
-def tuning_folds(data: Dataset, space_of: Callable[[Counts], Space], seed: int) -> list[TuningFold]:
+def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int) -> list[TuningFold]:
     """Return the folds; none if no row can be held out."""
-    folds = []
+    folds, data = [], counts.data
     for others, rows in inner_splits(data.labels, FOLDS, seed, data.split_by):
-        space = space_of(Counts(data.take(others)))
+        space = space_of(Counts(data.take(others), counts.prior))
         folds.append(TuningFold(space, space.on(data.take(rows))))
     return folds
 

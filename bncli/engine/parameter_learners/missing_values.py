@@ -104,6 +104,9 @@ def learn_em(
     likelihood = IncompleteLikelihood(counts.data, tables.families, joint=True)
     report_work(likelihood.work, counts.data.schema, watch)
     pseudo = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis)).cells
+    if counts.prior is not None:
+        of_prior = counts.of_prior(family.attributes for family in tables.families)
+        pseudo = pseudo + family_tables(of_prior, structure, lambda table, _: table).cells
     coordinates = Softmax(tables.cells, tables.families)
     least = TOLERANCE if isinstance(tolerance, str) else tolerance
     em = _ExpectationMaximisation(likelihood, coordinates, pseudo, starts.seed, least, max_iterations, watch)
@@ -205,9 +208,10 @@ def learn_apn(
 def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
     """Return the space of rows with missing values, for the conditional likelihood or, if `joint`, LL."""
     tables = generative_tables(counts, structure, smoothing)
-    likelihood = IncompleteLikelihood(counts.data, tables.families, joint)
+    data = counts.fitted_rows
+    likelihood = IncompleteLikelihood(data, tables.families, joint)
     coordinates = Softmax(tables.cells, tables.families)
-    total = counts.data.total_weight
+    total = data.total_weight
     # the weight of rows that lack a family is spread evenly over its cells
     completed = family_tables(
         counts, structure, lambda table, _: np.asarray(table + (total - table.sum()) / table.size)

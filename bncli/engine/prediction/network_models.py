@@ -22,7 +22,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.data.columns import CategoricalColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, MissingPolicy, NumericAttribute, Schema
 from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
@@ -30,7 +29,7 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model
 from bncli.engine.networks.network import MISSING_STATE, NamedNetwork, Network, Node, true_model
 from bncli.engine.networks.simulation import Sampler
-from bncli.engine.structures.structure import Dag
+from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import BncliError
 
 MOST_VALUES = 2_000
@@ -187,17 +186,8 @@ def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
 
 def _drawn_frequencies(network: Network) -> tuple[tuple[float, ...], list[list[float]]]:
     """Return what `_marginals` does, estimated from DRAWN_ROWS rows drawn from the network."""
-    as_levels = tuple(
-        CategoricalAttribute(attribute.name, False, (), levels=tuple(map(str, range(n))))
-        for attribute, n in zip(network.schema.attributes, network.schema.cardinalities, strict=True)
-    )
-    with_codes = replace(network, schema=replace(network.schema, attributes=as_levels))
-    rows = Sampler(with_codes, np.random.Generator(np.random.PCG64(0))).draw(DRAWN_ROWS)
-    assert rows.label is not None
-    columns = [rows.label, *rows.as_read.values()]
-    shares = [
-        (np.bincount(column.codes, minlength=len(column.levels)) / DRAWN_ROWS).tolist()
-        for column in columns
-        if isinstance(column, CategoricalColumn)
-    ]
+    codes = Sampler(network, np.random.Generator(np.random.PCG64(0))).draw_codes(DRAWN_ROWS)
+    sizes = (len(network.schema.labels), *network.schema.cardinalities)
+    columns = (codes[CLASS], *(codes[i] for i in range(len(network.theta))))
+    shares = [(np.bincount(c, minlength=n) / DRAWN_ROWS).tolist() for c, n in zip(columns, sizes, strict=True)]
     return tuple(shares[0]), shares[1:]

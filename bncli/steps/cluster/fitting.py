@@ -66,6 +66,8 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError(
             f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
         )
+    if recipe.prior_network is not None:
+        raise UsageError("--prior-network adds rows, which a cluster does not hold", hint="leave --cluster out")
     if recipe.max_attributes is not None:
         what = "--max-attributes holds rows out, which a cluster keeps to itself"
         raise UsageError(what, hint="leave one of them out, or name the columns with --use")

@@ -814,7 +814,7 @@ def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch
     data = with_missing(random_dataset(60, (3, 2, 3), 2, seed=5), share)
     scores = slow_scores(data, 12, seed=3, optimizer=optimizer)
     best, held_out = best_iterations(
-        tuning_folds(data, SPACE, seed=3), how(optimizer=optimizer, max_iterations=12), watch=silent
+        tuning_folds(Counts(data), SPACE, seed=3), how(optimizer=optimizer, max_iterations=12), watch=silent
     )
     assert best == int(np.argmax(scores))
     assert held_out == pytest.approx(max(scores))
@@ -840,7 +840,7 @@ def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> N
     """Runs of 1, 2, 4, ... iterations choose like unlimited runs if the held-out likelihood rises at first."""
     data = random_dataset(4000, (3, 2, 3), 2, seed=2)
     slowly = {"optimizer": "cg", "init": "zero", "max_iterations": 60}
-    folds = tuning_folds(data, SPACE, seed=0)
+    folds = tuning_folds(Counts(data), SPACE, seed=0)
     at_once = best_iterations(folds, how(**slowly), watch=silent)
     monkeypatch.setattr("bncli.engine.parameter_learners.conditional.FIRST", 1)
     assert best_iterations(folds, how(**slowly), watch=silent) == at_once
