@@ -223,6 +223,7 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "How many rows --prior-network is worth; 0: none.",
         "N",
+        default_words="none",
         none_if_default=True,
     ),
     Option(
