@@ -115,6 +115,7 @@ class Run(NamedTuple):
     advise: whether to spend time on notes about what held-out rows would have preferred.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
         model records it; folds of a cross-validation do without.
+    intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
     """
 
     threads: int = 1
@@ -126,3 +127,4 @@ class Run(NamedTuple):
     each_file: EachFile | None = None
     advise: bool = False
     hold_out: bool = False
+    intervals: bool = False

@@ -47,7 +47,7 @@ fit iris.csv --structure nb --param map --prior-network known.bnc --prior-rows 5
 fit iris.csv --structure nb --param map --class-weights balanced --max-attributes 2 -q -o weighted.bnc
 fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
-fit iris.csv --param map --log-p-quantiles -q -o kept.bnc
+fit iris.csv --param map --log-p-quantiles --intervals -q -o kept.bnc
 export costs.bnc --to python -q -o costs.py
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json

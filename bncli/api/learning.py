@@ -39,7 +39,7 @@ def fit(
     The options are those of `bncli fit`, with `_` for `-`:
 
     - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be a file, `cuts` is one;
-      `log_p_quantiles=True`
+      `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`
     - about the table: `class_` (the column to predict; by default the column `class`, else the last one), `ignore`,
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
       column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
@@ -57,6 +57,7 @@ def fit(
     """
     with python_call():
         quantiles = bool(options.pop("log_p_quantiles", False))
+        intervals = bool(options.pop("intervals", False))
         reading, words = _split_options(options)
         chosen = _parse_learning(words)
         check_word("unseen", unseen)
@@ -73,7 +74,7 @@ def fit(
             supplied=chosen.supplied,
             unseen=unseen,
             log_p_quantiles=quantiles,
-            run=make_run(threads, watch),
+            run=make_run(threads, watch)._replace(intervals=intervals),
         )
         content = report.as_json()
         del content["model"]

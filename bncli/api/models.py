@@ -109,6 +109,31 @@ class Model:
         probabilities = [bounded(np.exp(shift_log_probabilities(block.log_p, shift))).T for block in blocks]
         return np.concatenate(probabilities) if probabilities else np.empty((0, len(self.classes_)))
 
+    def predict_interval(
+        self,
+        table: Any,
+        level: float = 0.9,
+        *,
+        prior: Mapping[str, float] | Literal["training"] | None = None,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+        **options: Any,
+    ) -> Array:
+        """Return the interval of each probability, shape (N, K, 2): its lower and its upper end.
+
+        level: the probability with which an interval holds the true P(y | x_t), between 0 and 1. prior: as in
+        `predict_proba`. Raises ModelError for a model that was not learned with `intervals=True`.
+        """
+        if not 0 < level < 1:
+            raise UsageError(f"level is {level!r}, and should be a number between 0 and 1", hint="for example 0.9")
+        shift = None if prior is None else prior_shift(self._model, prior)
+        scorer = self._row_scorer(level=level, shift=shift)
+        ends = []
+        for block in self._score(scorer, table, threads, allow_missing_columns, options):
+            log_p = np.stack([np.asarray(column) for column in block.answers], axis=1)
+            ends.append(bounded(np.exp(log_p)).reshape(len(log_p), -1, 2))
+        return np.concatenate(ends) if ends else np.empty((0, len(self.classes_), 2))
+
     def scorer(self) -> Scorer:
         """Return a function from one row, a dict or a sequence of values, to the list of its probabilities.
 

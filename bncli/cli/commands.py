@@ -65,6 +65,7 @@ COMMANDS = (
         "Predict the rows of a table; write a prediction per row.",
         (
             "score",
+            "intervals",
             "monitor",
             "explain",
             "what-if",

@@ -47,6 +47,12 @@ QUANTILES = output_flag(
     help="Keep in the model how probable its training rows were, quantiles of ln P(x) of 10,000 at most, for score "
     "--monitor and --surprise; of networks.",
 )
+INTERVALS = output_flag(
+    "--intervals",
+    setting=False,
+    is_flag=True,
+    help="Keep in the model how sure its parameters are, for score --interval: intervals of the probabilities.",
+)
 DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
@@ -62,7 +68,7 @@ DRY_RUN = output_flag(
     learning.ALL,
     (*options.TABLE, *options.SPLIT, options.POSITIVE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, INTERVALS, DRY_RUN),
     (options.CLUSTER,),
     (*options.RUNNING, options.VERBOSE),
     more="Defaults in brackets.",
@@ -79,6 +85,12 @@ def command(**typed: Any) -> None:
     if typed["log_p_quantiles"] and counts is not None:
         what = "--log-p-quantiles has no effect with --from-counts, which has no rows"
         raise UsageError(what, hint="leave one of them out")
+    if typed["intervals"]:
+        refuse_cluster(typed, "--intervals: the curvature is taken on this machine")
+        if typed["dry_run"]:
+            raise UsageError(
+                "--intervals has no effect with --dry-run: nothing is learnt", hint="leave one of them out"
+            )
     options.check_page(typed, typed["output"])
     from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
@@ -93,7 +105,13 @@ def command(**typed: Any) -> None:
             "output": options.output_path(typed["output"]),
             "supplied": resolved.supplied,
             "unseen": typed["unseen"] or "average",
-            "run": Run(options.threads(typed), watch=console.watch, cluster=cluster, advise=typed["arcs"] is None),
+            "run": Run(
+                options.threads(typed),
+                watch=console.watch,
+                cluster=cluster,
+                advise=typed["arcs"] is None,
+                intervals=typed["intervals"],
+            ),
         }
         if source is None:
             report = fit_counts(str(counts), resolved.recipe, **arguments)
@@ -197,6 +215,8 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
         lines.append(f"regions     {regions_text(report.regions)}{of_component}")
     lines += report.card_lines()
     lines.append(f"parameters  {report.parameters:,} ({report.param})")
+    if report.intervals is not None:
+        lines.append(f"intervals   {_intervals_text(report.intervals)}")
     lines += [f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)]
 
     # What held-out rows chose.
@@ -214,6 +234,17 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     lines += candidate_lines(report.trials)
     lines += _optimization_lines(report, heaviest, verbose=verbose)
     return [*lines, f"model       {report.model}"]
+
+
+def _intervals_text(intervals: Mapping[str, Any]) -> str:
+    """Return where intervals of probabilities come from, and what they add to the model file."""
+    text = {
+        "posterior": "posterior of the tables",
+        "laplace": "Laplace approximation",
+        "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
+        "spread": "spread over the members",
+    }[intervals["method"]]
+    return f"{text}; {intervals['bytes']:,} bytes in the model file"
 
 
 def _arcs_text(n_kept: int, choices: Sequence[TriedArcs], on_sample: str) -> str:

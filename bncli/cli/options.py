@@ -261,6 +261,9 @@ real = KindType(Real())
 share = KindType(Real(below=1))
 """The type of an option that takes a number of at least 0 and below 1."""
 
+level = KindType(Real(above=True, below=1))
+"""The type of an option that takes a number between 0 and 1."""
+
 
 data_flag = partial(flag, group="Data")
 _rare_data_flag = partial(data_flag, everyday=False)

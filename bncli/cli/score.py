@@ -15,7 +15,7 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, output_flag, real
+from bncli.cli.options import Paths, flag, integer, level, output_flag, real
 from bncli.cli.settings import cluster_for_files, refuse_cluster
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
@@ -62,6 +62,20 @@ WRITING = (
         default_text="as learnt",
         help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
         "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
+    ),
+    output_flag(
+        "--interval",
+        type=level,
+        metavar="LEVEL",
+        help="Add the interval of each probability that holds it with this probability, such as 0.9: p_<label>_low, "
+        "p_<label>_high; of models learned with fit --intervals.",
+    ),
+    output_flag(
+        "--abstain-wider",
+        everyday=False,
+        type=level,
+        metavar="WIDTH",
+        help="Decide nothing where the interval of the predicted label (--interval, else 0.9) is wider than this.",
     ),
     output_flag(
         "--explain",
@@ -194,6 +208,8 @@ def command(**typed: Any) -> None:
                 questions=_what_if_questions(typed),
                 positive=typed["positive"],
                 rows=rows,
+                level=typed["interval"],
+                abstain_wider=typed["abstain_wider"],
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
@@ -222,6 +238,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
             raise UsageError("--log-proba has no effect with --labels-only", hint="leave one of them out")
         if typed["digits"] and not typed["explain"]:
             raise UsageError("--digits has no effect with --labels-only", hint="leave one of them out")
+        if typed["interval"] is not None and typed["abstain_wider"] is None:
+            raise UsageError("--interval has no effect with --labels-only", hint="leave one of them out")
     if typed["fail_on_drift"] and typed["monitor"] is None:
         raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
     if typed["monitor"] == "-":

@@ -26,7 +26,15 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Model, Parameters, TriedStructure
+from bncli.engine.model import (
+    ChosenPenalty,
+    Ensemble,
+    HeldOutLoss,
+    Model,
+    Parameters,
+    ParameterUncertainty,
+    TriedStructure,
+)
 from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.generative import closed_form
@@ -59,6 +67,7 @@ from bncli.engine.parameters.penalty_choice import (
     splits_to_measure,
     subset_of_arcs,
 )
+from bncli.engine.parameters.uncertainty import laplace, posterior_variances
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict
@@ -155,7 +164,7 @@ def learn(
     if options == DecisionOptions():
         fitted = _learn_calibrated(table, recipe, supplied, reading_rules, run)
         return replace(fitted, model=replace(fitted.model, split=split))
-    run_of_folds = run._replace(watch=silent, hold_out=False)
+    run_of_folds = run._replace(watch=silent, hold_out=False, intervals=False)
     fitted, rule = learn_with_rule(
         table.pop(),
         options,
@@ -190,7 +199,7 @@ def _learn_calibrated(
         if columns.label is not None and (recipe.increasing or recipe.decreasing):
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run._replace(hold_out=False))
-        quiet = run._replace(watch=silent, distribute=None, hold_out=False)
+        quiet = run._replace(watch=silent, distribute=None, hold_out=False, intervals=False)
         model, log_loss, class_weights_of_folds, splits = calibrate_out_of_fold(
             fitted.model,
             columns,
@@ -223,7 +232,7 @@ def _learn(
         sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
         return _complete(*learn_auto(columns, recipe, reading_rules, run), 0, sampled_rows, run.watch)
     chosen = _choose(table, recipe, supplied, reading_rules, run)
-    fitted = _fit_parameters(chosen, run.watch)
+    fitted = _fit_parameters(chosen, run)
     if recipe.param == "points" and run.hold_out:
         return _with_cost_of_limits(fitted, chosen, supplied, reading_rules, run)
     return fitted
@@ -271,9 +280,9 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
         if rows.n_rows > 1:
             run.watch(Note(f"{other.structure} were not compared with {own.structure}: {reason}"))
         if chosen and not is_sample:
-            return _fit_parameters(chosen[0], run.watch)
+            return _fit_parameters(chosen[0], run)
         del rows, chosen
-        return _fit_parameters(_choose(table, own, supplied, reading_rules, run), run.watch)
+        return _fit_parameters(_choose(table, own, supplied, reading_rules, run), run)
     tried = []
     for each in chosen:
         assert each.penalty is not None
@@ -288,7 +297,7 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
         del chosen, rows
         best = _choose(table, best.recipe, supplied, reading_rules, run)
     assert best.penalty is not None
-    return _fit_parameters(best._replace(penalty=replace(best.penalty, structures=tuple(tried))), run.watch)
+    return _fit_parameters(best._replace(penalty=replace(best.penalty, structures=tuple(tried))), run)
 
 
 def _not_compared(columns: Columns, run: Run) -> str:
@@ -390,7 +399,7 @@ def learn_from_counts(
     structure = _structure(counts, recipe, supplied, run)
     sampled_rows = None if supplied.cuts is None else supplied.cuts.sampled_rows
     prior = supplied.align_prior(tables.schema, recipe)
-    fitted = _fit_parameters(_ChosenSettings(counts, structure, recipe, None, sampled_rows, prior=prior), run.watch)
+    fitted = _fit_parameters(_ChosenSettings(counts, structure, recipe, None, sampled_rows, prior=prior), run)
     rule = make_rule(_decision_options(recipe), tables.schema.labels, tables.schema.class_name)
     return replace(fitted, model=replace(fitted.model, rule=rule))
 
@@ -563,10 +572,11 @@ class _HeldOutModels:
         return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
 
 
-def _fit_parameters(chosen: _ChosenSettings, watch: Watch) -> FittedModel:
+def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     """Learn the parameters of what was chosen."""
     counts, structure, recipe, penalty, sampled_rows, held_out, prior = chosen
-    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty, prior=prior)
+    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior)
+    uncertainty = _uncertainty(chosen, parameters) if run.intervals else None
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
@@ -587,8 +597,20 @@ def _fit_parameters(chosen: _ChosenSettings, watch: Watch) -> FittedModel:
         penalty,
         parameters.restarts,
         held_out=held_out,
+        uncertainty=uncertainty,
     )
-    return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, watch)
+    return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, run.watch)
+
+
+def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUncertainty:
+    """Return how far the tables of these parameters may be off."""
+    counts, structure, recipe, penalty = chosen.counts.with_prior(chosen.prior), *chosen[1:4]
+    if parameters.point is None:
+        return posterior_variances(counts, structure, str(recipe.smoothing))
+    shrinkage = None if penalty is None else penalty.shrinkage
+    settings = _optimizer_settings(recipe, penalty, has_prior=chosen.prior is not None)
+    factor = 1.0 if shrinkage is None else shrinkage.factor
+    return laplace(counts, structure, recipe, parameters.point, settings.penalty, factor)
 
 
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:

@@ -48,6 +48,7 @@ class Model:
     - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure.
     - split: by which columns rows were split, None if each row was a unit and the rows had no order.
     - edits: changes of effects by hand, the first one first.
+    - uncertainty: how far the tables may be off, if it was requested.
     """
 
     schema: Schema
@@ -68,6 +69,7 @@ class Model:
     held_out: HeldOutLoss | None = None
     split: SplitRecord | None = None
     edits: tuple[Edit, ...] = ()
+    uncertainty: ParameterUncertainty | None = None
 
     @property
     def held_out_log_loss(self) -> float | None:
@@ -128,6 +130,7 @@ class Parameters:
       took. With `restarts` these are the numbers of the best start.
     - held_out: None if no row was held out.
     - log_loss_unlimited: of a card, the log-loss of the same held-out rows without its limits.
+    - point: the optimum (P,) in the coordinates of the parameter space, None in closed form.
     """
 
     predictor: Predictor
@@ -142,6 +145,7 @@ class Parameters:
     restarts: Restarts | None = None
     products: int = 0
     log_loss_unlimited: float | None = None
+    point: Array | None = None
 
     @property
     def passes(self) -> int:
@@ -525,6 +529,40 @@ class TrainingLogP(NamedTuple):
     rows: int
     mean: float
     quantiles: tuple[float, ...]
+
+
+class UncertaintyMethod(Enum):
+    """Where the uncertainty of tables comes from; the value is the word in files."""
+
+    POSTERIOR = "posterior"
+    LAPLACE = "laplace"
+    LAPLACE_DIAGONAL = "laplace-diagonal"
+    SPREAD = "spread"
+
+    @property
+    def is_diagonal(self) -> bool:
+        return self in (UncertaintyMethod.POSTERIOR, UncertaintyMethod.LAPLACE_DIAGONAL)
+
+
+@dataclass(frozen=True)
+class ParameterUncertainty:
+    """How far the tables of a model may be off, which gives each row's probabilities an interval.
+
+    `entries` has one of two forms, by the method. The last axis are the cells of the tables as in `Tables.cells`: the
+    bias, then family after family.
+
+    - diagonal (K, n_cells): variances of the entries, which are independent.
+    - otherwise (R, K - 1, n_cells): R deviations of the entries from those of the first class. The covariance of two
+      entries is the sum over r of the products of their deviations.
+    """
+
+    method: UncertaintyMethod
+    entries: Array
+
+    @property
+    def n_bytes(self) -> int:
+        """Return what it adds to a model file, in bytes."""
+        return self.entries.nbytes
 
 
 class RefitLoss(NamedTuple):

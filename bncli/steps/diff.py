@@ -32,7 +32,15 @@ from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
 from bncli.files.artifacts.edits import edit_json, edit_record
-from bncli.files.artifacts.model import calibration_json, dump_model, read_model, rule_summary_json, training_log_p_json
+from bncli.files.artifacts.model import (
+    INTERVALS,
+    INTERVALS_ARRAY,
+    calibration_json,
+    dump_model,
+    read_model,
+    rule_summary_json,
+    training_log_p_json,
+)
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source
@@ -377,6 +385,9 @@ def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     for whole in ("schema", "structure"):
         values |= {f"{whole}.{key}": value for key, value in values.pop(whole).items()}
     tested = {name for name in arrays if name.startswith("self_test/")}
+    uncertainty = {name: arrays.pop(name) for name in [INTERVALS_ARRAY] if name in arrays}
+    if uncertainty:
+        values[INTERVALS]["array"] = uncertainty
     values["tables"] = {name: array for name, array in arrays.items() if name not in tested}
     values["self_test"] = {name: arrays[name] for name in tested}
     return values, attributes

@@ -181,7 +181,9 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
         new, loss = _refit(replace(model, predictor=predictor), effect, effect.read(new), refit, run)
     n_kept = len(arrays) - adds_table
     previous = {i: array for i, array in enumerate(arrays[:n_kept]) if (array != new[i]).any()}
-    edited = replace(model, predictor=with_arrays(predictor, new))
+    edited = replace(model, predictor=with_arrays(predictor, new), uncertainty=None)
+    if model.uncertainty is not None:
+        run.watch(Note("the intervals of probabilities were those of the fit: the edited model has none"))
     _check_directions(edited, choice.effect)
     after = effect.read(new)
     places = {name: where for name, where in effect.cells.items() if not targets or name in targets}

@@ -13,6 +13,7 @@ from bncli.engine.data.splits import SplitRecord, record_split
 from bncli.engine.evaluation.table_checks import Finding, too_good
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.parameters.uncertainty import refuse_intervals
 from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
@@ -60,6 +61,7 @@ class FitReport:
     decisions: how the model decides, or None if it has no decision rule.
     split: by what the rows were split, or None if counts were learnt from.
     card: the points of `--structure card`, or None for other models.
+    intervals: where the uncertainty of the parameters comes from and the bytes that it takes, or None if not requested.
     """
 
     model: str
@@ -101,6 +103,7 @@ class FitReport:
     calibration: Calibration | None = None
     split: SplitRecord | None = None
     card: dict[str, Any] | None = None
+    intervals: dict[str, Any] | None = None
 
     def card_lines(self) -> list[str]:
         """Return the card as it is printed; nothing for other models."""
@@ -113,7 +116,7 @@ class FitReport:
             fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
         fields["structures_cv"] = structures_json(self.penalty_cv) or None
-        for name in ("class_weights", "decisions", CALIBRATION, "split", "structures_cv", "card"):
+        for name in ("class_weights", "decisions", CALIBRATION, "split", "structures_cv", "card", "intervals"):
             if fields[name] is None:
                 del fields[name]
         return fields | {
@@ -160,6 +163,8 @@ def fit(
         if recipe.calibrate is not None:
             what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is not a network any more"
             raise UsageError(what, hint="leave one of them out")
+    if run.intervals:
+        refuse_intervals(recipe)
     if run.cluster is not None:
         refuse_on_cluster(source, recipe, supplied)
     recorder = Recorder(run.watch)
@@ -220,6 +225,8 @@ def fit_counts(
     warn_about_numeric_labels(counted.cuts.class_name, counted.labels, counted.n_rows, recorder)
     supplied = replace(supplied, cuts=counted.cuts)
     recipe = supplied.update_recipe(recipe)
+    if run.intervals:
+        refuse_intervals(recipe)
     tables = counted.stored(missing_policy(recipe), ReadingRules(counted.missing_tokens, unseen))
     del counted
     run = with_memory_limit(run._replace(watch=recorder))
@@ -246,7 +253,7 @@ def _fit_report(
     weight = float(model.n_rows)
     if schema.attributes:
         weight = math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))
-    class_weights = model.class_weights
+    class_weights, uncertainty = model.class_weights, model.uncertainty
     return FitReport(
         model=path,
         class_name=schema.class_name,
@@ -287,4 +294,5 @@ def _fit_report(
         calibration=model.calibration,
         split=split,
         card=card_json(fitted),
+        intervals=None if uncertainty is None else {"method": uncertainty.method.value, "bytes": uncertainty.n_bytes},
     )

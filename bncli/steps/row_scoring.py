@@ -31,6 +31,7 @@ from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
 from bncli.engine.prediction.prior import shift_log_probabilities
+from bncli.engine.prediction.probability_intervals import LEVEL, IntervalFinder, Intervals
 from bncli.engine.prediction.purification import contrasts
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.engine.prediction.sufficient_reasons import Reasons, ReasonSearch
@@ -118,6 +119,8 @@ class RowScorer:
     shift: shift (K,) of the log-odds for another prior, None for the model's own.
     questions: what-if questions, about decisions by `rule`.
     monitored: also count the rows for a monitor, with the class if the table has it.
+    level: also find the interval of every probability that holds it with this probability.
+    abstain_wider: also tell in which rows the interval of the predicted label is wider than this.
 
     Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
     uses, and the class for a monitor.
@@ -133,6 +136,8 @@ class RowScorer:
         questions: WhatIfQuestions | None = None,
         rule: DecisionRule | None = None,
         monitored: bool = False,
+        level: float | None = None,
+        abstain_wider: float | None = None,
     ) -> None:
         self._model, self._schema = model, model.schema
         self.strict, self._explain, self._shift = strict, explain, shift
@@ -149,6 +154,11 @@ class RowScorer:
             self.what_if = WhatIfAnswers(
                 model, self._scorer.used, questions, self._log_p, self._calibrated_and_shifted, shift, rule
             )
+        self._intervals: IntervalFinder | None = None
+        self._level, self._abstain_wider = level, abstain_wider
+        if level is not None or abstain_wider is not None:
+            finder = IntervalFinder(model, self._scorer.used, self._calibrated_and_shifted, level or LEVEL)
+            self._intervals = finder
         self.watcher: ScoreMonitor | None = None
         if monitored:
             self.watcher = ScoreMonitor(model, self._scorer.used)
@@ -188,9 +198,30 @@ class RowScorer:
                 label = batch.columns.label
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
             answers: tuple[Sequence[str] | Array, ...] = ()
+            if self._intervals is not None:
+                answers = self._interval_columns(self._intervals.find(codes, raw), log_p)
             if self.what_if is not None:
-                answers = self.what_if.answer(batch.columns, block, codes, log_p, self.counts)
+                answers += self.what_if.answer(batch.columns, block, codes, log_p, self.counts)
             yield ScoredBlock(block, log_p, self._explanation(codes, raw, most_probable(log_p)), answers)
+
+    @property
+    def columns(self) -> tuple[ExtraColumn, ...]:
+        """The output columns beyond prediction, decision and explanation."""
+        columns: list[ExtraColumn] = []
+        if self._level is not None:
+            columns += [ExtraColumn(f"p_{y}_{end}", "log_p") for y in self._schema.labels for end in ("low", "high")]
+        if self._abstain_wider is not None:
+            columns.append(ExtraColumn("", "abstain"))
+        return (*columns, *(() if self.what_if is None else self.what_if.columns))
+
+    def _interval_columns(self, intervals: Intervals, log_p: Array) -> tuple[Array, ...]:
+        answers: tuple[Array, ...] = ()
+        if self._level is not None:
+            answers = tuple(end for ends in zip(intervals.low, intervals.high, strict=True) for end in ends)
+        if self._abstain_wider is not None:
+            widths = intervals.widths(most_probable(log_p))
+            answers += ((widths > self._abstain_wider).astype(np.float64),)
+        return answers
 
     def _log_p(self, codes: Sequence[Codes]) -> Array:
         return self._calibrated_and_shifted(uncalibrated(self._scorer, codes))

@@ -114,6 +114,8 @@ class ScoreOutput:
     the prediction. prior: class frequencies to score under, as probabilities by label or `training`; None for those of
     the model. decisions: settings that replace those of the model. questions: what-if questions. positive: the label
     that is the event, None for the model's. rows: first and last row to score, counted from 1 without malformed rows.
+    level: probability of the intervals, None for no intervals. abstain_wider: decide nothing if the interval of the
+    predicted label is wider, None for no limit.
     """
 
     path: str | None = None
@@ -128,6 +130,8 @@ class ScoreOutput:
     questions: WhatIfQuestions = field(default_factory=WhatIfQuestions)
     positive: str | None = None
     rows: tuple[int, int] | None = None
+    level: float | None = None
+    abstain_wider: float | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,8 @@ def score(
     watch(Stage("score"))
     model = with_positive_label(read_model(model_path), output.positive)
     rule = rule_to_score(model, output.decisions, output.prior is not None, watch)
+    if output.abstain_wider is not None and rule is None:
+        rule = DecisionRule()
     shift = None
     if output.prior is not None:
         shift = prior_shift(model, output.prior)
@@ -200,6 +206,8 @@ def score(
         questions=output.questions,
         rule=rule,
         monitored=monitor is not None,
+        level=output.level,
+        abstain_wider=output.abstain_wider,
     )
     limited_run = with_memory_limit(run)._replace(watch=watch)
     with scorer.open(source, limited_run, keep=output.keep) as batches:
@@ -211,7 +219,7 @@ def score(
             output.digits,
             output.explain,
             rule,
-            extra=() if scorer.what_if is None else scorer.what_if.columns,
+            extra=scorer.columns,
         )
         on_cluster = (
             nullcontext() if run.cluster is None else checked_cluster(run.cluster, files_of([source]), run.watch)
@@ -331,6 +339,8 @@ def _serve_scoring(plan: _Plan) -> Callable[[tuple[str, ...]], Any]:
         questions=plan.output.questions,
         rule=plan.layout.rule,
         monitored=plan.monitored,
+        level=plan.output.level,
+        abstain_wider=plan.output.abstain_wider,
     )
     maker = PieceMaker(plan.path, plan.output.format, plan.layout)
     return partial(_score_last_file, plan, scorer, maker)

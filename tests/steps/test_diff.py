@@ -24,10 +24,12 @@ from bncli.engine.model import (
     Ensemble,
     HeldOutLoss,
     Model,
+    ParameterUncertainty,
     Restarts,
     Tables,
     TrainingLogP,
     TriedPenalty,
+    UncertaintyMethod,
 )
 from bncli.engine.model import Path as PredictorPath
 from bncli.errors import ModelError, UsageError
@@ -254,6 +256,11 @@ def marginalizing(model: Model) -> Model:
 
 
 CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
+    "intervals": (
+        "nb",
+        lambda m: replace(m, uncertainty=ParameterUncertainty(UncertaintyMethod.POSTERIOR, np.abs(m.tables.cells))),
+        "other keys",
+    ),
     "penalty_cv": ("nb", lambda m: replace(m, penalty_cv=ChosenPenalty(3.0, (TriedPenalty(3.0, 0.5),))), "other keys"),
     "restarts": ("nb", lambda m: replace(m, restarts=Restarts((-4.0, -3.0))), "other keys"),
     "sampled_rows": ("nb", lambda m: replace(m, sampled_rows=50), "other keys"),

@@ -274,6 +274,7 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
         optimum.evaluations,
         optimum.stopped_by,
         products=optimum.products,
+        point=optimum.point,
     )
     return 0.0 - optimum.value, parameters
 

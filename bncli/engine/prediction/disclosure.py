@@ -174,6 +174,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
         log_p=None,
         plain_frequencies=None,
         self_test=None,
+        uncertainty=None,
     )
     return with_self_test(changed), tuple(pooled)
 

@@ -11,7 +11,16 @@ import numpy as np
 
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import DecisionRule, Ensemble, Model, Path, Predictor, Tables, Threshold
+from bncli.engine.model import (
+    DecisionRule,
+    Ensemble,
+    Model,
+    ParameterUncertainty,
+    Path,
+    Predictor,
+    Tables,
+    Threshold,
+)
 from bncli.engine.prediction.edits import reverse_edit
 from bncli.errors import UsageError
 
@@ -56,7 +65,13 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         rule=None if model.rule is None else _reverse_rule(model.rule),
         calibration=None if model.calibration is None else _reverse_calibration(model.calibration),
         edits=tuple(map(reverse_edit, model.edits)),
+        uncertainty=None if model.uncertainty is None else _reverse_uncertainty(model.uncertainty),
     )
+
+
+def _reverse_uncertainty(uncertainty: ParameterUncertainty) -> ParameterUncertainty:
+    entries = uncertainty.entries
+    return replace(uncertainty, entries=_reverse(entries, axis=0) if uncertainty.method.is_diagonal else -entries)
 
 
 def _reverse(values: Array, axis: int = -1) -> Array:

@@ -7,6 +7,7 @@ It is a ZIP archive (`archive.py`) of these members:
     tables.npy                         in place of tables/<f>.npy if very many families are binned: all tables stacked
     self_test/codes.npy                rows to verify the model with (attributes, rows), unsigned; optional
     self_test/probabilities.npy        the probabilities that the model gave them (labels, rows); optional
+    intervals.npy                      the uncertainty of the tables (`ParameterUncertainty.entries`); optional
     edits/<e>/<f>.npy                  arrays that edits replaced, and edits/<e>/self_test.npy (`edits.py`); optional
 
 `unzip -p m.bnc model.json` shows the description, `numpy.load` reads the arrays, and `head -c -64 m.bnc | sha256sum`
@@ -43,12 +44,14 @@ from bncli.engine.model import (
     HeldOutLoss,
     HeldOutScores,
     Model,
+    ParameterUncertainty,
     Path,
     Pool,
     PredictionSets,
     SelfTest,
     Threshold,
     TrainingLogP,
+    UncertaintyMethod,
 )
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family
@@ -79,8 +82,9 @@ from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse_json
 from bncli.files.exports.structure_json import graph_json, read_graph
 
-VERSION = 8
+VERSION = 9
 """Raised whenever a file may contain more than a new key that older readers do not know."""
+_WITHOUT_INTERVALS = 8
 _WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
@@ -90,6 +94,7 @@ CALIBRATION, DECISIONS, TRAINING_LOG_P, HELD_OUT = "calibration", "decisions", "
 SPLIT, _LOSSES = "split", ("log_loss", "base_log_loss")
 _RESTARTS, _CLASS_WEIGHTS, _PLAIN_FREQUENCIES = "restarts", "class_weights", "plain_frequencies"
 _SELF_TEST = "self_test"
+INTERVALS = "intervals"
 OPTIONAL_KEYS = (
     PENALTY_CV,
     _RESTARTS,
@@ -105,6 +110,7 @@ OPTIONAL_KEYS = (
     PATH,
     ENSEMBLE,
     EDITS,
+    INTERVALS,
 )
 """Optional keys of `model.json`."""
 _LABEL_FREQUENCIES = "label_frequencies"
@@ -116,6 +122,7 @@ _TOWARDS = "towards"
 OPTIONAL_SCHEMA_KEYS = (_MISSING_POLICY, _LABEL_FREQUENCIES, _TOWARDS)
 _CALIBRATION_KEYS = {"temperature": ("temperature",), "per-class": ("scales", "shifts"), "isotonic": ("knots",)}
 _DESCRIPTION, _ALL_TABLES = "model.json", "tables.npy"
+INTERVALS_ARRAY = "intervals.npy"
 _SELF_TEST_ARRAYS = ["self_test/codes.npy", "self_test/probabilities.npy"]
 
 
@@ -140,6 +147,8 @@ def dump_model(model: Model) -> bytes:
     if model.self_test is not None:
         tested = (model.self_test.codes.astype(_self_test_type(model)), model.self_test.probabilities)
         members += zip(_SELF_TEST_ARRAYS, map(npy_bytes, tested), strict=True)
+    if model.uncertainty is not None:
+        members.append((INTERVALS_ARRAY, npy_bytes(model.uncertainty.entries)))
     members += [(name, npy_bytes(array)) for name, array in edit_arrays(model.edits)]
     return pack(members)
 
@@ -182,14 +191,18 @@ def _description_json(model: Model) -> dict[str, Any]:
         content[SPLIT] = split_json(model.split)
     if model.edits:
         content[EDITS] = [edit_record(edit) for edit in model.edits]
+    if model.uncertainty is not None:
+        content[INTERVALS] = {"method": model.uncertainty.method.value, "rows": len(model.uncertainty.entries)}
     return content
 
 
 def _version(model: Model) -> int:
     """Return the lowest format version whose readers understand the model."""
     predictor = model.predictor
-    if model.edits:
+    if model.uncertainty is not None:
         return VERSION
+    if model.edits:
+        return _WITHOUT_INTERVALS
     later = (model.class_weights, model.calibration, model.rule, model.log_p)
     if model.schema.label_frequencies or any(part is not None for part in later):
         return _WITHOUT_EDITS
@@ -227,7 +240,7 @@ def read_model(path: str) -> Model:
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
         # The description gives the shape of every array; only then are the arrays read.
         description = read_predictor(fields, schema, structure, families)
-        names = [name for name in archive.names if not name.startswith("edits/")]
+        names = [name for name in archive.names if not name.startswith("edits/") and name != INTERVALS_ARRAY]
         members = names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else names
         bias, *tables = _read_tables(archive, members, families, description.bias_shape)
         model = Model(
@@ -244,7 +257,10 @@ def read_model(path: str) -> Model:
             model = replace(model, self_test=_read_self_test(archive, names, model, fields[_SELF_TEST].integer(1)))
         if EDITS in fields:
             model = replace(model, edits=_read_edits(archive, fields[EDITS], model, description.bias_shape))
-        if archive.names != [*names, *(name for name, _ in edit_arrays(model.edits))]:
+        if INTERVALS in fields:
+            model = replace(model, uncertainty=_read_uncertainty(archive, fields[INTERVALS], model))
+        added = [INTERVALS_ARRAY] if INTERVALS in fields else []
+        if archive.names != [*names, *added, *(name for name, _ in edit_arrays(model.edits))]:
             archive.fail("its members are not those that it describes")
         return model
 
@@ -332,6 +348,25 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
         if array is None or not np.isfinite(array).all():
             archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
         yield array
+
+
+def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUncertainty:
+    fields = node.fields(("method", "rows"))
+    words = {method.value: method for method in UncertaintyMethod}
+    if fields["method"].text() not in words:
+        fields["method"].fail(f"no method of intervals is called {fields['method'].text()!r}")
+    if isinstance(model.predictor, Path):
+        node.fail("an average of models has no intervals")
+    method, n_rows = words[fields["method"].text()], fields["rows"].integer(1)
+    predictor = model.predictor.combined if isinstance(model.predictor, Ensemble) else model.predictor
+    n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in predictor.families)
+    shape = (n_rows, n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
+    if method.is_diagonal and n_rows != n_labels:
+        fields["rows"].fail("there is a row of variances for each label")
+    (entries,) = _read_arrays(archive, [INTERVALS_ARRAY], [shape])
+    if method.is_diagonal and entries.min() < 0:
+        archive.fail(f"{INTERVALS_ARRAY} holds a variance below 0")
+    return ParameterUncertainty(method, entries)
 
 
 def _read_edits(archive: Archive, node: Node, model: Model, bias_shape: tuple[int, ...]) -> tuple[Edit, ...]:

@@ -58,7 +58,7 @@ class TextScores(ScoreWriter):
         if (why := predictions.explanation) is not None:
             log_odds, base, rest = map(shortest, (why.log_odds, why.base, why.rest))
             columns += [log_odds, base, *self._lines.contributions(why), rest, labels]
-        for extra, column in zip(self._layout.extra, predictions.extra, strict=True):
+        for extra, column in zip(self._layout.written_extra, predictions.extra, strict=True):
             if extra.kind == "text":
                 columns.append(escape(column))
             elif extra.kind == "flag":

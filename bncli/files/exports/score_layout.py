@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import DecisionRule
 from bncli.engine.prediction.contributions import Explanation, TermText
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
@@ -44,10 +44,13 @@ Words = NDArray[np.uint64]
 
 
 class ExtraColumn(NamedTuple):
-    """A column beyond the prediction; `log_p` holds log-probabilities, which are written as probabilities are."""
+    """A column beyond the prediction; `log_p` holds log-probabilities, which are written as probabilities are.
+
+    `abstain` is not written: where it is not 0, the decision is missing.
+    """
 
     name: str
-    kind: Literal["text", "log_p", "number", "flag"]
+    kind: Literal["text", "log_p", "number", "flag", "abstain"]
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,18 @@ class ScoreLayout:
         return tuple(self.arrow_schema.names)
 
     @property
+    def written_extra(self) -> tuple[ExtraColumn, ...]:
+        """The extra columns of the output."""
+        return tuple(column for column in self.extra if column.kind != "abstain")
+
+    @property
     def decision_names(self) -> tuple[str, ...]:
         """The names of the columns that the decision rule asks for."""
         rule = self.rule
         if rule is None:
             return ()
-        columns = {"decision": rule.decides, "expected_cost": rule.costs is not None, "set": rule.sets is not None}
+        decides = rule.decides or any(column.kind == "abstain" for column in self.extra)
+        columns = {"decision": decides, "expected_cost": rule.costs is not None, "set": rule.sets is not None}
         return tuple(name for name, is_present in columns.items() if is_present)
 
     @cached_property
@@ -111,7 +120,7 @@ class ScoreLayout:
             fields += [(f"explain_{k}", text) for k in range(1, self.explain + 1)]
             fields += [("rest", number), ("towards", text)]
         types = {"text": text, "flag": pa.bool_()}
-        fields += [(column.name, types.get(column.kind, number)) for column in self.extra]
+        fields += [(column.name, types.get(column.kind, number)) for column in self.written_extra]
         return pa.schema(fields)
 
 
@@ -146,7 +155,11 @@ class Predictions:
             clipped = np.exp(log_probabilities)
             probabilities = tuple(np.clip(clipped, SMALLEST, LARGEST, out=clipped))
         columns = []
+        abstains: Mask | None = None
         for column, values in zip(layout.extra, extra, strict=True):
+            if column.kind == "abstain":
+                abstains = np.asarray(values) != 0
+                continue
             if column.kind == "text":
                 columns.append(pa.array(values, pa.string()))
                 continue
@@ -162,7 +175,7 @@ class Predictions:
             most_probable(log_probabilities),
             probabilities,
             None if explanation is None else round_explanation(explanation, layout.digits),
-            _decision_columns(layout, log_probabilities),
+            _decision_columns(layout, log_probabilities, abstains),
             tuple(columns),
         )
 
@@ -187,14 +200,15 @@ def round_explanation(explanation: Explanation, digits: int | None) -> Explanati
     return replace(explanation, log_odds=log_odds, base=base, rest=rest, contributions=contributions)
 
 
-def _decision_columns(layout: ScoreLayout, log_probabilities: Array) -> tuple[pa.Array, ...]:
+def _decision_columns(layout: ScoreLayout, log_probabilities: Array, abstains: Mask | None) -> tuple[pa.Array, ...]:
     if layout.decider is None:
         return ()
     decided = layout.decider.decide(log_probabilities)
     columns = []
     for name in layout.decision_names:
         if name == "decision":
-            codes = pa.array(decided.codes, mask=decided.codes == ABSTAINED)
+            undecided = decided.codes == ABSTAINED
+            codes = pa.array(decided.codes, mask=undecided if abstains is None else undecided | abstains)
             columns.append(pa.array(layout.labels, pa.string()).take(codes))
         elif name == "expected_cost":
             costs = pa.array(decided.expected_costs)

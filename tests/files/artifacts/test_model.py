@@ -266,7 +266,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=9, new="x"), "written by a newer bncli .format version 9.*upgrade bncli"),
+        (lambda d: d.update(version=10, new="x"), "written by a newer bncli .format version 10.*upgrade bncli"),
         (lambda d: d.update(format="bncli-cuts"), "not a bncli model file"),
         (lambda d: d.pop("format"), "not a bncli model file"),
         (lambda d: d.pop("schema"), "the key 'schema' is missing"),

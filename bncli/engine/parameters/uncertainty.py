@@ -1,0 +1,257 @@
+"""The uncertainty of fitted tables, from which scoring makes intervals of probabilities (`fit --intervals`).
+
+**Closed form** (`map`). Each distribution of the network has a Dirichlet posterior whose parameters are the smoothed
+counts, alpha = N + pseudo-counts. So the entries are independent between families and classes, with
+
+    Var ln theta_k = psi1(alpha_k) - psi1(sum over k' of alpha_k'),    psi1 the trigamma function.
+
+In differences of classes the term of the sum cancels where the distribution is over the classes; it is left out there.
+Pseudo-counts of `fgg` and `hdp`, which follow from the rows themselves, count as known.
+
+**Discriminative parameters** (`weighted`, `discriminative`, `extended`, `lr`, `lr-roos`). Laplace approximation with
+the penalty as prior: the posterior of the parameters p is normal around the optimum, with the inverse Hessian of the
+penalised objective as covariance,
+
+    Sigma = (J' H J + lambda I)^-1,    H = sum over rows t of w_t (diag P_t - P_t P_t') x x_t x_t',    W = J p.
+
+H is the Hessian of -CLL in the tables W (x_t: indicators of the row's cells), and J the derivative of the tables. What
+is stored are deviations D of the entries from those of the first class with D'D = J Sigma J'. What cancels in every
+row, a number that one table gains and the bias loses, is taken out first: under a small penalty it would drown the
+rest in rounding. Generative probabilities inside `weighted` tables count as known.
+
+Beyond MOST_NUMBERS numbers the entries are treated as independent instead, with the variances
+
+    v_cy = s / (lambda / (J J')_cy + sum over the rows of the cell of w_t P_ty (1 - P_ty)).
+
+The scale s makes the mean variance of the scores of training rows right: the mean over rows and classes of the variance
+of S_ty - mean over c of S_tc. Its value under Sigma is a trace, estimated by PROBES random sign vectors u as the mean
+of u' Sigma u, each by conjugate gradients (Hutchinson 1990, Communications in Statistics 19).
+
+Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bncli.catalogue import PARAMETERS
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import RowBlock
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.model import ParameterUncertainty, UncertaintyMethod
+from bncli.engine.parameters.coordinates import Softmax
+from bncli.engine.parameters.generative import family_tables
+from bncli.engine.parameters.optimization import ParameterSpace
+from bncli.engine.parameters.smoothing import pseudo_counts
+from bncli.engine.structures.regrouping import with_regrouped_columns
+from bncli.engine.structures.structure import Family, Structure
+from bncli.errors import UsageError
+from bncli.recipe import Recipe
+
+MOST_NUMBERS = 1 << 22
+"""Deviations are stored up to this many numbers, 32 MiB."""
+NUMBERS_PER_SLICE = 1 << 20
+PROBES = 16
+CG_STEPS = 200
+CG_TOLERANCE = 1e-3
+"""Relative residual at which conjugate gradients stop: probes are rougher than that."""
+WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
+"""Parameter learners whose uncertainty is known."""
+
+
+def refuse_intervals(recipe: Recipe) -> None:
+    """Raise UsageError if a model of this recipe has no intervals of probabilities."""
+    what = hint = ""
+    if recipe.param not in WITH_INTERVALS:
+        what = f"--intervals: there is no posterior of the parameters {recipe.param!r}"
+        hint = f"use --param {', '.join(WITH_INTERVALS)}"
+    elif recipe.param == "map" and recipe.smoothing == "mle":
+        what = "--intervals: with --smoothing mle there is no posterior where a value has no rows"
+        hint = "use --smoothing m-estimate"
+    elif recipe.class_weights is not None:
+        what = "--intervals: weighted classes do not say how many rows a probability rests on"
+        hint = "leave out --class-weights and use score --prior"
+    elif recipe.missing_policy == "marginalize":
+        what, hint = "--intervals: not with marginalized missing values", "use --missing-policy level"
+    elif recipe.early_stop not in (None, "none"):
+        what, hint = "--intervals: parameters of --early-stop are no optimum", "use --early-stop none"
+    elif recipe.penalty == 0:
+        what = "--intervals: without a penalty the parameters have no prior, and may have no finite variance"
+        hint = "use a --penalty above 0, or cv"
+    if what:
+        raise UsageError(what, hint=hint)
+
+
+def posterior_variances(counts: Counts, structure: Structure, smoothing: str) -> ParameterUncertainty:
+    """Return the variances of the Dirichlet posteriors of the tables of `param map`."""
+    from scipy.special import polygamma
+
+    def variances(table: Array, axis: int) -> Array:
+        alpha = table + pseudo_counts(table, smoothing, axis)
+        of_class = axis == -1 or table.ndim == 1
+        total = 0.0 if of_class else polygamma(1, alpha.sum(axis=axis, keepdims=True))
+        return np.asarray(polygamma(1, alpha) - total)
+
+    return ParameterUncertainty(UncertaintyMethod.POSTERIOR, family_tables(counts, structure, variances).cells)
+
+
+def laplace(
+    counts: Counts, structure: Structure, recipe: Recipe, point: Array, penalty: float, factor: float
+) -> ParameterUncertainty:
+    """Return the Laplace approximation at the optimum `point` (P,); the tables were shrunk by `factor` afterwards."""
+    options = recipe.options(PARAMETERS.method(recipe.param))
+    space: ParameterSpace = PARAMETERS.load(recipe.param, "build_space")(counts, structure, **options)
+    n_labels, n_cells = space.coordinates.tables(point).shape
+    n_deviations = (n_labels - 1) * n_cells
+    if min(n_deviations, len(point)) * n_deviations <= MOST_NUMBERS and len(point) ** 2 <= 4 * MOST_NUMBERS:
+        deviations = factor * laplace_deviations(space, point, penalty)
+        return ParameterUncertainty(UncertaintyMethod.LAPLACE, deviations)
+    variances = factor**2 * laplace_variances(space, point, penalty, recipe.seed or 0)
+    return ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, variances)
+
+
+def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> Array:
+    """Return D (R, K - 1, n_cells) with D'D the covariance of the entries less those of the first class."""
+    from scipy.linalg import cholesky, solve_triangular
+
+    n_labels, n_cells = space.coordinates.tables(point).shape
+    of_class = np.split(_derivative(space, point), n_labels)  # K times (n_cells, P)
+    hessian = penalty * np.eye(len(point))
+    for a, b, product in _curvature(space, point):
+        part = of_class[a].T @ (product @ of_class[b])
+        hessian += part if a == b else part + part.T
+    root = cholesky(hessian, lower=True, overwrite_a=True)
+    differences = np.stack([each - of_class[0] for each in of_class[1:]])
+    for start, stop in _table_bounds(space.likelihood.families):
+        means = differences[:, start:stop].mean(axis=1, keepdims=True)
+        differences[:, start:stop] -= means
+        differences[:, :1] += means
+    deviations = solve_triangular(root, differences.reshape(-1, len(point)).T, lower=True)
+    if len(deviations) > deviations.shape[1]:
+        deviations = np.asarray(np.linalg.qr(deviations, mode="r"))
+    return np.asarray(deviations.reshape(-1, n_labels - 1, n_cells))
+
+
+def _derivative(space: ParameterSpace, point: Array) -> Array:
+    """Return J, the derivative of the tables at a point, shape (K n_cells, P)."""
+    coordinates = space.coordinates
+    if isinstance(coordinates, Softmax):
+        return np.stack([coordinates.push(point, unit).ravel() for unit in np.eye(len(point))], axis=1)
+    matrix = coordinates.matrices[-1]  # type: ignore[attr-defined]
+    for earlier in coordinates.matrices[-2::-1]:  # type: ignore[attr-defined]
+        matrix = earlier @ matrix
+    return np.asarray(matrix.toarray())
+
+
+def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, Array]]:
+    """Yield a, b and the block of H between the cells of two classes a <= b, (n_cells, n_cells)."""
+    likelihood = space.likelihood
+    families = likelihood.families
+    cells = space.coordinates.tables(point)
+    data, fused = with_regrouped_columns(likelihood.data, families)
+    states = data.map(_probabilities, fused, cells)
+    n_labels = len(cells)
+    for a in range(n_labels):
+        for b in range(a, n_labels):
+            yield a, b, data.reduce(_class_products, fused, cells.shape[1], a, b, states=states)
+
+
+def _probabilities(block: RowBlock, families: Sequence[Family], cells: Array) -> Array:
+    """Return P(y | x_t) under these tables, (K, rows)."""
+    p = np.empty((len(cells), block.n_rows))
+    for rows in block.slices(max(1, NUMBERS_PER_SLICE // (len(cells) * (len(families) + 1)))):
+        scores = cells[:, _cells_of_rows(block, rows, families)].sum(axis=2)
+        scores = np.exp(scores - scores.max(axis=0))
+        p[:, rows] = scores / scores.sum(axis=0)
+    return p
+
+
+def _class_products(block: RowBlock, families: Sequence[Family], n_cells: int, a: int, b: int) -> Array:
+    """Return sum over rows of w_t P_ta (1[a = b] - P_tb) x_t x_t', (n_cells, n_cells)."""
+    from scipy.sparse import csr_array
+
+    factors = block.state[a] * ((a == b) - block.state[b])
+    factors = factors if block.weights is None else factors * block.weights
+    total = np.zeros((n_cells, n_cells))
+    for rows in block.slices():
+        indicators = _cells_of_rows(block, rows, families)
+        ones = np.ones(indicators.size)
+        starts = np.arange(0, indicators.size + 1, indicators.shape[1])
+        matrix = csr_array((ones, indicators.ravel(), starts), shape=(len(indicators), n_cells))
+        weighted = csr_array((np.repeat(factors[rows], indicators.shape[1]), indicators.ravel(), starts), matrix.shape)
+        total += (matrix.T @ weighted).toarray()
+    return total
+
+
+def _cells_of_rows(block: RowBlock, rows: slice, families: Sequence[Family]) -> Any:
+    """Return the cells of each row, (rows, 1 + families): the bias, then one per family."""
+    columns = [np.zeros(rows.stop - rows.start, np.intp)]
+    first = 1
+    for family in families:
+        columns.append(first + cell_numbers([block.codes[a][rows] for a in family.attributes], family.shape))
+        first += family.n_cells
+    return np.stack(columns, axis=1)
+
+
+def _table_bounds(families: Sequence[Family]) -> list[tuple[int, int]]:
+    edges = np.cumsum([1, *(family.n_cells for family in families)]).tolist()
+    return list(pairwise(edges))
+
+
+def laplace_variances(space: ParameterSpace, point: Array, penalty: float, seed: int) -> Array:
+    """Return variances (K, n_cells) of independent entries that give training rows the right mean variance."""
+    likelihood, coordinates = space.likelihood, space.coordinates
+    data = likelihood.data
+    cells = coordinates.tables(point)
+    n_labels = len(cells)
+    regrouped, fused = with_regrouped_columns(data, likelihood.families)
+    p = np.concatenate(regrouped.map(_probabilities, fused, cells), axis=1)
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    curvature = likelihood.sums(weights * p * (1.0 - p))
+    prior = _prior_variances(space, point) / penalty
+    variances = np.where(prior > 0, prior / (1.0 + prior * curvature), 0.0)
+    own = float((likelihood.cell_weights() * variances).sum()) * (1.0 - 1.0 / n_labels) / data.total_weight
+    precondition, product = space.preconditioner(point, 3.0, penalty), space.hessian(point, penalty)
+    rng = np.random.default_rng(seed)
+    exact = 0.0
+    for _ in range(PROBES):
+        signs = rng.integers(0, 2, (n_labels, data.n_rows)) * 2.0 - 1.0
+        signs -= signs.mean(axis=0)
+        probe = coordinates.pull_back(point, likelihood.sums(np.sqrt(weights) * signs))
+        exact += float(probe @ _solve(product, precondition, probe)) / PROBES / data.total_weight
+    return np.asarray(variances * (exact / own if own > 0 else 1.0))
+
+
+def _prior_variances(space: ParameterSpace, point: Array) -> Array:
+    """Return (J J')_cy of every entry, shape (K, n_cells)."""
+    coordinates = space.coordinates
+    cells = coordinates.tables(point)
+    if isinstance(coordinates, Softmax):
+        return coordinates.curvature(point, np.ones((1, cells.shape[1])))
+    matrix = coordinates.matrices[-1]  # type: ignore[attr-defined]
+    for earlier in coordinates.matrices[-2::-1]:  # type: ignore[attr-defined]
+        matrix = earlier @ matrix
+    return np.asarray(matrix.power(2).sum(axis=1)).reshape(cells.shape)
+
+
+def _solve(product: Callable[[Array], Array], precondition: Callable[[Array], Array], b: Array) -> Array:
+    """Return x with A x = b by preconditioned conjugate gradients (Hestenes & Stiefel 1952)."""
+    x, residual = np.zeros_like(b), b.copy()
+    direction = z = precondition(residual)
+    fall, enough = float(residual @ z), CG_TOLERANCE * math.sqrt(float(b @ b))
+    for _ in range(CG_STEPS):
+        if math.sqrt(float(residual @ residual)) <= enough:
+            break
+        along = product(direction)
+        step = fall / float(direction @ along)
+        x, residual = x + step * direction, residual - step * along
+        z = precondition(residual)
+        before, fall = fall, float(residual @ z)
+        direction = z + fall / before * direction
+    return x
