@@ -18,6 +18,7 @@ from bncli.api.models import Model
 from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, SPLIT_OPTIONS, check_word, source_of, source_options
 from bncli.cli.learners import parse_learner, typed_options
 from bncli.cli.learning_options import LearningOptions, resolve_learning_options
+from bncli.cli.unknown_options import meant_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
@@ -167,7 +168,9 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":
-            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMN_OPTIONS, *FILE_OPTIONS], 1)
+            options = [*known, "seed", "unseen", "threads", *COLUMN_OPTIONS, *FILE_OPTIONS]
+            meant = [{"class": "class_"}.get(option, option.replace("-", "_")) for option in meant_options(word)]
+            near = [option for option in meant if option in options] or get_close_matches(word, options, 1)
             hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
             raise TypeError(f"there is no option {word!r}; {hint}")
     texts = {

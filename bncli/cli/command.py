@@ -50,8 +50,17 @@ class HelpfulCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was typed, then fill in options from variables and the configuration file."""
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            from bncli.cli.unknown_options import unknown_option
+
+            raise unknown_option(ctx, error.option_name) from error
         if not ctx.resilient_parsing:
+            if any("=" in word for word in args if not word.startswith("-")):
+                from bncli.cli.unknown_options import refuse_assignments
+
+                refuse_assignments(ctx)
             from bncli.cli.settings import apply_settings  # not at the top: --help never gets here
 
             apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])

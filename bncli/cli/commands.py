@@ -166,6 +166,25 @@ COMMANDS = (
 )
 BY_WORD = {command.word: command for command in COMMANDS}
 
+_OTHER_WORDS = {
+    "describe": "profile explore eda look summary",
+    "fit": "train learn build model run",
+    "score": "predict apply infer classify",
+    "explain": "why importance effects shap",
+    "inspect": "show info print view",
+    "report": "plot page html draw",
+    "export": "convert sql onnx scorecard deploy",
+    "evaluate": "test validate cv cross-validate crossvalidate metrics eval performance",
+    "compare": "benchmark",
+    "monitor": "drift watch",
+    "discretize": "bin cut",
+    "learn-structure": "structure",
+    "simulate": "sample generate",
+    "help": "man manual search topics",
+    "config": "settings options",
+}
+"""Words that people type for a command."""
+
 
 class CommandGroup(click.Group):
     """A group that imports `bncli.cli.<word>` when the word is typed."""
@@ -187,7 +206,8 @@ class CommandGroup(click.Group):
         if args and args[0] not in BY_WORD and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            matches = get_close_matches(args[0], BY_WORD, n=1)
+            meant = [word for word, others in _OTHER_WORDS.items() if args[0].lower() in others.split()]
+            matches = meant or get_close_matches(args[0], BY_WORD, n=1)
             hint = f"did you mean {matches[0]}?" if matches else f"the commands are {', '.join(BY_WORD)}"
             raise UsageError(f"there is no command {args[0]!r}", hint=hint)
         return super().resolve_command(ctx, args)

@@ -1,7 +1,6 @@
 "use strict";
-// Search: every word must occur in an entry. The topic that a word stands for comes first, then titles that
-// are the text or begin with it; a page
-// comes before a heading, and an option last, unless hyphens were typed.
+// Search: every word must occur in an entry. The topic that a word stands for comes first, then titles that are the text
+// or begin with it. A page comes before a heading, and an option last, unless hyphens were typed.
 (() => {
   const MOST = 12;
   const form = document.querySelector("form");

@@ -1,0 +1,151 @@
+"""Options that do not exist: what was probably meant, by names that other programs have.
+
+It is imported where an option is unknown, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from bncli.cli.commands import COMMANDS, group
+from bncli.errors import UsageError
+
+_OTHER_NAMES = {
+    "class": "target label labels y response outcome target-column label-column class-column class-name dependent",
+    "output-format jsonl": "jsonl ndjson",
+    "row": "rows",
+    "rows": "row n-rows nrows",
+    "output": "out o outfile output-file save",
+    "seed": "random-state random-seed s",
+    "folds": "cv k-fold k-folds kfold kfolds n-folds nfold nfolds",
+    "jobs": "j n-jobs njobs threads workers processes parallel",
+    "threads": "jobs j n-jobs njobs workers cores n-threads nthreads processes",
+    "output-format": "format",
+    "to": "format",
+    "json": "format jsonl",
+    "verbose": "v",
+    "quiet": "q silent",
+    "delimiter": "sep separator delim d",
+    "ignore": "exclude drop drop-columns skip-columns ignore-columns",
+    "use": "columns features attributes include select",
+    "categorical": "cat categories categorical-columns categorical-features nominal",
+    "numeric": "numerical continuous numeric-columns",
+    "missing": "na na-values nan null missing-values",
+    "weights": "weight sample-weight sample-weights case-weights",
+    "names": "header no-header columns-names",
+    "group": "groups patient customer",
+    "by": "by-group groups fairness protected sensitive",
+    "time": "date timestamp",
+    "keep": "id ids key passthrough",
+    "key": "id",
+    "structure": "algorithm method classifier learner model-type network dag",
+    "penalty": "lambda alpha regularization regularisation l2 ridge c",
+    "max-iterations": "max-iter maxiter iterations",
+    "smoothing": "pseudocount laplace",
+    "costs": "cost cost-matrix",
+    "threshold": "cutoff cut-off",
+    "positive": "event positive-class pos-label positive-label",
+    "explain": "why reasons shap contributions",
+    "effects": "importance importances",
+    "svg": "plot plots chart pictures",
+    "report": "html page",
+    "metric": "metrics scoring score",
+    "discretize": "binning discretise discretizer",
+    "test": "test-file test-set holdout",
+    "calibrate": "calibration",
+    "increasing": "monotone monotonic",
+}
+"""Names that people type for an option; an option that stands before another is tried first."""
+_ARGUMENTS = ("model", "data", "input", "file", "i", "f")
+"""Names of what is typed without an option."""
+_WITHOUT = {
+    "class": "the model knows its class",
+    "seed": "nothing in its result is random",
+    "output": "it prints its result: > FILE keeps it",
+}
+"""What to say of a command that does not have an option."""
+_CLOSE, _LIKE = 0.8, 0.6
+"""Similarity from which a word is taken for a misspelling, and from which it is worth a question."""
+_MOST_COMMANDS = 3
+
+
+def meant_options(name: str) -> list[str]:
+    """Return the options for which other programs have this name, the most likely first, without their hyphens."""
+    name = name.lstrip("-").replace("_", "-").lower()
+    return [option for option, others in _OTHER_NAMES.items() if name in others.split()]
+
+
+def unknown_option(ctx: click.Context, typed: str) -> UsageError:
+    """Return the error about an option that a command does not have; `typed` has its hyphens."""
+    name = typed.lstrip("-")
+    here = _options(ctx.command)
+    what = f"{ctx.command_path} has no option {typed!r}"
+    for option in meant_options(name):
+        if option.partition(" ")[0] in here:
+            return UsageError(what, hint=f"did you mean {_as_typed(ctx, option)}?")
+    if close := get_close_matches(name, here, 1, _CLOSE):
+        return UsageError(what, hint=f"did you mean {_as_typed(ctx, close[0])}?")
+    if name in _ARGUMENTS and (arguments := [p for p in ctx.command.params if isinstance(p, click.Argument)]):
+        usage = " ".join(argument.make_metavar(ctx) for argument in arguments)
+        return UsageError(what, hint=f"files are typed without one: {ctx.command_path} {usage}")
+    for option in (name, *meant_options(name)):
+        if option in _WITHOUT:
+            return UsageError(what, hint=_WITHOUT[option])
+        if owners := _owners(option.partition(" ")[0]):
+            return UsageError(what, hint=f"{owners} --{option}")
+    if close := get_close_matches(name, here, 1, _LIKE):
+        return UsageError(what, hint=f"did you mean {_as_typed(ctx, close[0])}?")
+    return UsageError(what, hint=f"{ctx.command_path} --help-all lists its options")
+
+
+def refuse_assignments(ctx: click.Context) -> None:
+    """Raise UsageError if an argument such as `y=diagnosis` is no file, and names an option of the command."""
+    here = _options(ctx.command)
+    for argument in ctx.command.params:
+        values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None
+        for value in (values,) if isinstance(values, str) else values or ():
+            match = re.fullmatch(r"(\w[\w-]*)=(.+)", value)
+            if match is not None and not os.path.exists(value):
+                for option in (match[1].replace("_", "-"), *meant_options(match[1])):
+                    if option in here:
+                        raise UsageError(f"there is no file {value!r}", hint=f"did you mean --{option} {match[2]}?")
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by name, without hyphens."""
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return {name.lstrip("-"): option for option in options for name in option.opts if name.startswith("--")}
+
+
+def _as_typed(ctx: click.Context, name: str) -> str:
+    """Return an option of the command as it is typed, with the placeholder of its value."""
+    name, _, value = name.partition(" ")
+    option = _options(ctx.command)[name]
+    flag = "-o" if name == "output" else f"--{name}"
+    return f"{flag} {value or ('' if option.is_flag else option.make_metavar(ctx))}".strip()
+
+
+def _owners(name: str) -> str:
+    """Return which commands have an option, as the beginning of a sentence; "" if none has it."""
+    words = [command.word for command in COMMANDS if name in _options(_command(command.word))]
+    if not words:
+        return ""
+    shown = [f"bncli {word}" for word in words[:_MOST_COMMANDS]]
+    others = " and others" if len(words) > _MOST_COMMANDS else ""
+    verb = "has" if len(words) == 1 else "have"
+    return f"{_listed(shown) if not others else ', '.join(shown)}{others} {verb}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _command(word: str) -> click.Command:
+    command = group.get_command(click.Context(group), word)
+    assert command is not None
+    return command
