@@ -93,7 +93,7 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         else:
-            console.tables(_monitor_table(report), _attribute_table(report))
+            console.tables(_monitor_table(report), _expected_table(report), _attribute_table(report))
         if has_rows:
             from bncli.steps.score import MonitorSummary
 
@@ -126,10 +126,8 @@ def _refuse_options_about_rows(typed: Mapping[str, Any]) -> None:
 
 def _monitor_table(report: MonitorReport) -> Table:
     """Return a line per file and, if there are several files, a line for all of them together."""
-    monitors = list(zip(report.short_names, report.monitors, strict=True))
-    monitors += [("all", report.whole)] if len(report.files) > 1 else []
     rows = []
-    for name, monitor in monitors:
+    for name, monitor in report.named_monitors:
         tally, drifted = monitor.tally, monitor.drifted
         means = (tally.confidence.mean, tally.log_p.mean, tally.log_loss.mean)
         figures = ("" if mean is None else f"{mean:.3f}" for mean in means)
@@ -139,6 +137,26 @@ def _monitor_table(report: MonitorReport) -> Table:
     title = f"{model.class_name} ({', '.join(model.labels)}), a model of {model.rows:,} rows"
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
     return filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
+
+
+def _expected_table(report: MonitorReport) -> Table:
+    """Return, per file, the figures expected from the probabilities and, if rows have labels, the measured ones."""
+    rows = []
+    has_labels = any(monitor.tally.log_loss.n for monitor in report.monitors)
+    for name, monitor in report.named_monitors:
+        measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
+        cells = []
+        for metric, figure in monitor.expected.items():
+            low_high = "" if figure.interval is None else " [{:.3f}, {:.3f}]".format(*figure.interval)
+            cells.append("" if figure.value is None else f"{figure.value:.3f}{low_high}")
+            if has_labels:
+                own = measured[metric]
+                cells.append("" if own is None else f"{own:.3f}")
+        rows.append((name, *cells))
+    names = ("accuracy", "log-loss", "AUC")[: 3 if len(report.whole.model.labels) == 2 else 2]
+    headings = [part for name in names for part in ((name, "measured") if has_labels else (name,))]
+    title = "expected from the probabilities, with 95 % intervals"
+    return filled_table(title, ("monitor", *headings), [row[: len(headings) + 1] for row in rows])
 
 
 def _attribute_table(report: MonitorReport) -> Table:

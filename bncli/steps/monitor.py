@@ -38,6 +38,9 @@ _FIGURES = (
     "mean_log_p",
     "log_p_quantiles",
     "log_loss",
+    "accuracy",
+    "auc",
+    "expected",
     "below_training",
 )
 """The keys of a monitor's JSON that do not concern single attributes."""
@@ -75,6 +78,12 @@ class MonitorReport:
         """The files without their folders, unless two of them would have the same name."""
         names = [os.path.basename(path) for path in self.files]
         return names if len(set(names)) == len(names) else list(self.files)
+
+    @property
+    def named_monitors(self) -> list[tuple[str, Monitor]]:
+        """The monitors with the short names of their files and, if there are several, that of all rows as "all"."""
+        monitors = list(zip(self.short_names, self.monitors, strict=True))
+        return [*monitors, ("all", self.whole)] if len(monitors) > 1 else monitors
 
     def drifts(self, name: str) -> list[Drift]:
         """Return the drift of an attribute in each monitor."""

@@ -29,7 +29,7 @@ from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.prior import TRAINING, prior_shift
 from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
-from bncli.files.artifacts.monitors import write_monitor
+from bncli.files.artifacts.monitors import expected_json, write_monitor
 from bncli.files.exports.prediction_files import (
     SUPPORTED_FORMATS,
     UNSUPPORTED_ENDINGS,
@@ -69,8 +69,9 @@ class MonitorSummary:
     monitor: Monitor
 
     def as_json(self) -> dict[str, Any]:
-        """Return the file, and which attributes have drifted."""
-        return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
+        """Return the file, which attributes have drifted, and the expected figures."""
+        drifted = {"drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
+        return {"file": self.file, **drifted, "expected": expected_json(self.monitor)}
 
     def sentence(self) -> str:
         """Return which attributes have drifted, the largest drift first, and the share of improbable rows."""
@@ -89,6 +90,15 @@ class MonitorSummary:
         listed = ", ".join(f"{name} ({_describe_drift(drift_of[name])})" for name in drifted[:_LISTED_ATTRIBUTES])
         more = ", ..." if len(drifted) > _LISTED_ATTRIBUTES else ""
         return f"drift in {len(drifted):,} of {total:,} attributes: {listed}{more}{improbable}"
+
+    def expected_sentence(self) -> str:
+        """Return the accuracy and the other figures that are expected of the rows, with their 95 % intervals."""
+        parts = []
+        for name, figure in self.monitor.expected.items():
+            if figure.value is not None:
+                low_high = "" if figure.interval is None else " ({:.3f} to {:.3f})".format(*figure.interval)
+                parts.append(f"{name.replace('_', '-')} {figure.value:.3f}{low_high}")
+        return f"expected from the probabilities: {', '.join(parts) or 'nothing, without rows'}"
 
     def refuse_drift(self) -> None:
         """Raise DriftError if any attribute has drifted."""

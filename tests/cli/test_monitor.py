@@ -44,7 +44,7 @@ def test_text_and_picture(bncli: Bncli, weeks: list[str]) -> None:
     done = bncli("monitor", *weeks, "all.json", "--svg", "drift.svg")
     assert done.code == 0
     lines = [line.split() for line in done.out.splitlines() if line.startswith(" ")]
-    assert [line[0] for line in lines if line[0].endswith(".json")] == [*weeks, "all.json"]
+    assert [line[0] for line in lines if line[0].endswith(".json")] == [*weeks, "all.json"] * 2
     bars = {line[0]: line[1] for line in lines if "_" in line[0]}
     assert bars.pop("sepal_width") == "██▆▁"
     assert list(bars.values()) == ["███▁"] * 3
@@ -162,3 +162,32 @@ def test_what_goes_with_rows_does_not_go_with_monitors(bncli: Bncli) -> None:
         assert (ran.code, "bncli monitor MODEL DATA" in ran.err) == (2, True)
     assert bncli("monitor", "m.bnc", "nothing.csv").code == 1
     assert "no column" in bncli("monitor", "m.bnc", "tumours.csv").err
+
+
+def test_expected_figures_stand_beside_the_measured_ones(bncli: Bncli) -> None:
+    """Without labels there are only the expected ones; they are the same, and so are those of joined parts."""
+    assert bncli("fit", "tumours.csv", "-q", "-o", "m.bnc").code == 0
+    header, *lines = Path("tumours.csv").read_text().splitlines(keepends=True)
+    for number, part in enumerate((lines[:200], lines[200:])):
+        Path(f"{number}.csv").write_text(header + "".join(part))
+        assert bncli("monitor", "m.bnc", f"{number}.csv", "-q", "-o", f"{number}.json").code == 0
+    joined = json.loads(bncli("monitor", "0.json", "1.json", "--json").out)
+    whole = json.loads(bncli("monitor", "m.bnc", "tumours.csv", "--json").out)
+    assert joined["expected"].pop("ci").keys() == whole["expected"].pop("ci").keys() == joined["expected"].keys()
+    assert joined["expected"] == pytest.approx(whole["expected"], abs=1e-12)
+    measured = json.loads(bncli("evaluate", "tumours.csv", "--model", "m.bnc", "--json").out)
+    assert [whole[name] for name in ("accuracy", "log_loss")] == pytest.approx(
+        [measured[name] for name in ("accuracy", "log_loss")], abs=1e-12
+    )
+    assert whole["auc"] == pytest.approx(measured["auc"], abs=1e-3)
+    cells = [line.rsplit(",", 1)[0] if header.endswith("diagnosis\n") else line.split(",", 1)[1] for line in lines]
+    names = header.rsplit(",", 1)[0] if header.endswith("diagnosis\n") else header.split(",", 1)[1]
+    Path("unlabelled.csv").write_text("\n".join(part.rstrip("\n") for part in (names, *cells)) + "\n")
+    ran = bncli("score", "m.bnc", "unlabelled.csv", "-o", "s.csv", "--monitor", "u.json")
+    assert "expected from the probabilities: accuracy 0.9" in ran.err
+    unlabelled = json.loads(Path("u.json").read_text())
+    assert {name: unlabelled["expected"][name] for name in ("accuracy", "log_loss", "auc")} == whole["expected"]
+    assert (unlabelled["accuracy"], unlabelled["auc"], unlabelled["log_loss"]) == (None, None, None)
+    text = bncli("monitor", "u.json").out
+    assert "measured" not in text
+    assert "AUC" in text

@@ -43,6 +43,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import QUANTILES, Model, TrainingLogP
+from bncli.engine.prediction.expected_figures import ExpectedFigure, LogOddsCounts, row_entropies, sum_of_draws
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
@@ -121,10 +122,40 @@ class Monitor:
         for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
             yield label, count / self.tally.rows if self.tally.rows else 0.0
 
+    @cached_property
+    def expected(self) -> dict[str, ExpectedFigure]:
+        """The expected accuracy, log_loss and auc of all rows; undefined where the counts lack rows of older files."""
+        tally = self.tally
+        sure = tally.confidence
+        accuracy = sum_of_draws(sure.n, float(sure.total), float(sure.total - sure.squares), 1.0)
+        log_loss, auc = ExpectedFigure(), ExpectedFigure()
+        if tally.entropy.n == tally.rows:
+            variance = float(tally.loss_variance.total)
+            log_loss = sum_of_draws(tally.rows, float(tally.entropy.total), variance, np.inf)
+        if tally.log_odds.rows.total() == tally.rows > 0:
+            auc = tally.log_odds.expected_auc()
+        return {"accuracy": accuracy, "log_loss": log_loss, "auc": auc}
+
+    @property
+    def accuracy(self) -> float | None:
+        """The accuracy of the rows that have a class; None without such rows, or where older files did not count it."""
+        return self.tally.correct.mean if self.tally.correct.n == self.tally.log_loss.n else None
+
+    @property
+    def auc(self) -> float | None:
+        """The AUC of the rows that have a class, for two labels; None where it is undefined or was not counted."""
+        log_odds = self.tally.log_odds
+        n_counted = log_odds.others.total() + log_odds.events.total()
+        return log_odds.measured_auc() if n_counted == self.tally.log_loss.n > 0 else None
+
 
 @dataclass
 class MonitorCounts:
-    """Counts of all rows so far; log_loss and classes are of the rows that have a class."""
+    """Counts of all rows so far; log_loss, correct and classes are of the rows that have a class.
+
+    entropy, loss_variance: mean and variance of the log-loss of a row over its possible labels. log_odds: of the second
+    label, for two labels.
+    """
 
     attributes: list[AttributeCounts]
     predictions: Array
@@ -134,6 +165,10 @@ class MonitorCounts:
     sketch: LogProbabilitySketch = field(default_factory=lambda: LogProbabilitySketch())
     log_loss: Moments = field(default_factory=lambda: Moments())
     classes: Array = field(default_factory=lambda: np.zeros(0))
+    entropy: Moments = field(default_factory=lambda: Moments())
+    loss_variance: Moments = field(default_factory=lambda: Moments())
+    correct: Moments = field(default_factory=lambda: Moments())
+    log_odds: LogOddsCounts = field(default_factory=LogOddsCounts)
 
     def merge(self, other: MonitorCounts) -> None:
         """Add the rows of other counts of the same model."""
@@ -146,6 +181,10 @@ class MonitorCounts:
         self.log_p.merge(other.log_p)
         self.log_loss.merge(other.log_loss)
         self.sketch.counts.update(other.sketch.counts)
+        self.entropy.merge(other.entropy)
+        self.loss_variance.merge(other.loss_variance)
+        self.correct.merge(other.correct)
+        self.log_odds.merge(other.log_odds)
 
 
 @dataclass
@@ -285,8 +324,14 @@ class ScoreMonitor:
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
         """Count the predictions ln P(y | x_t) (K, rows) of more rows; labels (rows,), negative if missing."""
         tally = self.tally
-        tally.predictions += np.bincount(log_p.argmax(axis=0), minlength=len(log_p))
+        predicted = log_p.argmax(axis=0)
+        tally.predictions += np.bincount(predicted, minlength=len(log_p))
         tally.confidence.add(np.exp(log_p.max(axis=0)))
+        entropies, variances = row_entropies(log_p)
+        tally.entropy.add(entropies)
+        tally.loss_variance.add(variances)
+        if len(log_p) == 2:
+            tally.log_odds.add(log_p[1] - log_p[0], labels)
         if self.joint is not None and codes:
             values = self.joint.log_p(codes)
             tally.log_p.add(values)
@@ -295,6 +340,7 @@ class ScoreMonitor:
             rows = np.flatnonzero(labels >= 0)
             known = labels[rows]
             tally.log_loss.add(-log_p[known, rows])
+            tally.correct.add((predicted[rows] == known).astype(np.float64))
             tally.classes += np.bincount(known, minlength=len(log_p))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, Model
+from bncli.engine.prediction.expected_figures import LogOddsCounts
 from bncli.engine.prediction.monitoring import (
     ALPHA,
     LEAST_PSI,
@@ -46,6 +47,9 @@ _DERIVED_KEYS = (
     "no_log_p",
     "log_p_quantiles",
     "log_loss",
+    "accuracy",
+    "auc",
+    "expected",
     "labelled_rows",
     "class_shares",
     "held_out_log_loss",
@@ -54,6 +58,8 @@ _DERIVED_KEYS = (
     "below_training",
 )
 _MOMENTS = ("confidence", "log_p", "log_loss")
+_LATER_MOMENTS = ("entropy", "loss_variance", "correct")
+"""What files of older versions do not have."""
 
 
 def monitored_model(model: Model) -> MonitoredModel:
@@ -109,6 +115,9 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
         "no_log_p": monitor.no_log_p or None,
         "log_p_quantiles": {f"{q:g}": tally.sketch.quantile(q) for q in QUANTILES} if tally.log_p.n else None,
         "log_loss": tally.log_loss.mean,
+        "accuracy": monitor.accuracy,
+        "auc": monitor.auc,
+        "expected": expected_json(monitor),
         "labelled_rows": tally.log_loss.n,
         "class_shares": class_shares,
         "held_out_log_loss": model.held_out_log_loss,
@@ -125,15 +134,22 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
     }
 
 
+def expected_json(monitor: Monitor) -> dict[str, Any]:
+    """Return the figures that are expected of the rows whether they have labels or not, and their 95 % intervals."""
+    intervals = {name: each.interval and list(each.interval) for name, each in monitor.expected.items()}
+    return {name: each.value for name, each in monitor.expected.items()} | {"ci": intervals}
+
+
 def _counts_json(tally: MonitorCounts) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    for name in _MOMENTS:
+    for name in (*_MOMENTS, *_LATER_MOMENTS):
         moments: Moments = getattr(tally, name)
         content[name] = [moments.n, float(moments.total), float(moments.squares)]
     return content | {
         "predictions": tally.predictions.astype(int).tolist(),
         "classes": tally.classes.astype(int).tolist(),
         "surprise": [list(pair) for pair in sorted(tally.sketch.counts.items())],
+        "log_odds": [list(line) for line in tally.log_odds],
         "attributes": [
             {
                 "name": attribute.name,
@@ -170,7 +186,8 @@ def read_monitor(path: str) -> Monitor:
 
 
 def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
-    fields = node.fields((*_MOMENTS, "predictions", "classes", "surprise", "attributes"))
+    later = (*_LATER_MOMENTS, "log_odds")
+    fields = node.fields((*_MOMENTS, "predictions", "classes", "surprise", "attributes"), later)
     predictions = _read_array(fields["predictions"], n_labels)
     n_rows = int(predictions.sum())
     attributes = [_read_attribute(item) for item in fields["attributes"].items()]
@@ -180,8 +197,20 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
         if len(pair) != 2:
             item.fail("expected an interval and its count")
         sketch[pair[0].integer()] = pair[1].integer(0)
+    log_odds = LogOddsCounts()
+    for item in fields["log_odds"].items() if "log_odds" in fields else ():
+        line = item.items()
+        if len(line) != 4:
+            item.fail("expected an interval, its rows, and those of the first and of the second label")
+        place, (rows, others, events) = line[0].integer(), (number.integer(0) for number in line[1:])
+        if others + events > rows:
+            item.fail(f"there are more rows with a label than rows, {rows}")
+        log_odds.rows[place], log_odds.others[place], log_odds.events[place] = rows, others, events
     moments = []
-    for name in _MOMENTS:
+    for name in (*_MOMENTS, *_LATER_MOMENTS):
+        if name not in fields:
+            moments.append(Moments())
+            continue
         numbers = fields[name].items()
         if len(numbers) != 3:
             fields[name].fail("expected a number of rows, a sum and a sum of squares")
@@ -191,9 +220,20 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
     for item, attribute in zip(fields["attributes"].items(), attributes, strict=True):
         if attribute.counts.sum() + attribute.unknown > n_rows:
             item.fail(f"there are more values than rows, {n_rows}")
-    confidence, log_p, log_loss = moments
+    confidence, log_p, log_loss, entropy, loss_variance, correct = moments
     return MonitorCounts(
-        attributes, predictions, n_rows, confidence, log_p, LogProbabilitySketch(sketch), log_loss, classes
+        attributes,
+        predictions,
+        n_rows,
+        confidence,
+        log_p,
+        LogProbabilitySketch(sketch),
+        log_loss,
+        classes,
+        entropy,
+        loss_variance,
+        correct,
+        log_odds,
     )
 
 

@@ -241,11 +241,8 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
     limit = f"at least {LEAST_PSI:g} (dashed) and more than chance explains, or where"
     unknown = f"{percent(LEAST_UNKNOWN)} of its values or more were never seen in training"
     yield Paragraph(f"A column has drifted where its stability index (PSI) is {limit} {unknown}.")
-    monitors = [*zip(report.short_names, report.monitors, strict=True)]
-    if len(monitors) > 1:
-        monitors.append(("all", report.whole))
     rows = []
-    for name, monitor in monitors:
+    for name, monitor in report.named_monitors:
         tally = monitor.tally
         means = map(figure, (tally.confidence.mean, tally.log_p.mean, tally.log_loss.mean))
         rows.append((name, f"{tally.rows:,}", *means, listed(monitor.drifted) or "none"))
@@ -346,10 +343,27 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
     yield Cards(pictures)
+    yield _expected_grid(report)
     if not report.whole.tally.log_loss.n:
         yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
     if report.whole.no_log_p:
         yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
+
+
+def _expected_grid(report: MonitorReport) -> Grid:
+    """Return the figures expected from the probabilities, with their intervals, beside the measured ones."""
+    rows = []
+    for name, monitor in report.named_monitors:
+        cells = []
+        for own, expected in zip(
+            (monitor.accuracy, monitor.tally.log_loss.mean, monitor.auc), monitor.expected.values(), strict=True
+        ):
+            interval = "" if expected.interval is None else f" ({' to '.join(map(figure, expected.interval))})"
+            cells += [f"{figure(expected.value)}{interval}", figure(own)]
+        rows.append((name, *cells))
+    parts = ("accuracy", "log-loss", "AUC")
+    headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
+    return Grid("Expected from the probabilities, and measured on rows with labels", headings, rows)
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:

@@ -35,6 +35,9 @@ def monitor() -> Monitor:
         moments[2],
     )
     tally.classes = np.array([6.0, 4.0])
+    tally.entropy, tally.loss_variance, tally.correct = Moments(47, 9.5, 3.0), Moments(47, 4.0, 1.5), Moments(10, 9, 9)
+    labels = np.array([0] * 6 + [1] * 4 + [-1] * 37)
+    tally.log_odds.add(np.linspace(-3, 2, 47), labels)
     return Monitor(MonitoredModel("abc", "ill", ("no", "yes"), 350, 0.25), tally)
 
 
@@ -42,6 +45,23 @@ def test_round_trip(tmp_path: Path) -> None:
     path = str(tmp_path / "m.json")
     write_monitor(path, monitor())
     assert monitor_json(read_monitor(path)) == monitor_json(monitor())
+
+
+def test_files_of_older_versions_lack_what_was_added_later(tmp_path: Path) -> None:
+    content = json.loads(json.dumps(monitor_json(monitor())))
+    for name in ("accuracy", "auc", "expected"):
+        del content[name]
+    for name in ("entropy", "loss_variance", "correct", "log_odds"):
+        del content["counts"][name]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(content))
+    old = read_monitor(str(path))
+    assert (old.accuracy, old.auc) == (None, None)
+    assert old.expected["accuracy"] == monitor().expected["accuracy"]
+    assert [old.expected[name].value for name in ("log_loss", "auc")] == [None, None]
+    old.tally.merge(monitor().tally)
+    assert [old.expected[name].value for name in ("log_loss", "auc")] == [None, None]
+    assert (old.accuracy, old.auc) == (None, None)
 
 
 def changed(value: Any, keys: tuple[Any, ...], new: Any) -> None:
@@ -66,6 +86,8 @@ def changed(value: Any, keys: tuple[Any, ...], new: Any) -> None:
         (("counts", "attributes", 0, "counts"), [1, 2, 300], "more values than rows"),
         (("counts", "surprise"), [[1]], "an interval and its count"),
         (("counts", "log_p"), [1, 2], "a sum and a sum of squares"),
+        (("counts", "log_odds"), [[1, 2]], "expected an interval, its rows"),
+        (("counts", "log_odds"), [[1, 2, 2, 1]], "more rows with a label than rows, 2"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, keys: tuple[Any, ...], new: Any, said: str) -> None:
