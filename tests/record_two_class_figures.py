@@ -42,12 +42,16 @@ def predictions(seed: int, n_rows: int, digits: int) -> dict[str, Any]:
     labels = (rng.random(n_rows) < 1 / (1 + np.exp(-0.7 * log_odds - 0.3))).astype(int)
     fpr, tpr, _ = roc_curve(labels, p, drop_intermediate=False)
     fitted = sm.GLM(labels, sm.add_constant(np.log(p / (1 - p))), family=sm.families.Binomial()).fit(tol=1e-14)
+    offset = np.log(p / (1 - p))
+    large = sm.GLM(labels, np.ones(n_rows), family=sm.families.Binomial(), offset=offset).fit(tol=1e-14)
     return {
         "p": p.tolist(),
         "labels": labels.tolist(),
         "ks": float((tpr - fpr).max()),
         "intercept": float(fitted.params[0]),
         "slope": float(fitted.params[1]),
+        "intervals": fitted.conf_int().tolist(),
+        "large": [float(large.params[0]), *large.conf_int()[0].tolist()],
     }
 
 

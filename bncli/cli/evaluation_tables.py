@@ -238,6 +238,7 @@ def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
             ("capture-10", figures.capture_10),
             ("calibration-slope", figures.calibration_slope),
             ("calibration-intercept", figures.calibration_intercept),
+            ("calibration-in-the-large", figures.calibration_in_the_large),
         )
         shown = ((name, _figure(value)) for name, value in facts)
         yield filled_table(f"Ranking and calibration of p_{event}", ("figure", "value"), shown, numbers=(1,))
@@ -249,7 +250,7 @@ def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
         yield filled_table(f"Gains (event: {event})", headings, rows, numbers=range(8))
     if report.shows_net_benefit:
         lines = figures.net_benefit[_THRESHOLD_STEP - 1 :: _THRESHOLD_STEP]
-        benefits = ((f"{line.threshold:.1f}", *map(_decimals, line[1:])) for line in lines)
+        benefits = ((f"{line.threshold:.1f}", *map(_decimals, line[1:4])) for line in lines)
         columns = ("threshold", "model", f"always {event}", f"never {event}")
         yield filled_table("Net benefit per row", columns, benefits, numbers=range(4))
 

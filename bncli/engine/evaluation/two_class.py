@@ -13,19 +13,23 @@ Predicted probabilities p_t of the event:
     gains: the share of the events among the rows with the highest probability; rows of equal probability count in
         proportion, and so does a row of which only a part belongs to the share
     calibration: the logistic regression of the event on ln[p_t / (1 - p_t)]; its intercept is 0 and its slope 1 if the
-        probabilities are calibrated (Cox 1958)
-    net benefit at threshold u = TP(u) / n - FP(u) / n * u / (1 - u)     (Vickers & Elkin 2006)
+        probabilities are calibrated (Cox 1958); in the large: the intercept with the slope fixed at 1. Their 95 %
+        intervals are Wald's, estimate -+ 1.96 standard errors from the inverse Hessian, for independent rows
+    net benefit at threshold u = TP(u) / n - FP(u) / n * u / (1 - u)     (Vickers & Elkin 2006); it is a mean over rows,
+        whose interval is -+ 1.96 standard errors of the mean
 
 Rows of weight 0 are ignored. Cost: one sort of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.evaluation.intervals import Interval, Z
 from bncli.engine.kernels.arrays import Array, Integers
 
 GROUPS = 10
@@ -33,6 +37,8 @@ GROUPS = 10
 NET_BENEFIT_THRESHOLDS = np.arange(1, 100) / 100
 _MOST_STEPS = 100
 _TOLERANCE = 1e-12
+_FARTHEST = 50.0
+_HALVINGS = 70
 
 
 class BinEvidence(NamedTuple):
@@ -85,21 +91,30 @@ class GainsLine(NamedTuple):
 
 
 class NetBenefit(NamedTuple):
-    """Net benefit per row of deciding by the model, of deciding always for the event, and of never doing so."""
+    """Net benefit per row of deciding by the model, of deciding always for the event, and of never doing so.
+
+    ci: the interval of `model`.
+    """
 
     threshold: float
     model: float
     all: float
     none: float
+    ci: Interval
 
 
 class TwoClassFigures(NamedTuple):
-    """Figures of all rows together; each is None, and the tables are empty, where it is undefined."""
+    """Figures of all rows together; each is None, and the tables are empty, where it is undefined.
+
+    intervals: those of the figures of calibration, by name.
+    """
 
     ks: float | None = None
     capture_10: float | None = None
     calibration_slope: float | None = None
     calibration_intercept: float | None = None
+    calibration_in_the_large: float | None = None
+    intervals: Mapping[str, Interval | None] = MappingProxyType({})
     gains: tuple[GainsLine, ...] = ()
     net_benefit: tuple[NetBenefit, ...] = ()
 
@@ -126,8 +141,13 @@ def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Arr
     ks = float(np.abs(all_events / all_events[-1] - others / others[-1]).max())
     probabilities = np.exp(log_probabilities[1][order][ends])
     gains = _gains(all_rows, all_events, probabilities)
-    intercept, slope = _calibration_line(log_odds, events, weights)
-    return TwoClassFigures(ks, gains[0].captured, slope, intercept, gains, net)
+    estimates = (*_calibration_line(log_odds, events, weights), _calibration_in_the_large(log_odds, events, weights))
+    intercept, slope, large = (None if estimate is None else estimate[0] for estimate in estimates)
+    names = ("calibration_intercept", "calibration_slope", "calibration_in_the_large")
+    intervals = {}
+    for name, estimate in zip(names, estimates, strict=True):
+        intervals[name] = None if estimate is None else (estimate[0] - Z * estimate[1], estimate[0] + Z * estimate[1])
+    return TwoClassFigures(ks, gains[0].captured, slope, intercept, large, intervals, gains, net)
 
 
 def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine, ...]:
@@ -149,7 +169,11 @@ def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine,
     return tuple(lines)
 
 
-def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[float | None, float | None]:
+_Estimate = tuple[float, float] | None
+"""An estimate and its standard error."""
+
+
+def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_Estimate, _Estimate]:
     """Return intercept and slope of the logistic regression of the event on the log-odds; None without an optimum.
 
     It exists if the log-odds of events and non-events overlap (Albert & Anderson 1984).
@@ -181,7 +205,25 @@ def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[f
         if np.abs(size * step).max() <= _TOLERANCE * (1 + np.abs(point).max()):
             break
     slope = float(point[1]) / scale
-    return float(point[0]) - slope * centre, slope
+    fitted = np.exp(-np.logaddexp(0.0, -(point @ design)))
+    covariance = np.linalg.inv((design * (weights * fitted * (1 - fitted))) @ design.T)
+    shift = np.array([1.0, -centre / scale])
+    errors = (float(np.sqrt(shift @ covariance @ shift)), float(np.sqrt(covariance[1, 1])) / scale)
+    return (float(point[0]) - slope * centre, errors[0]), (slope, errors[1])
+
+
+def _calibration_in_the_large(log_odds: Array, events: Array, weights: Array) -> _Estimate:
+    """Return the number to be added to all log-odds so that as many events are expected as there are, by bisection."""
+    if not np.isfinite(log_odds).all():
+        return None
+    wanted = float(events.sum())
+    low, high = (float(end) for end in (-log_odds.max() - _FARTHEST, -log_odds.min() + _FARTHEST))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fitted = np.exp(-np.logaddexp(0.0, -(log_odds + middle)))
+        low, high = (low, middle) if float(weights @ fitted) > wanted else (middle, high)
+    information = float(weights @ (fitted * (1 - fitted)))
+    return (middle, 1 / float(np.sqrt(information))) if information > 0 else None
 
 
 def _net_benefit(probabilities: Array, events: Array, weights: Array) -> tuple[NetBenefit, ...]:
@@ -193,5 +235,11 @@ def _net_benefit(probabilities: Array, events: Array, weights: Array) -> tuple[N
     odds = NET_BENEFIT_THRESHOLDS / (1 - NET_BENEFIT_THRESHOLDS)
     model = (found - (selected - found) * odds) / total
     always = (all_events - (total - all_events) * odds) / total
-    columns: Sequence[list[float]] = [column.tolist() for column in (NET_BENEFIT_THRESHOLDS, model, always)]
-    return tuple(NetBenefit(t, own + 0.0, every + 0.0, 0.0) for t, own, every in zip(*columns, strict=True))
+    # a row adds 1, -odds or 0, so that the mean of squares follows from the same counts
+    squares = (found + (selected - found) * np.square(odds)) / total
+    half = Z * np.sqrt(np.maximum(squares - np.square(model), 0.0) / total)
+    columns: Sequence[list[float]] = [column.tolist() for column in (NET_BENEFIT_THRESHOLDS, model, always, half)]
+    return tuple(
+        NetBenefit(t, own + 0.0, every + 0.0, 0.0, (own - width, own + width))
+        for t, own, every, width in zip(*columns, strict=True)
+    )

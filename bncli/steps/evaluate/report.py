@@ -275,11 +275,13 @@ class EvaluateReport:
         }
         if self.two_class is not None:
             report |= {"gini": self.gini}
-            report |= {name: value for name, value in self.two_class._asdict().items() if not isinstance(value, tuple)}
+            tables = ("intervals", "gains", "net_benefit")
+            report |= {name: value for name, value in self.two_class._asdict().items() if name not in tables}
+            report["ci"] |= intervals_json(self.two_class.intervals)
             if self.shows_gains:
                 report["gains"] = [line._asdict() for line in self.two_class.gains]
             if self.shows_net_benefit:
-                report["net_benefit"] = [line._asdict() for line in self.two_class.net_benefit]
+                report["net_benefit"] = [line._asdict() | {"ci": [*line.ci]} for line in self.two_class.net_benefit]
         if self.decisions.undecided is not None:
             report["undecided"] = self.decisions.undecided.tolist()
         if self.on_training_rows is not None:

@@ -355,13 +355,16 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
     figures, event = report.two_class, report.labels[1]
     assert figures is not None
     lines = [
-        ("Kolmogorov-Smirnov distance (KS)", figure(figures.ks)),
-        ("Gini (2 AUC - 1)", figure(report.gini)),
-        (f"share of {event} in the 10\u00a0% of rows with the highest probability", figure(figures.capture_10)),
-        ("calibration slope (1 is perfect)", figure(figures.calibration_slope)),
-        ("calibration intercept (0 is perfect)", figure(figures.calibration_intercept)),
+        ("Kolmogorov-Smirnov distance (KS)", figure(figures.ks), "–"),
+        ("Gini (2 AUC - 1)", figure(report.gini), "–"),
+        (f"share of {event} in the 10\u00a0% of rows with the highest probability", figure(figures.capture_10), "–"),
     ]
-    grid = Grid(f"Ranking and calibration of {event}", ("figure", "model"), lines, (1,))
+    for name, perfect in (("slope", "1"), ("intercept", "0"), ("in_the_large", "0")):
+        ends = figures.intervals.get(f"calibration_{name}")
+        interval = "–" if ends is None else " to ".join(map(figure, ends))
+        text = f"calibration {name.replace('_', ' ')} ({perfect} is perfect)"
+        lines.append((text, figure(getattr(figures, f"calibration_{name}")), interval))
+    grid = Grid(f"Ranking and calibration of {event}", ("figure", "model", "95 % interval"), lines, (1, 2))
     rate = report.per_label[1].support / sum(own.support for own in report.per_label)
     if not 0 < rate < 1:
         return grid, []

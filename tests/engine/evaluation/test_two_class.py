@@ -44,6 +44,10 @@ def test_figures_are_those_of_other_packages(recorded: dict[str, list[float]]) -
     assert found.ks == pytest.approx(recorded["ks"], abs=1e-12)
     assert found.calibration_slope == pytest.approx(recorded["slope"], abs=1e-9)
     assert found.calibration_intercept == pytest.approx(recorded["intercept"], abs=1e-9)
+    assert found.intervals["calibration_intercept"] == pytest.approx(recorded["intervals"][0], abs=1e-9)
+    assert found.intervals["calibration_slope"] == pytest.approx(recorded["intervals"][1], abs=1e-9)
+    large = (found.calibration_in_the_large, *found.intervals["calibration_in_the_large"])
+    assert large == pytest.approx(recorded["large"], abs=1e-9)
 
 
 # Probabilities that are no thresholds: whether a rounded one reaches a threshold would be chance.
@@ -63,8 +67,12 @@ def test_weights_are_repeated_rows(drawn: list[tuple[int, int, int]]) -> None:
         assert weighted.calibration_slope is None
     else:
         assert weighted.calibration_slope == pytest.approx(plain.calibration_slope, rel=1e-6, abs=1e-9)
+    if plain.intervals["calibration_in_the_large"] is not None:
+        large = (weighted.calibration_in_the_large, *weighted.intervals["calibration_in_the_large"])
+        assert large == pytest.approx((plain.calibration_in_the_large, *plain.intervals["calibration_in_the_large"]))
     for mine, others in ((weighted.gains, plain.gains), (weighted.net_benefit, plain.net_benefit)):
-        assert np.array(mine) == pytest.approx(np.array(others))
+        flat = [np.array([[*line[:4], *np.ravel(line[4:])] for line in lines]) for lines in (mine, others)]
+        assert flat[0] == pytest.approx(flat[1], abs=1e-9)
 
 
 @given(rows)
@@ -77,6 +85,9 @@ def test_tables_are_those_of_the_definitions(drawn: list[tuple[int, int, int]]) 
         assert line.model == pytest.approx(expected)
         assert line.all == pytest.approx((labels.sum() - odds * (1 - labels).sum()) / n)
         assert line.none == 0
+        parts = np.where(chosen, np.where(labels == 1, 1.0, -odds), 0.0)
+        half = 1.959963984540054 * parts.std() / math.sqrt(n)
+        assert line.ci == pytest.approx((expected - half, expected + half), abs=1e-7)
     if not found.gains:
         assert labels.min() == labels.max()
         return
@@ -104,7 +115,7 @@ def test_the_slope_is_that_of_an_unpenalised_logistic_regression() -> None:
 
 
 def test_what_is_undefined_is_none() -> None:
-    assert figures([0.2, 0.3], [0, 0])[:5] == (None, None, None, None, ())
+    assert figures([0.2, 0.3], [0, 0])[:7] == (None, None, None, None, None, {}, ())
     separated = figures([0.2, 0.3, 0.8], [0, 0, 1])
-    assert (separated.ks, separated.calibration_slope) == (1.0, None)
+    assert (separated.ks, separated.calibration_slope, separated.intervals["calibration_slope"]) == (1.0, None, None)
     assert figures([0.5, 0.5, 0.5], [0, 1, 1]).calibration_slope is None
