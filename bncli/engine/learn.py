@@ -34,6 +34,7 @@ from bncli.engine.model import (
     Parameters,
     ParameterUncertainty,
     TriedStructure,
+    UncertaintyMethod,
 )
 from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
@@ -67,7 +68,7 @@ from bncli.engine.parameters.penalty_choice import (
     splits_to_measure,
     subset_of_arcs,
 )
-from bncli.engine.parameters.uncertainty import laplace, posterior_variances
+from bncli.engine.parameters.uncertainty import laplace, posterior_variances, relative_error, widened
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict
@@ -88,6 +89,8 @@ MANY_VALUES = 20
 """A column with more values is named in a warning if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """More parameters per training row than this, without a penalty, give a warning."""
+ONE_SPLIT_ROWS = 100_000
+"""Of this many rows one fold tells well enough how far a penalty shrinks log-odds."""
 COMPARED_ROWS = MANY_ROWS
 """Of this many rows or more a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
@@ -610,7 +613,21 @@ def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUn
     shrinkage = None if penalty is None else penalty.shrinkage
     settings = _optimizer_settings(recipe, penalty, has_prior=chosen.prior is not None)
     factor = 1.0 if shrinkage is None else shrinkage.factor
-    return laplace(counts, structure, recipe, parameters.point, settings.penalty, factor)
+    uncertainty = laplace(counts, structure, recipe, parameters.point, settings.penalty, factor)
+    data = chosen.counts.data
+    splits = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
+    if uncertainty.method is not UncertaintyMethod.LAPLACE or not splits:
+        return uncertainty
+    # The tables are learned again without some rows, of many rows once, to see how far they shrink the log-odds.
+    splits = splits[:1] if data.n_rows >= ONE_SPLIT_ROWS else splits
+    log_p = []
+    for others, rows in splits:
+        learned = learn_parameters(Counts(data.take(others)), structure, recipe, chosen=penalty, prior=chosen.prior)
+        log_p.append(log_probabilities_of(learned.predictor, data.take(rows)))
+    held_out = np.concatenate([rows for _, rows in splits])
+    weights = None if data.weights is None else data.weights[held_out]
+    tau = relative_error(np.concatenate(log_p, axis=1), data.labels[held_out], weights)
+    return widened(uncertainty, parameters.tables.cells, tau)
 
 
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:

@@ -90,11 +90,11 @@ def test_what_cannot_be_is_one_line(bncli: Bncli, words: tuple[str, ...], code: 
 
 def test_rows_with_wide_intervals_are_left_to_a_person(bncli: Bncli) -> None:
     assert bncli("fit", "iris.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
-    words = ("score", "m.bnc", "iris.csv", "--abstain-wider", "0.1")
+    words = ("score", "m.bnc", "iris.csv", "--abstain-wider", "0.3")
     rows = rows_of(bncli(*words, "--interval", "0.8").out)
     widths = [float(row[f"p_{row['prediction']}_high"]) - float(row[f"p_{row['prediction']}_low"]) for row in rows]
-    assert 0 < sum(width > 0.1 for width in widths) < len(rows)
-    assert [row["decision"] == "" for row in rows] == [width > 0.1 for width in widths]
+    assert 0 < sum(width > 0.3 for width in widths) < len(rows)
+    assert [row["decision"] == "" for row in rows] == [width > 0.3 for width in widths]
     assert all(row["decision"] in ("", row["prediction"]) for row in rows)
     wider = rows_of(bncli(*words).out)
     assert list(wider[0]) == ["prediction", "p_setosa", "p_versicolor", "p_virginica", "decision"]

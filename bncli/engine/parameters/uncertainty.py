@@ -27,6 +27,15 @@ The scale s makes the mean variance of the scores of training rows right: the me
 of S_ty - mean over c of S_tc. Its value under Sigma is a trace, estimated by PROBES random sign vectors u as the mean
 of u' Sigma u, each by conjugate gradients (Hutchinson 1990, Communications in Statistics 19).
 
+**Shrinkage.** A penalty towards 0 shrinks all log-odds at once, and where labels are nearly certain no row contradicts
+it, so that the normal approximation is too sure there. Held-out rows give the factor a by which log-odds should be
+multiplied, the maximum of sum of w_t ln softmax_y(a ln P(y | x_t)), and its standard error. What is stored gets one
+deviation more, tau times the tables themselves, with
+
+    tau = max(|a - 1|, standard error of a).
+
+Independent entries are not widened.
+
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4.
 """
 
@@ -34,6 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +52,7 @@ import numpy as np
 from bncli.catalogue import PARAMETERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.model import ParameterUncertainty, UncertaintyMethod
 from bncli.engine.parameters.coordinates import Softmax
@@ -57,6 +67,7 @@ from bncli.recipe import Recipe
 MOST_NUMBERS = 1 << 22
 """Deviations are stored up to this many numbers, 32 MiB."""
 NUMBERS_PER_SLICE = 1 << 20
+NEWTON_STEPS, MOST_SCALE = 50, 4.0
 PROBES = 16
 CG_STEPS = 200
 CG_TOLERANCE = 1e-3
@@ -114,6 +125,33 @@ def laplace(
         return ParameterUncertainty(UncertaintyMethod.LAPLACE, deviations)
     variances = factor**2 * laplace_variances(space, point, penalty, recipe.seed or 0)
     return ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, variances)
+
+
+def widened(uncertainty: ParameterUncertainty, cells: Array, tau: float) -> ParameterUncertainty:
+    """Return the uncertainty with a relative error tau of the tables `cells` (K, n_cells) as a whole."""
+    if uncertainty.method is not UncertaintyMethod.LAPLACE:
+        return uncertainty
+    return replace(
+        uncertainty, entries=np.concatenate([uncertainty.entries, tau * (cells[1:] - cells[:1])[np.newaxis]])
+    )
+
+
+def relative_error(log_p: Array, labels: Codes, weights: Array | None) -> float:
+    """Return tau of held-out rows with these ln P(y | x_t), shape (K, N); 0 if they say nothing about it."""
+    row_weights = np.ones(len(labels)) if weights is None else weights
+    a, information = 1.0, 0.0
+    for _ in range(NEWTON_STEPS):
+        p = np.exp(a * log_p - np.logaddexp.reduce(a * log_p, axis=0))
+        mean = (p * log_p).sum(axis=0)
+        slope = float(row_weights @ (log_p[labels, np.arange(len(labels))] - mean))
+        information = float(row_weights @ (p * np.square(log_p - mean)).sum(axis=0))
+        if information <= 0:
+            return 0.0
+        step = float(np.clip(slope / information, -0.5 * a, a))
+        a += step
+        if abs(step) < 1e-6 or not 1 / MOST_SCALE < a < MOST_SCALE:
+            break
+    return max(abs(a - 1.0), min(1.0, 1.0 / math.sqrt(information)))
 
 
 def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> Array:

@@ -8,7 +8,7 @@ import pytest
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import UncertaintyMethod
+from bncli.engine.model import ParameterUncertainty, UncertaintyMethod
 from bncli.engine.parameters import uncertainty
 from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.parameters.smoothing import pseudo_counts
@@ -18,6 +18,8 @@ from bncli.engine.parameters.uncertainty import (
     laplace_variances,
     posterior_variances,
     refuse_intervals,
+    relative_error,
+    widened,
 )
 from bncli.engine.structures.structure import Dag
 from bncli.errors import UsageError
@@ -174,3 +176,33 @@ def test_models_without_a_posterior_are_refused(options: dict[str, str], word: s
         refuse_intervals(Recipe.of(**options))
     assert word in f"{caught.value.what} {caught.value.hint}"
     refuse_intervals(Recipe.of(structure="nb", param="map"))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_held_out_rows_give_the_relative_error_of_shrunk_log_odds(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(3, 20_000))
+    true = np.exp(scale * scores) / np.exp(scale * scores).sum(axis=0)
+    labels = (rng.random(20_000) > true.cumsum(axis=0)).sum(axis=0)
+    log_p = scores - np.logaddexp.reduce(scores, axis=0)
+
+    def loss(a: float) -> float:
+        return float(np.logaddexp.reduce(a * log_p, axis=0).sum() - a * log_p[labels, np.arange(20_000)].sum())
+
+    grid = np.linspace(0.5, 2.0, 1501)
+    best = float(grid[int(np.argmin([loss(a) for a in grid]))])
+    curvature = (loss(best + 0.01) - 2 * loss(best) + loss(best - 0.01)) / 1e-4
+    expected = max(abs(best - 1), curvature**-0.5)
+    assert relative_error(log_p, labels, None) == pytest.approx(expected, abs=1e-3)
+    assert relative_error(log_p[:, :1], labels[:1], None) <= 3.0
+    assert relative_error(np.full((3, 5), np.log(1 / 3)), labels[:5], None) == 0.0
+
+
+def test_a_relative_error_widens_each_score_by_its_size() -> None:
+    cells = np.arange(12.0).reshape(3, 4) ** 2
+    before = ParameterUncertainty(UncertaintyMethod.LAPLACE, np.ones((5, 2, 4)))
+    after = widened(before, cells, 0.1)
+    np.testing.assert_array_equal(after.entries[:5], before.entries)
+    np.testing.assert_allclose(after.entries[5], 0.1 * (cells[1:] - cells[0]))
+    independent = ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, np.ones((3, 4)))
+    assert widened(independent, cells, 0.1) is independent
