@@ -108,6 +108,7 @@ evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 
 evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
 evaluate tumours.csv --model costs.bnc --abstain-below 0.6 --by size
 inspect kept.bnc
+explain kept.bnc
 inspect prior.bnc
 inspect temperature.bnc
 inspect isotonic.bnc

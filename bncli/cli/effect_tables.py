@@ -95,6 +95,10 @@ def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) 
             (name, signed(value), bar(value / scale))
             for name, value in zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)
         )
+        if effect.margins is not None:
+            margins = effect.margins[:, 1].tolist()
+            rows = ((*row[:2], f"± {margin:.3f}", row[2]) for row, margin in zip(rows, margins, strict=True))
+            return [filled_table(title, (effect.attributes[0], "log-odds", "90 %", ""), rows, (1,))]
         return [filled_table(title, (effect.attributes[0], "log-odds", ""), rows, (1,))]
     if order == 1 and len(labels) <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
         lines = zip(effect.names[0], effect.values.tolist(), strict=True)

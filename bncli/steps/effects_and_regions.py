@@ -20,6 +20,7 @@ from bncli.engine.kikuchi.model_paths import posterior_weights
 from bncli.engine.model import Model, Path
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.effects import LeftOut, effects_of
+from bncli.engine.prediction.probability_intervals import effect_margins
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.structures.region_graph import maximal
 from bncli.engine.structures.regrouping import regroup_attribute
@@ -39,6 +40,7 @@ class NamedEffect(NamedTuple):
     seen: the attributes, with the values of each axis: as they were cut, or regrouped to a coarser binning.
     merged: the attributes that are regrouped; None in the place of the others.
     averaged: the values are averages, because the model distinguishes more values than the axes have.
+    margins: half the width of the 90 % interval of every value, None for a model without intervals.
     """
 
     attributes: tuple[str, ...]
@@ -47,6 +49,7 @@ class NamedEffect(NamedTuple):
     seen: tuple[Attribute, ...]
     merged: tuple[Attribute | None, ...]
     averaged: bool = False
+    margins: Array | None = None
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
@@ -54,7 +57,7 @@ class NamedEffect(NamedTuple):
         return tuple(value_names(attribute)[:-1] for attribute in self.seen)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the effect as JSON, with `merges` only if an attribute is regrouped."""
+        """Return the effect as JSON, with `merges` only if an attribute is regrouped, `margins` only if it has any."""
         merges = [None if a is None else attribute_with_missing(a) for a in self.merged]
         return {
             "attributes": list(self.attributes),
@@ -63,6 +66,7 @@ class NamedEffect(NamedTuple):
             **({"merges": merges} if any(merges) else {}),
             **({"averaged": True} if self.averaged else {}),
             "values": self.values.tolist(),
+            **({} if self.margins is None else {"margins": self.margins.tolist()}),
         }
 
 
@@ -101,8 +105,9 @@ class EffectsReport:
 def effects_report(model: Model) -> EffectsReport:
     """Return the effects of a model."""
     result = effects_of(model)
+    margins: Sequence[Array | None] = effect_margins(model, result) or [None] * len(result.effects)
     effects = []
-    for effect in result.effects:
+    for effect, its_margins in zip(result.effects, margins, strict=True):
         attributes = [model.schema.attributes[a] for a in effect.tensor.attributes]
         regrouped = zip(attributes, effect.tensor.groupings, strict=True)
         merged = tuple(
@@ -110,7 +115,9 @@ def effects_report(model: Model) -> EffectsReport:
         )
         seen = tuple(coarser or attribute for coarser, attribute in zip(merged, attributes, strict=True))
         names = tuple(attribute.name for attribute in attributes)
-        effects.append(NamedEffect(names, effect.share, effect.tensor.shown, seen, merged, effect.averaged))
+        effects.append(
+            NamedEffect(names, effect.share, effect.tensor.shown, seen, merged, effect.averaged, its_margins)
+        )
     return EffectsReport(result.constant, tuple(effects), result.models, result.left_out)
 
 

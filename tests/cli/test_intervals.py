@@ -251,3 +251,44 @@ def test_python_refuses_what_is_no_level() -> None:
     plain = learned(str(SAMPLE / "iris.csv"), intervals=False)
     with pytest.raises(ModelError, match="no intervals"):
         plain.predict_interval(str(SAMPLE / "iris.csv"))
+
+
+@pytest.mark.parametrize("param", ["map", "weighted"])
+def test_effects_have_margins_from_the_uncertainty_of_their_table(bncli: Bncli, param: str) -> None:
+    """Without arcs an effect is its table less the mean; the margins differ by the noise of 200 draws."""
+    words = ("--structure", "nb", "--param", param, "--intervals", "-q", "-o", "m.bnc")
+    assert bncli("fit", "tumours.csv", *words).code == 0
+    report = json.loads(bncli("explain", "m.bnc", "--json").out)
+    model = read_model("m.bnc")
+    assert model.uncertainty is not None
+    entries, first = model.uncertainty.entries, 1
+    for family in model.tables.families:
+        attribute = model.schema.attributes[family.attributes[0]]
+        effect = next(one for one in report["effects"] if one["attributes"] == [attribute.name])
+        q = np.array(attribute.frequencies) / sum(attribute.frequencies)
+        centring = np.eye(family.n_cells) - q
+        cells = entries[..., first : first + family.n_cells]
+        first += family.n_cells
+        if param == "map":
+            variance = np.square(centring) @ cells.sum(axis=0)
+        else:
+            variance = np.square(cells[:, 0] @ centring.T).sum(axis=0)
+        z = NormalDist().inv_cdf(0.95)
+        margins = np.array(effect["margins"])
+        np.testing.assert_allclose(margins[:, 1], z * np.sqrt(variance), rtol=0.25)
+        np.testing.assert_allclose(margins[:, 0], margins[:, 1])
+    assert "± " in bncli("explain", "m.bnc").out
+    assert bncli("fit", "tumours.csv", "--structure", "nb", "--param", param, "-q", "-o", "p.bnc").code == 0
+    plain = bncli("explain", "p.bnc")
+    assert "± " not in plain.out
+    assert "margins" not in json.loads(bncli("explain", "p.bnc", "--json").out)["effects"][0]
+
+
+def test_the_report_draws_the_intervals_of_the_parameters(bncli: Bncli) -> None:
+    texts = []
+    for more in ([], ["--intervals"]):
+        words = ("--structure", "nb", "--param", "map", "-q", "-o", "m.bnc")
+        assert bncli("fit", "tumours.csv", *words, *more).code == 0
+        assert bncli("report", "m.bnc", "tumours.csv", "-q", "-o", "page.html").code == 0
+        texts.append(Path("page.html").read_text())
+    assert ["Lines and bands are 90 % intervals" in text for text in texts] == [False, True]

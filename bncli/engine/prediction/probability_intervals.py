@@ -10,6 +10,9 @@ Two classes: with s = S[t, 1] - S[t, 0] and z the normal quantile, the interval 
 More classes: DRAWS normal draws of the scores, the same for every row, and the quantiles of each label's probability.
 Calibration and another prior are applied to the ends, or to each draw. An interval holds the predicted probability.
 
+Effects are linear in the tables, so the interval of an effect's value is its value -+ z times the standard deviation
+over draws of the tables.
+
 An attribute that is unknown in a row is treated as in the scores (`scoring`): its own family is left out, and entries
 over unknown parents are averaged. So the interval is that of the score without the value, not of what the value may be.
 """
@@ -24,11 +27,14 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Ensemble, Model, Tables
+from bncli.engine.prediction.effects import Effects
 from bncli.engine.prediction.factors import table_factors
+from bncli.engine.prediction.purification import mixture_of
 from bncli.engine.prediction.scoring import Stage
 from bncli.errors import ModelError
 
 DRAWS = 500
+EFFECT_DRAWS = 200
 SEED = 0
 NUMBERS_PER_BLOCK = 1 << 21
 """Rows are taken in blocks whose deviations or draws are at most this many numbers."""
@@ -119,6 +125,31 @@ class IntervalFinder:
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=2)
         log_p = self._finish(raw)
         return np.minimum(low, log_p), np.maximum(high, log_p)
+
+
+def effect_margins(model: Model, effects: Effects, level: float = LEVEL) -> list[Array] | None:
+    """Return half the width of the interval of every effect's values, in their shapes (n_1, n_2, ..., K).
+
+    They are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables. None for a model
+    without uncertainty, and for very many tables, whose effects are not drawn.
+    """
+    uncertainty, schema = model.uncertainty, model.schema
+    if uncertainty is None or mixture_of(model.predictor, schema).averaged().tables:
+        return None
+    entries, rng = uncertainty.entries, np.random.default_rng(SEED)
+    squares = [np.zeros(effect.tensor.shown.shape) for effect in effects.effects]
+    places = {effect.tensor.attributes: place for place, effect in enumerate(effects.effects)}
+    for _ in range(EFFECT_DRAWS):
+        if uncertainty.method.is_diagonal:
+            cells = np.sqrt(entries) * rng.standard_normal(entries.shape)
+        else:
+            drawn = np.tensordot(rng.standard_normal(len(entries)), entries, 1)
+            cells = np.concatenate([np.zeros((1, drawn.shape[1])), drawn])
+        score = mixture_of(Tables.of_cells(cells, model.predictor.families), schema).averaged().purified(schema)
+        for tensor in score.calibrated(model.calibration).tensors:
+            squares[places[tensor.attributes]] += np.square(tensor.shown)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    return [z * np.sqrt(total / EFFECT_DRAWS) for total in squares]
 
 
 def _two_classes(s: Array) -> Array:

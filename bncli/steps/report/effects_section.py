@@ -2,7 +2,8 @@
 
 Intervals: an effect of a value with N training rows is drawn with twice the standard error of log-odds estimated from N
 rows, 1 / sqrt(N p (1 - p)), where p is the model's probability of the class for a row that is average except for this
-value. They show how precise an estimate from N rows can be, and do not depend on how the model was fitted.
+value. They show how precise an estimate from N rows can be, and do not depend on how the model was fitted. A model of
+two classes with intervals (`fit --intervals`) has the 90 % intervals of its own parameters instead.
 
 A model of two classes also has a nomogram: the effects of single attributes as points that are added up by hand.
 """
@@ -79,9 +80,12 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         start = f"An average row has odds of {odds:.3g} to 1 for {labels[1]} against {labels[0]}. "
     else:
         start = "The pictures show the log-odds of a class against the geometric mean of the others. "
+    bands = "Lines and bands are twice the standard error of log-odds estimated from that many training rows."
+    if _has_margins(report, labels):
+        bands = "Lines and bands are 90 % intervals."
     yield Paragraph(
         f"{start}Each value adds its log-odds to those of an average row: 0.69 doubles the odds, −0.69 halves them. "
-        "Lines and bands are twice the standard error of log-odds estimated from that many training rows."
+        f"{bands}"
     )
     if report.models > 1:
         yield Paragraph(
@@ -201,6 +205,9 @@ def _value_picture(
     span = max(float(np.ptp(values[rows > 0], axis=0).max(initial=0.0)), 1e-9)
     has_bounds = float(np.average(errors.mean(axis=1), weights=np.maximum(rows, 1e-9))) <= span / 2
     errors = errors if has_bounds else np.zeros_like(errors)
+    if _has_margins(report, labels):
+        assert effect.margins is not None
+        errors = effect.margins[codes]
     # wide intervals of rare values are cut off, so that the effects remain readable
     ends = np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
     ends = np.clip(ends, 1.6 * min(values.min(), -0.05), 1.6 * max(values.max(), 0.05))
@@ -232,6 +239,11 @@ def _value_picture(
     several = tuple(sentences) if len(sentences) > 1 else ()
     caption = f"{title} ({percent(effect.share)})"
     return Picture(name, caption, sentences[0], drawing, redraw=redraw, sentences=several)
+
+
+def _has_margins(report: EffectsReport, labels: Sequence[str]) -> bool:
+    """Return whether bands are the model's own intervals; a page that redraws several classes makes its own."""
+    return len(labels) == 2 and all(effect.margins is not None for effect in report.effects)
 
 
 def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
